@@ -1,0 +1,1 @@
+"""Declarative reconciliation for Apache Kafka."""

@@ -1,0 +1,1 @@
+"""The port to a Kafka cluster and its adapters."""

@@ -1,0 +1,149 @@
+"""The port `Cluster`: all that the engine asks of Kafka, in batches, with a result an item."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.ids import ConfigResource, TopicPartition
+from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
+
+
+class FaultKind(StrEnum):
+    """What a fault means for whoever asked."""
+
+    REFUSED = "refused"  # nothing happened, and asking again gives the same answer
+    RETRIABLE = "retriable"  # nothing happened, and asking again may work
+    UNKNOWN = "unknown"  # it may have happened: observe before anything else
+
+
+class Fault(Exception):
+    """One item, or a whole request, that did not work.
+
+    error: the Kafka protocol error name (``INVALID_CONFIG``); ``REQUEST_TIMED_OUT`` and
+        ``NETWORK_EXCEPTION`` for what the client itself saw.
+    message: the broker's own words where it gave any.
+    """
+
+    def __init__(self, error: str, message: str, kind: FaultKind = FaultKind.REFUSED) -> None:
+        self.error = error
+        self.message = message
+        self.kind = kind
+        super().__init__(f"{error}: {message}" if message else error)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigQuery:
+    """Which keys of one resource to describe.
+
+    keys: asked for by name, whatever their source.
+    overrides: also every key that is set on the resource itself. Costs a full describe.
+    """
+
+    resource: ConfigResource
+    keys: frozenset[str] = frozenset()
+    overrides: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create: counts, or assignments (then the counts are None)."""
+
+    name: str
+    partitions: int | None
+    replication_factor: int | None
+    assignments: Mapping[int, tuple[int, ...]] | None
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """Partitions to add: the new total, and replicas for each added one in order (None: Kafka places)."""
+
+    topic: str
+    total: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigOp:
+    """One KIP-339 op. ``value`` is None for DELETE, comma-joined elements for APPEND and SUBTRACT."""
+
+    key: str
+    op: FieldOp
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """All config ops of one resource; Kafka applies them whole or not at all."""
+
+    resource: ConfigResource
+    ops: tuple[ConfigOp, ...]
+
+
+Result = Fault | None
+"""None is success."""
+
+
+class Cluster(Protocol):
+    """One Kafka cluster.
+
+    Every method raises Fault when the request as a whole failed; the mutating ones otherwise return
+    a Result for every item they were given. Reads leave out what does not exist. No method retries:
+    `cluster.retrying` does, for all adapters.
+    """
+
+    def describe(self) -> ClusterInfo:
+        """Id, brokers with racks, and whether reassignments can be guarded."""
+
+    def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
+        """Topics by name, those that exist; None is all of them, internal ones included."""
+
+    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Mapping[str, ConfigEntry]]:
+        """Described keys by resource; a resource that does not exist is left out.
+
+        For a BROKER the overrides are what is set on that very resource: on a broker id only its own
+        per-broker keys, on the empty name the cluster-wide ones.
+        """
+
+    def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
+        """Ongoing reassignments, in the controller's words (ListPartitionReassignments)."""
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> Mapping[str, Result]:
+        """CreateTopics."""
+
+    def delete_topics(self, names: Sequence[str]) -> Mapping[str, Result]:
+        """DeleteTopics."""
+
+    def create_partitions(
+        self, items: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> Mapping[str, Result]:
+        """CreatePartitions."""
+
+    def alter_configs(
+        self, items: Sequence[Alteration], *, validate_only: bool = False
+    ) -> Mapping[ConfigResource, Result]:
+        """IncrementalAlterConfigs (KIP-339), never the legacy AlterConfigs."""
+
+    def reassign(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool,
+        unguarded: bool = False,
+    ) -> Mapping[TopicPartition, Result]:
+        """AlterPartitionReassignments; None cancels. Guarded by the broker (KIP-860), whole request.
+
+        A guarded request to a broker that has version 0 only is refused with UNSUPPORTED_VERSION before
+        anything is sent, unless ``unguarded`` says that the caller has checked the sizes itself.
+        """
+
+    def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
+        """How many offsets lie between the start and the end of each topic; 0 means that it is empty."""
+
+    def close(self) -> None:
+        """Let go of connections. Safe to call twice."""

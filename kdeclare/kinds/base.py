@@ -1,0 +1,79 @@
+"""What a resource kind is: the one place to look before adding another."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from kdeclare.model.changes import Change
+from kdeclare.model.diagnostics import Diagnostic, Place
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+
+from .query import Query
+
+Path = tuple[str | int, ...]
+"""Where in a spec: keys and list indexes from ``spec`` down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A diagnostic without its place; whoever has the file turns ``path`` (within ``spec``) into one."""
+
+    path: Path
+    diagnostic: Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """One declared resource: ``body`` is the kind's own frozen value, plain and picklable."""
+
+    id: ResourceId
+    body: Any
+    labels: Mapping[str, str] = field(default_factory=dict)
+    source: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What the diff of one resource says.
+
+    change: None when the resource is in order.
+    owned: the record of ownership once the change is applied; None where nothing is owned.
+    unmanaged: override keys that are neither declared nor owned.
+    diagnostics: what stands in the way (error) or should be known (warning).
+    """
+
+    change: Change | None
+    owned: Json = None
+    unmanaged: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class Kind(Protocol):
+    """One kind of resource. Everything that depends on the kind is behind these methods."""
+
+    name: str
+    spec: type[BaseModel]
+
+    def parse(self, name: str, spec: Any) -> tuple[Any, tuple[Problem, ...]]:
+        """The body of a valid spec, and what is wrong with it beyond its shape. Offline and pure."""
+
+    def query(self, name: str, body: Any | None, owned: Json) -> Query:
+        """What must be observed to diff this resource."""
+
+    def diff(self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json) -> Difference:
+        """The three-way diff. Pure and picklable: the same function serves one topic and a fleet.
+
+        ``desired`` is None for a resource that is owned and no longer declared: the change is then
+        what deleting it would mean.
+        """
+
+    def operations(self, change: Change, desired: Desired | None, live: Snapshot) -> tuple[Operation, ...]:
+        """The operations of a change, with the edges among them."""
+
+    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        """The record of ownership when of the operations only ``done`` ended well."""

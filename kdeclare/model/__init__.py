@@ -1,0 +1,1 @@
+"""The vocabulary as values. Imports nothing but the standard library."""

@@ -1,0 +1,101 @@
+"""Problems as values: what is wrong, where, why, and what to do."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kdeclare.model.exits import ExitCode
+
+
+class Severity(StrEnum):
+    """How bad a diagnostic is. Only an error stops a plan from being applied."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A position in a file; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem.
+
+    code: stable and short, for scripts (``unknown-field``).
+    summary: constant words, no names in it where that can be had.
+    detail: a full sentence with the names and values.
+    hint: what the person can do about it.
+    resource: the id of the resource concerned, if one is.
+    """
+
+    severity: Severity
+    code: str
+    summary: str
+    detail: str = ""
+    hint: str = ""
+    place: Place | None = None
+    resource: str | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether this one stops a plan from being applied."""
+        return self.severity is Severity.ERROR
+
+
+def error(
+    code: str,
+    summary: str,
+    detail: str = "",
+    *,
+    hint: str = "",
+    place: Place | None = None,
+    resource: str | None = None,
+) -> Diagnostic:
+    """A diagnostic of severity error."""
+    return Diagnostic(Severity.ERROR, code, summary, detail, hint, place, resource)
+
+
+def warning(
+    code: str,
+    summary: str,
+    detail: str = "",
+    *,
+    hint: str = "",
+    place: Place | None = None,
+    resource: str | None = None,
+) -> Diagnostic:
+    """A diagnostic of severity warning."""
+    return Diagnostic(Severity.WARNING, code, summary, detail, hint, place, resource)
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Errors first, then by place, resource and code; the order in which people read them."""
+    rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+    def key(item: Diagnostic) -> tuple[int, Place, str, str, str]:
+        place = item.place or Place("", 0, 0)
+        return rank[item.severity], place, item.resource or "", item.code, item.detail
+
+    return tuple(sorted(diagnostics, key=key))
+
+
+class KdeclareError(Exception):
+    """A failure that a person can act on: its diagnostics and the exit code that goes with it.
+
+    The command line prints the diagnostics and never a traceback for it.
+    """
+
+    def __init__(self, *diagnostics: Diagnostic, exit_code: ExitCode = ExitCode.ERROR) -> None:
+        self.diagnostics = diagnostics
+        self.exit_code = exit_code
+        super().__init__("; ".join(d.detail or d.summary for d in diagnostics))

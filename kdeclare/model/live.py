@@ -1,0 +1,119 @@
+"""The cluster as data: what observing it gives. Nothing here knows how it was read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kdeclare.model.ids import ConfigResource, TopicPartition
+
+
+class ConfigSource(StrEnum):
+    """Where an effective config value comes from (DescribeConfigsResponse.ConfigSource)."""
+
+    TOPIC = "DYNAMIC_TOPIC_CONFIG"
+    BROKER = "DYNAMIC_BROKER_CONFIG"
+    CLUSTER = "DYNAMIC_DEFAULT_BROKER_CONFIG"
+    STATIC = "STATIC_BROKER_CONFIG"
+    DEFAULT = "DEFAULT_CONFIG"
+    BROKER_LOGGER = "DYNAMIC_BROKER_LOGGER_CONFIG"
+    UNKNOWN = "UNKNOWN_CONFIG"
+
+
+class ConfigType(StrEnum):
+    """The types of config keys that matter to a diff (ConfigDef.Type); the rest is SCALAR."""
+
+    LIST = "LIST"
+    PASSWORD = "PASSWORD"
+    SCALAR = "SCALAR"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One described key. A sensitive value is None: unknown, not unset."""
+
+    value: str | None
+    source: ConfigSource
+    type: ConfigType = ConfigType.SCALAR
+    sensitive: bool = False
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition as metadata shows it: during a move, ``replicas`` is the union of old and new."""
+
+    replicas: tuple[int, ...]
+    leader: int | None = None
+    isr: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic; ``partitions[i]`` is partition i. The id changes when a topic is created again."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[Partition, ...]
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition's ongoing reassignment, in the controller's words (ListPartitionReassignments)."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas it is heading to: listed − removing, in order."""
+        return tuple(r for r in self.replicas if r not in self.removing)
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A registered broker. A fenced one is registered but not serving."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+    fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """Who the cluster is. ``rf_guard``: whether it knows AllowReplicationFactorChange (KIP-860)."""
+
+    id: str
+    brokers: tuple[Broker, ...]
+    rf_guard: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The live state that a plan needs, as it was at one time.
+
+    topics: all that was asked for and exists.
+    configs: per resource, every override and, beside them, the keys that were asked for by name.
+    moves: ongoing reassignments among the partitions asked for.
+    """
+
+    cluster: ClusterInfo
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    configs: Mapping[ConfigResource, Mapping[str, ConfigEntry]] = field(default_factory=dict)
+    moves: Mapping[TopicPartition, Move] = field(default_factory=dict)
+
+    def replicas(self, partition: TopicPartition) -> tuple[int, ...] | None:
+        """True replicas: the target of an ongoing move, else what metadata says; None if it is not there.
+
+        KIP-860: a described list is the union during a move and must never stand for the factor.
+        """
+        move = self.moves.get(partition)
+        if move is not None:
+            return move.target
+        topic = self.topics.get(partition.topic)
+        if topic is None or partition.partition >= len(topic.partitions):
+            return None
+        return topic.partitions[partition.partition].replicas

@@ -1,0 +1,96 @@
+"""The plan: plain data that explain, preview, JSON and apply all read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kdeclare.model.changes import Action, Change
+from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.operations import Operation
+
+FORMAT_VERSION = "1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRef:
+    """The cluster that a plan is for; ``name`` is the environment's, for people."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The state that a plan was made on. The serial is information, not an expectation."""
+
+    lineage: str | None
+    serial: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a policy said about one change."""
+
+    policy: str
+    resource: str
+    outcome: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Counts of resources; ``reassign`` counts partitions, ``unmanaged_configs`` counts keys."""
+
+    create: int = 0
+    update: int = 0
+    delete: int = 0
+    forget: int = 0
+    unchanged: int = 0
+    orphaned: int = 0
+    blocked: int = 0
+    unmanaged: int = 0
+    reassign: int = 0
+    unmanaged_configs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """What kdeclare is responsible for on one resource, before and after; None is "nothing"."""
+
+    id: ResourceId
+    before: Json
+    after: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Changes, the graph of operations, verdicts and diagnostics.
+
+    ownership: the records of the state that this plan changes, also where no operation is needed.
+    undoes: the run that this plan rolls back, if it is a rollback.
+    adopting: how many resources apply would take into ownership without changing them.
+    """
+
+    project: str
+    env: str
+    cluster: ClusterRef
+    base: Base
+    summary: Summary
+    changes: tuple[Change, ...] = ()
+    operations: tuple[Operation, ...] = ()
+    ownership: tuple[Ownership, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    unmanaged_configs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    undoes: str | None = None
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there is anything to do: the one answer that headline and exit code share."""
+        return any(c.action is not Action.NO_OP for c in self.changes)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether something keeps the plan from being applied at all."""
+        return any(d.is_error for d in self.diagnostics)

@@ -1,0 +1,20 @@
+"""Values that came from outside the manifest, and remember from where."""
+
+
+class Referenced(str):
+    """Text that ``${env.NAME}`` or ``${file.PATH}`` stood for; ``reference`` is the scalar as written.
+
+    Where the field turns out to be sensitive, only the reference and a hash leave the process.
+    """
+
+    __slots__ = ("reference",)
+    reference: str
+
+    def __new__(cls, value: str, reference: str) -> "Referenced":
+        """Text ``value`` that was written as ``reference``."""
+        self = super().__new__(cls, value)
+        self.reference = reference
+        return self
+
+    def __repr__(self) -> str:
+        return f"Referenced({self.reference!r})"

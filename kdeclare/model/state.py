@@ -1,0 +1,31 @@
+"""What kdeclare remembers between runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kdeclare.model.jsontypes import Json
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The owned resources of one project in one environment.
+
+    lineage: made once, with the first write; a state that was started anew has another one.
+    serial: goes up by one with every write.
+    resources: resource id as text to what was last applied (a kind's ``owned`` record).
+    """
+
+    lineage: str
+    serial: int
+    cluster_id: str
+    resources: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LockInfo:
+    """Who holds the lock; for messages only, the lock itself is the operating system's."""
+
+    who: str  # user@host
+    pid: int
+    what: str  # the command
+    since: str  # UTC, ISO 8601
