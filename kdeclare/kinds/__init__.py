@@ -1,0 +1,1 @@
+"""Resource kinds: what each can say, how it is compared, and what changes it."""

@@ -1,22 +1,24 @@
 """What a resource kind is: the one place to look before adding another."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from kdeclare.kinds.query import Query
 from kdeclare.model.changes import Change
 from kdeclare.model.diagnostics import Diagnostic, Place
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import Snapshot
+from kdeclare.model.live import Broker, Snapshot
 from kdeclare.model.operations import Operation
-
-from .query import Query
 
 Path = tuple[str | int, ...]
 """Where in a spec: keys and list indexes from ``spec`` down."""
+
+NAME: Path = ("metadata", "name")
+"""The one path that is not in the spec: the resource's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,20 @@ class Difference:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
+class Placer(Protocol):
+    """Where replicas go; `planning.placement.place` is the one that plans use."""
+
+    def __call__(
+        self,
+        brokers: Sequence[Broker],
+        current: Sequence[tuple[int, ...]],
+        partitions: int,
+        replication_factor: int,
+        load: Mapping[int, int] | None = None,
+    ) -> tuple[tuple[int, ...], ...]:
+        """Replicas of partitions 0 … partitions-1; what can stay stays."""
+
+
 class Kind(Protocol):
     """One kind of resource. Everything that depends on the kind is behind these methods."""
 
@@ -72,7 +88,9 @@ class Kind(Protocol):
         what deleting it would mean.
         """
 
-    def operations(self, change: Change, desired: Desired | None, live: Snapshot) -> tuple[Operation, ...]:
+    def operations(
+        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> tuple[Operation, ...]:
         """The operations of a change, with the edges among them."""
 
     def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:

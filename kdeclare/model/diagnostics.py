@@ -8,9 +8,13 @@ from kdeclare.model.exits import ExitCode
 
 
 class Severity(StrEnum):
-    """How bad a diagnostic is. Only an error stops a plan from being applied."""
+    """How bad a diagnostic is.
+
+    An error stops the plan from being applied at all; a denial (policy, guard) stops one resource.
+    """
 
     ERROR = "error"
+    DENIED = "denied"
     WARNING = "warning"
     INFO = "info"
 
@@ -36,6 +40,7 @@ class Diagnostic:
     detail: a full sentence with the names and values.
     hint: what the person can do about it.
     resource: the id of the resource concerned, if one is.
+    subject: the key, field or other resource that it is about, for code that weighs it again later.
     """
 
     severity: Severity
@@ -45,11 +50,17 @@ class Diagnostic:
     hint: str = ""
     place: Place | None = None
     resource: str | None = None
+    subject: str | None = None
 
     @property
     def is_error(self) -> bool:
         """Whether this one stops a plan from being applied."""
         return self.severity is Severity.ERROR
+
+    @property
+    def blocks(self) -> bool:
+        """Whether this one stops its resource from being applied."""
+        return self.severity in (Severity.ERROR, Severity.DENIED)
 
 
 def error(
@@ -60,9 +71,24 @@ def error(
     hint: str = "",
     place: Place | None = None,
     resource: str | None = None,
+    subject: str | None = None,
 ) -> Diagnostic:
     """A diagnostic of severity error."""
-    return Diagnostic(Severity.ERROR, code, summary, detail, hint, place, resource)
+    return Diagnostic(Severity.ERROR, code, summary, detail, hint, place, resource, subject)
+
+
+def denied(
+    code: str,
+    summary: str,
+    detail: str = "",
+    *,
+    hint: str = "",
+    place: Place | None = None,
+    resource: str | None = None,
+    subject: str | None = None,
+) -> Diagnostic:
+    """A diagnostic of severity denied."""
+    return Diagnostic(Severity.DENIED, code, summary, detail, hint, place, resource, subject)
 
 
 def warning(
@@ -73,14 +99,15 @@ def warning(
     hint: str = "",
     place: Place | None = None,
     resource: str | None = None,
+    subject: str | None = None,
 ) -> Diagnostic:
     """A diagnostic of severity warning."""
-    return Diagnostic(Severity.WARNING, code, summary, detail, hint, place, resource)
+    return Diagnostic(Severity.WARNING, code, summary, detail, hint, place, resource, subject)
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Errors first, then by place, resource and code; the order in which people read them."""
-    rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+    rank = {severity: number for number, severity in enumerate(Severity)}
 
     def key(item: Diagnostic) -> tuple[int, Place, str, str, str]:
         place = item.place or Place("", 0, 0)

@@ -16,6 +16,7 @@ class Status(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"  # something that it needs did not end well
     STALE = "stale"  # what it touches was changed by someone else
+    UNKNOWN = "unknown"  # sent, no answer, and the cluster could not be observed; the next run settles it
     INTERRUPTED = "interrupted"  # not begun when the run was stopped
 
 
@@ -51,4 +52,5 @@ class RunResult:
     @property
     def complete(self) -> bool:
         """Whether every operation ended well (a move that was not to be waited for counts)."""
-        return all(r.status in (Status.DONE, Status.STARTED) for r in self.results.values())
+        good = (Status.DONE, Status.STARTED)
+        return all(r.status in good and r.error is None for r in self.results.values())

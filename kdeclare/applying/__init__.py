@@ -1,0 +1,1 @@
+"""Running a plan: expectations, scheduler, journal, recovery, rollback. Never diffs, never asks."""

@@ -1,0 +1,175 @@
+"""Applying a plan: refuse what is stale, run the rest, remember what is owned."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Literal
+
+from kdeclare.applying.attempt import Attempt
+from kdeclare.applying.clock import Clock, SystemClock, timestamp
+from kdeclare.applying.entries import FinishLine, RunLine, as_json, fold
+from kdeclare.applying.expectations import Mismatch, changed_secrets, stale_live, stale_owned
+from kdeclare.applying.ownership import next_state, owned_after
+from kdeclare.applying.scheduler import RunOptions, Scheduler
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds.secrets import SecretSource
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.jsontypes import canonical_json
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import OperationResult, RunResult, Status
+from kdeclare.model.state import State
+from kdeclare.planning.planfile import plan_document, plan_id
+from kdeclare.planning.preflight import Progress
+from kdeclare.state.port import StateStore
+from kdeclare.state.runs import new_run_id
+
+
+@dataclass(frozen=True)
+class Applier:
+    """What it takes to apply plans: a cluster, a store whose lock is held, and how to go about it.
+
+    who, command: for the history. stop: set from outside to end in good order.
+    """
+
+    store: StateStore
+    cluster: Cluster
+    secrets: SecretSource
+    progress: Progress
+    who: str
+    command: str
+    clock: Clock = field(default_factory=SystemClock)
+    stop: Event = field(default_factory=Event)
+
+    def apply(self, plan: Plan, options: RunOptions, *, skip_stale: bool = False) -> RunResult:
+        """Run ``plan``. Raises KdeclareError when it must not be run at all (exit 1 or 4), and Fault.
+
+        Every expectation is checked before the first request is sent.
+        """
+        state = self.store.read()
+        identity = plan_id(plan)
+        _refuse(plan, identity, state, self.store)
+        stale = self._stale(plan, state)
+        if stale and not skip_stale:
+            raise KdeclareError(*map(_stale_problem, stale), exit_code=ExitCode.STALE)
+        left_out = _left_out(plan, stale)
+        if not plan.operations and not plan.ownership:
+            return RunResult(None, plan, {})
+        return self._run(plan, identity, state, left_out, options)
+
+    def _stale(self, plan: Plan, state: State | None) -> list[Mismatch]:
+        secrets = changed_secrets(plan.operations, self.secrets)
+        if secrets:
+            problems = [d for problem in secrets for d in problem.diagnostics]
+            raise KdeclareError(*problems, exit_code=ExitCode.STALE)
+        owned = stale_owned(plan, state.resources if state else {})
+        return [*owned, *stale_live(self.cluster, plan.operations)]
+
+    def _run(
+        self,
+        plan: Plan,
+        identity: str,
+        state: State | None,
+        left_out: dict[str, OperationResult],
+        options: RunOptions,
+    ) -> RunResult:
+        run_id = new_run_id(self.clock.now(), identity, self.store.runs())
+        operations = [op for op in plan.operations if op.id not in left_out]
+        attempt = Attempt(self.cluster, self.secrets, self.clock)
+        with self.store.begin_run(run_id, canonical_json(plan_document(plan))) as journal:
+            start = RunLine(
+                at=timestamp(self.clock),
+                plan_id=identity,
+                who=self.who,
+                command=self.command,
+                undoes=plan.undoes,
+            )
+            journal.append(as_json(start))
+            scheduler = Scheduler(operations, attempt, journal, self.clock, options, self.progress, self.stop)
+            results = {**left_out, **scheduler.run()}
+            result = RunResult(run_id, plan, results, interrupted=self.stop.is_set())
+            owned = owned_after(plan, results, state.resources if state else {})
+            new = next_state(plan, state, owned)
+            if new is not None:
+                self.store.write(new)
+            if not any(r.status is Status.UNKNOWN for r in results.values()):
+                journal.append(as_json(FinishLine(at=timestamp(self.clock), outcome=_outcome(result))))
+        return result
+
+
+def _outcome(result: RunResult) -> Literal["complete", "partial", "interrupted"]:
+    if result.interrupted:
+        return "interrupted"
+    return "complete" if result.complete else "partial"
+
+
+def _refuse(plan: Plan, identity: str, state: State | None, store: StateStore) -> None:
+    """What keeps a plan from being applied whatever the cluster has. Raises KdeclareError."""
+    if plan.has_errors:
+        errors = [d for d in plan.diagnostics if d.is_error]
+        raise KdeclareError(*errors)
+    if state is not None and state.cluster_id != plan.cluster.id:
+        raise KdeclareError(
+            error(
+                "other-cluster",
+                "The plan is for another cluster",
+                f"The plan is for cluster {plan.cluster.id}, and the state is about {state.cluster_id}.",
+                hint="Check --env and --state, then plan again.",
+            )
+        )
+    lineage = state.lineage if state else None
+    if plan.base.lineage != lineage:
+        raise _stale_plan(
+            "other-lineage",
+            "The plan was made on another state",
+            f"It was made on lineage {plan.base.lineage or 'none'}, and the state's is {lineage or 'none'}.",
+        )
+    for run_id in store.runs():
+        if identity.startswith(run_id.split("-")[1]) and _was(identity, run_id, store):
+            raise _stale_plan(
+                "already-applied",
+                "The plan was applied already",
+                f"Run {run_id} applied this very plan.",
+            )
+
+
+def _was(identity: str, run_id: str, store: StateStore) -> bool:
+    start = fold(run_id, store.entries(run_id)).start
+    return start is not None and start.plan_id == identity
+
+
+def _stale_plan(code: str, summary: str, detail: str) -> KdeclareError:
+    problem = error(code, summary, f"{detail} Nothing was applied.", hint="Make a new plan and look at it.")
+    return KdeclareError(problem, exit_code=ExitCode.STALE)
+
+
+def _stale_problem(stale: Mismatch) -> Diagnostic:
+    return error(
+        "stale",
+        "The plan is stale",
+        f"{stale.resource} {stale.element}: planned on {_shown(stale.planned)}, "
+        f"now it is {_shown(stale.now)}. Nothing was applied.",
+        hint="Make a new plan and look at it, or leave such changes out with --skip-stale.",
+        resource=stale.resource,
+        subject=stale.element,
+    )
+
+
+def _shown(value: object) -> str:
+    return "not set" if value is None else canonical_json(value)
+
+
+def _left_out(plan: Plan, stale: Sequence[Mismatch]) -> dict[str, OperationResult]:
+    """Stale operations, those of resources whose ownership is stale, and all that need them."""
+    resources = {item.resource for item in stale if not item.operation}
+    direct = {item.operation: item for item in stale if item.operation}
+    results: dict[str, OperationResult] = {}
+    for op in plan.operations:
+        cause = next((need for need in op.needs if need in results), None)
+        if op.id in direct or str(op.resource) in resources:
+            found = direct.get(op.id)
+            text = _stale_problem(found).detail if found else "Its ownership has changed since."
+            results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
+        elif cause is not None:
+            results[op.id] = OperationResult(op.id, Status.SKIPPED, None, f"It needs {cause}.", cause)
+    return results

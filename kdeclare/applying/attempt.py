@@ -1,0 +1,133 @@
+"""Sending one batch, and finding out what became of it when the answer did not come."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kdeclare.applying.clock import Clock
+from kdeclare.applying.expectations import mismatches, views
+from kdeclare.cluster.port import Cluster, Fault, FaultKind, Result
+from kdeclare.kinds.secrets import SecretSource
+from kdeclare.kinds.verbs.base import View
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.operations import Operation
+from kdeclare.model.run import OperationResult, Status
+
+_SENDS = 3
+_PATIENCE_S = 5.0
+_STEP_S = 0.1
+
+_ALREADY = frozenset({"TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_PARTITIONS"})
+"""What Kafka answers to a request whose first copy took effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Runs batches of one verb against one cluster; safe to share among threads."""
+
+    cluster: Cluster
+    secrets: SecretSource
+    clock: Clock
+
+    def run(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
+        """A result for each operation. Raises nothing that a cluster can cause."""
+        results: dict[str, OperationResult] = {}
+        todo = list(operations)
+        try:
+            results |= self._changed_since([op for op in todo if op.needs])
+        except Fault as fault:
+            return {op.id: failed(op, fault) for op in operations}
+        todo = [op for op in todo if op.id not in results]
+        for sends in range(1, _SENDS + 1):
+            if not todo:
+                break
+            answers = self._send(todo)
+            unknown = [op for op in todo if _unknown(answers[op.id], again=sends > 1)]
+            settled = {op.id for op in todo} - {op.id for op in unknown}
+            results |= {op.id: _result(op, answers[op.id]) for op in todo if op.id in settled}
+            found = self._settle(unknown, answers)
+            results |= found
+            todo = [op for op in unknown if op.id not in found]
+        results |= {op.id: _gave_up(op) for op in todo}
+        return results
+
+    def _send(self, operations: Sequence[Operation]) -> Mapping[str, Result]:
+        verb = VERBS[operations[0].verb]
+        try:
+            return verb.execute(self.cluster, operations, self.secrets, validate_only=False)
+        except Fault as fault:
+            return dict.fromkeys((op.id for op in operations), fault)
+
+    def _changed_since(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
+        """What needed others is looked at again right before its request; metadata may lag behind them."""
+        wrong = self._until(operations, lambda op, now: not mismatches(op, now))
+        return {
+            op.id: OperationResult(
+                op.id, Status.STALE, "stale", f"Planned on {dict(op.expect)}, now it is {dict(now)}."
+            )
+            for op, now in wrong
+        }
+
+    def _settle(
+        self, operations: Sequence[Operation], answers: Mapping[str, Result]
+    ) -> dict[str, OperationResult]:
+        """Done, or something else; those that were not done are left out, to be sent again."""
+        results: dict[str, OperationResult] = {op.id: done(op) for op in operations}
+        try:
+            rest = self._until(operations, lambda op, now: now == VERBS[op.verb].after(op))
+        except Fault:
+            return {op.id: _lost_sight(op, answers[op.id]) for op in operations}
+        for op, now in rest:
+            if mismatches(op, now):
+                results[op.id] = _neither(op, now)
+            else:
+                del results[op.id]
+        return results
+
+    def _until(
+        self, operations: Sequence[Operation], good: Callable[[Operation, View], bool]
+    ) -> list[tuple[Operation, View]]:
+        """Observe until all are good or patience ends; those that are not, with what was seen last."""
+        waited, step = 0.0, _STEP_S
+        todo = list(operations)
+        while True:
+            now = views(self.cluster, todo)
+            todo = [op for op in todo if not good(op, now[op.id])]
+            if not todo or waited >= _PATIENCE_S:
+                return [(op, now[op.id]) for op in todo]
+            self.clock.sleep(step)
+            waited, step = waited + step, step * 2
+
+
+def done(op: Operation) -> OperationResult:
+    """It went well."""
+    return OperationResult(op.id, Status.DONE)
+
+
+def failed(op: Operation, fault: Fault) -> OperationResult:
+    """It did not, and the cluster says why."""
+    return OperationResult(op.id, Status.FAILED, fault.error, fault.message)
+
+
+def _result(op: Operation, answer: Result) -> OperationResult:
+    return done(op) if answer is None else failed(op, answer)
+
+
+def _unknown(answer: Result, *, again: bool) -> bool:
+    if answer is None:
+        return False
+    return answer.kind is FaultKind.UNKNOWN or (again and answer.error in _ALREADY)
+
+
+def _neither(op: Operation, now: View) -> OperationResult:
+    message = f"The answer did not come, and what is there now is neither before nor after: {dict(now)}."
+    return OperationResult(op.id, Status.FAILED, "outcome-unclear", message)
+
+
+def _lost_sight(op: Operation, answer: Result) -> OperationResult:
+    message = "The answer did not come, and the cluster could not be observed afterwards"
+    return OperationResult(op.id, Status.UNKNOWN, answer.error if answer else None, f"{message}: {answer}.")
+
+
+def _gave_up(op: Operation) -> OperationResult:
+    message = f"Sent {_SENDS} times, each time without an answer and without an effect."
+    return OperationResult(op.id, Status.FAILED, "REQUEST_TIMED_OUT", message)

@@ -1,0 +1,39 @@
+"""Time, from outside: tests do without waiting."""
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What a run needs to know of time."""
+
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that only go up."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class SystemClock:
+    """The computer's clock."""
+
+    def now(self) -> datetime:
+        """See `Clock`."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """See `Clock`."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """See `Clock`."""
+        time.sleep(seconds)
+
+
+def timestamp(clock: Clock) -> str:
+    """Now as ISO 8601 in UTC, to the millisecond."""
+    return clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,138 @@
+"""The lines of a run's journal: what they look like, and what they add up to."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.run import OperationResult, Status
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    at: str
+
+
+class RunLine(_Line):
+    """The first line: what runs, and on whose behalf."""
+
+    event: Literal["run"] = "run"
+    plan_id: str
+    who: str
+    command: str
+    undoes: str | None = None
+
+
+class BeginLine(_Line):
+    """On disk before the request with these operations is sent."""
+
+    event: Literal["begin"] = "begin"
+    ids: list[str]
+
+
+class ResultLine(BaseModel):
+    """How one operation ended."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    id: str
+    status: Status
+    error: str | None = None
+    message: str = ""
+    cause: str | None = None
+
+
+class EndLine(_Line):
+    """How operations ended; ``settled`` when that was found out later by observing."""
+
+    event: Literal["end"] = "end"
+    results: list[ResultLine]
+    settled: bool = False
+
+
+class FinishLine(_Line):
+    """The last line: the state is written, nothing is left open."""
+
+    event: Literal["finish"] = "finish"
+    outcome: Literal["complete", "partial", "interrupted", "recovered"]
+
+
+Line = RunLine | BeginLine | EndLine | FinishLine
+_LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="event")])
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A journal folded: who ran what, what was begun, how it ended, and whether it is over.
+
+    begun: in the order in which they were begun. outcome: None while the run is unfinished.
+    """
+
+    run_id: str
+    start: RunLine | None
+    begun: tuple[str, ...] = ()
+    results: dict[str, OperationResult] = field(default_factory=dict)
+    outcome: str | None = None
+    ended: str | None = None
+
+    @property
+    def unsettled(self) -> tuple[str, ...]:
+        """Begun, and not known how they ended."""
+        known = {id_ for id_, result in self.results.items() if result.status is not Status.UNKNOWN}
+        return tuple(id_ for id_ in self.begun if id_ not in known)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its last line was written."""
+        return self.outcome is not None
+
+
+def as_json(line: Line) -> Json:
+    """What the journal stores of a line."""
+    return line.model_dump(mode="json", exclude_defaults=False)
+
+
+def end_line(at: str, results: Iterable[OperationResult], *, settled: bool = False) -> EndLine:
+    """The line for operations that ended."""
+    lines = [
+        ResultLine(id=r.id, status=r.status, error=r.error, message=r.message, cause=r.cause) for r in results
+    ]
+    return EndLine(at=at, results=lines, settled=settled)
+
+
+def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
+    """What a journal adds up to. Raises KdeclareError for a line that is no line of ours."""
+    start: RunLine | None = None
+    begun: dict[str, None] = {}
+    results: dict[str, OperationResult] = {}
+    outcome = ended = None
+    for number, entry in enumerate(entries, start=1):
+        line = _parse(run_id, number, entry)
+        if isinstance(line, RunLine):
+            start = line
+        elif isinstance(line, BeginLine):
+            begun |= dict.fromkeys(line.ids)
+        elif isinstance(line, EndLine):
+            results |= {
+                r.id: OperationResult(r.id, r.status, r.error, r.message, r.cause) for r in line.results
+            }
+        else:
+            outcome, ended = line.outcome, line.at
+    return RunRecord(run_id, start, tuple(begun), results, outcome, ended)
+
+
+def _parse(run_id: str, number: int, entry: Json) -> Line:
+    try:
+        return _LINE.validate_python(entry)
+    except ValidationError as wrong:
+        raise KdeclareError(
+            error(
+                "journal-corrupt",
+                "The journal cannot be read",
+                f"Entry {number} of the journal of run {run_id} is not understood: "
+                f"{wrong.errors()[0]['msg']}.",
+                hint="It was written by another version of kdeclare; use that one to finish the run.",
+            )
+        ) from None

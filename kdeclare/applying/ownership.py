@@ -1,0 +1,46 @@
+"""What kdeclare is responsible for after a run, whole or in part."""
+
+import uuid
+from collections.abc import Mapping
+
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.operations import Operation
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import OperationResult, Status
+from kdeclare.model.state import State
+
+_GOOD = (Status.DONE, Status.STARTED)
+
+
+def owned_after(
+    plan: Plan, results: Mapping[str, OperationResult], resources: Mapping[str, Json]
+) -> dict[str, Json]:
+    """The owned resources once the results of a run are taken into account."""
+    by_resource: dict[str, list[Operation]] = {}
+    for op in plan.operations:
+        by_resource.setdefault(str(op.resource), []).append(op)
+    owned = dict(resources)
+    for item in plan.ownership:
+        operations = by_resource.get(str(item.id), [])
+        done = tuple(op for op in operations if _went_well(results.get(op.id)))
+        kind = KINDS[item.id.kind]
+        record = kind.settle(item.before, item.after, done, len(done) == len(operations))
+        if record is None:
+            owned.pop(str(item.id), None)
+        else:
+            owned[str(item.id)] = record
+    return owned
+
+
+def next_state(plan: Plan, state: State | None, resources: Mapping[str, Json]) -> State | None:
+    """The state to write; None where nothing in it would change."""
+    if state is None:
+        return State(str(uuid.uuid4()), 1, plan.cluster.id, resources)
+    if dict(state.resources) == dict(resources):
+        return None
+    return State(state.lineage, state.serial + 1, state.cluster_id, resources)
+
+
+def _went_well(result: OperationResult | None) -> bool:
+    return result is not None and result.status in _GOOD

@@ -1,0 +1,86 @@
+"""A run that did not come to its end: found, settled by observing, and closed. Nothing is edited by hand."""
+
+from dataclasses import dataclass
+
+from kdeclare.applying.attempt import done
+from kdeclare.applying.clock import Clock, timestamp
+from kdeclare.applying.entries import FinishLine, RunRecord, as_json, end_line, fold
+from kdeclare.applying.expectations import mismatches, views
+from kdeclare.applying.ownership import next_state, owned_after
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds.verbs.base import View
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.operations import Operation
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import OperationResult, Status
+from kdeclare.planning.planfile import read_plan
+from kdeclare.state.port import StateStore
+
+_LOOKS = 5
+_STEP_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One unfinished run, and what became of the operations that it had begun."""
+
+    run_id: str
+    plan: Plan
+    settled: dict[str, OperationResult]
+    not_begun: int
+
+
+def unfinished(store: StateStore) -> list[RunRecord]:
+    """Runs without a last line, oldest first. Raises KdeclareError for a corrupt journal."""
+    records = (fold(run_id, store.entries(run_id)) for run_id in store.runs())
+    return [record for record in records if not record.is_over]
+
+
+def recover(store: StateStore, cluster: Cluster, clock: Clock) -> list[Recovered]:
+    """Settle and close every unfinished run; the caller holds the lock.
+
+    Repeating it after a crash in the middle gives the same. Raises Fault when the cluster does not answer.
+    """
+    return [_recover_one(store, cluster, clock, record) for record in unfinished(store)]
+
+
+def _recover_one(store: StateStore, cluster: Cluster, clock: Clock, record: RunRecord) -> Recovered:
+    plan = read_plan(store.plan_text(record.run_id), f"run {record.run_id}")
+    operations = [op for op in plan.operations if op.id in record.unsettled]
+    settled = settle(cluster, clock, operations)
+    results = {**record.results, **settled}
+    state = store.read()
+    resources = owned_after(plan, results, state.resources if state else {})
+    with store.open_run(record.run_id) as journal:
+        if settled:
+            journal.append(as_json(end_line(timestamp(clock), settled.values(), settled=True)))
+        new = next_state(plan, state, resources)
+        if new is not None:
+            store.write(new)
+        journal.append(as_json(FinishLine(at=timestamp(clock), outcome="recovered")))
+    return Recovered(record.run_id, plan, settled, len(plan.operations) - len(record.begun))
+
+
+def settle(cluster: Cluster, clock: Clock, operations: list[Operation]) -> dict[str, OperationResult]:
+    """How each begun operation ended, by what the cluster has now."""
+    now = views(cluster, operations)
+    for _ in range(_LOOKS):
+        # a request that was under way when its sender died may take effect a moment later
+        if all(_is_done(op, now[op.id]) for op in operations):
+            break
+        clock.sleep(_STEP_S)
+        now = views(cluster, operations)
+    return {op.id: _settled(op, now[op.id]) for op in operations}
+
+
+def _is_done(op: Operation, now: View) -> bool:
+    return now == VERBS[op.verb].after(op) and bool(mismatches(op, now))
+
+
+def _settled(op: Operation, now: View) -> OperationResult:
+    if _is_done(op, now):
+        return done(op)
+    if not mismatches(op, now):
+        return OperationResult(op.id, Status.INTERRUPTED, None, "It had not taken effect.")
+    message = f"Neither as before nor as planned: {dict(now)}."
+    return OperationResult(op.id, Status.FAILED, "outcome-unclear", message)

@@ -1,0 +1,239 @@
+"""Undoing a run: a plan of its own, made from what the run began and what the cluster has now."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kdeclare.applying.entries import RunRecord
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds.query import merge
+from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.secrets import SecretSource, is_secret
+from kdeclare.kinds.verbs.base import Undo, with_inverse
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.changes import Action, Change, Reason, Risk
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, in_order, warning
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+from kdeclare.model.plan import Base, Ownership, Plan, Summary
+from kdeclare.model.state import State
+from kdeclare.planning import order
+from kdeclare.planning.observe import observe
+
+CONFLICT = "conflict"
+IRREVERSIBLE = "irreversible"
+HAS_RECORDS = "has-records"
+
+LEFT_ALONE = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS})
+"""Diagnostics that say that a rollback does not bring everything back (exit 5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One operation of the run, and what undoes it (None: nothing to do, or nothing can be done)."""
+
+    original: Operation
+    inverse: Operation | None
+    undo: Undo
+
+
+def rollback_plan(
+    run: Plan,
+    record: RunRecord,
+    state: State | None,
+    cluster: Cluster,
+    secrets: SecretSource,
+    *,
+    allow_data_loss: bool,
+) -> Plan:
+    """The plan that undoes ``record``; what cannot be undone is named in its diagnostics.
+
+    Raises Fault when the cluster does not answer.
+    """
+    begun = [op for op in run.operations if op.id in record.begun]
+    live = observe(cluster, merge(VERBS[op.verb].query(op) for op in begun))
+    steps = _steps(begun, live, allow_data_loss=allow_data_loss)
+    steps, problems = _possible(steps, cluster, secrets)
+    operations = order.in_order(_linked(steps))
+    problems += [_problem(step, what, code) for step in steps for what, code in _left(step.undo)]
+    changes = _changes(operations, {change.id: change.risk for change in run.changes})
+    resources = state.resources if state else {}
+    return Plan(
+        project=run.project,
+        env=run.env,
+        cluster=run.cluster,
+        base=Base(state.lineage if state else None, state.serial if state else 0),
+        summary=_summary(changes, operations),
+        changes=changes,
+        operations=operations,
+        ownership=tuple(_ownership(run, steps, resources)),
+        diagnostics=in_order(problems),
+        undoes=record.run_id,
+    )
+
+
+def _steps(begun: Sequence[Operation], live: Snapshot, *, allow_data_loss: bool) -> list[_Step]:
+    """Backwards through the run; each step sees what undoing the later ones will have left."""
+    overlay: dict[str, Json] = {}
+    steps: list[_Step] = []
+    for op in reversed(begun):
+        verb = VERBS[op.verb]
+        claims = verb.claims(op)
+        seen = verb.view(op, live)
+        now = {element: overlay.get(claims.get(element, element), value) for element, value in seen.items()}
+        undo = verb.undo(op, now, allow_data_loss=allow_data_loss)
+        inverse = _inverse(op, undo, now, live)
+        if inverse is not None:
+            made = VERBS[inverse.verb]
+            after = made.after(inverse)
+            overlay |= {claim: after[e] for e, claim in made.claims(inverse).items() if e in after}
+        steps.append(_Step(op, inverse, undo))
+    return steps
+
+
+def _inverse(op: Operation, undo: Undo, now: Mapping[str, Json], live: Snapshot) -> Operation | None:
+    if undo.args is None:
+        return None
+    verb = VERBS[undo.verb]
+    bare = Operation(f"undo:{op.id}", undo.verb, op.resource, undo.args, {})
+    # the inverse can look at other elements than the operation did (a topic's id, say)
+    expect = {**verb.view(bare, live), **{e: v for e, v in now.items() if undo.verb == op.verb}}
+    touched = verb.claims(bare)
+    return with_inverse(verb, replace(bare, expect={e: v for e, v in expect.items() if e in touched}))
+
+
+def _possible(
+    steps: list[_Step], cluster: Cluster, secrets: SecretSource
+) -> tuple[list[_Step], list[Diagnostic]]:
+    """Without what would lose records, and without secrets that are no longer to be had."""
+    careful = [s.inverse.args["topic"] for s in steps if s.inverse and s.inverse.args.get("require_empty")]
+    counts = cluster.record_counts(careful) if careful else {}
+    kept: list[_Step] = []
+    problems: list[Diagnostic] = []
+    for step in steps:
+        inverse = step.inverse
+        if inverse is not None and counts.get(inverse.args.get("topic", "")):
+            problems.append(_holds_records(inverse, counts[inverse.args["topic"]]))
+            step = replace(step, inverse=None)
+        elif inverse is not None and (gone := _gone_secrets(inverse, secrets)):
+            problems += [_secret_gone(inverse, key) for key in gone]
+            step = replace(step, inverse=_without(inverse, gone))
+        kept.append(step)
+    return kept, problems
+
+
+def _gone_secrets(op: Operation, secrets: SecretSource) -> list[str]:
+    gone = []
+    for item in op.args.get("ops", ()):
+        if is_secret(item["value"]):
+            try:
+                secrets.reveal(item["value"])
+            except KdeclareError:
+                gone.append(item["key"])
+    return gone
+
+
+def _without(op: Operation, keys: Sequence[str]) -> Operation | None:
+    left = [item for item in op.args["ops"] if item["key"] not in keys]
+    if not left:
+        return None
+    expect = {key: value for key, value in op.expect.items() if key not in keys}
+    bare = replace(op, args={**op.args, "ops": left}, expect=expect, inverse=None, irreversible=None)
+    return with_inverse(VERBS[op.verb], bare)
+
+
+def _linked(steps: Sequence[_Step]) -> list[Operation]:
+    """The edges of the run, turned round."""
+    inverses = {step.original.id: step.inverse for step in steps if step.inverse}
+    needs: dict[str, dict[str, str]] = {}
+    for step in steps:
+        for need in step.original.needs:
+            if need in inverses and step.inverse is not None:
+                needs.setdefault(need, {})[step.inverse.id] = "undone in the reverse order"
+    return [replace(op, needs=needs.get(original, {})) for original, op in inverses.items() if op]
+
+
+def _left(undo: Undo) -> Iterable[tuple[str, str]]:
+    yield from ((what, CONFLICT) for what in undo.conflicts)
+    yield from ((what, IRREVERSIBLE) for what in undo.lost)
+
+
+def _problem(step: _Step, what: str, code: str) -> Diagnostic:
+    resource = str(step.original.resource)
+    if code == CONFLICT:
+        return warning(
+            CONFLICT,
+            "Changed by someone else since",
+            f"{resource}: {what} is no longer as the run left it, so it is left alone.",
+            hint="Change it by hand, or declare what it should be and apply.",
+            resource=resource,
+            subject=what,
+        )
+    return warning(
+        IRREVERSIBLE,
+        "Cannot be undone",
+        f"{resource}: nothing brings back {what}.",
+        resource=resource,
+        subject=what,
+    )
+
+
+def _holds_records(op: Operation, count: int) -> Diagnostic:
+    return warning(
+        HAS_RECORDS,
+        "The topic holds records",
+        f"{op.resource} was created by the run and holds {count} records by now, so it is not deleted.",
+        hint="Roll back with --allow-data-loss to delete it all the same.",
+        resource=str(op.resource),
+    )
+
+
+def _secret_gone(op: Operation, key: str) -> Diagnostic:
+    return warning(
+        IRREVERSIBLE,
+        "The earlier secret cannot be had",
+        f"{op.resource}: the earlier secret of {key} is no longer where its reference points.",
+        resource=str(op.resource),
+        subject=key,
+    )
+
+
+def _changes(operations: Sequence[Operation], risks: Mapping[ResourceId, Risk]) -> tuple[Change, ...]:
+    by_resource: dict[ResourceId, list[Operation]] = {}
+    for op in operations:
+        by_resource.setdefault(op.resource, []).append(op)
+    return tuple(_change(id_, ops, risks.get(id_)) for id_, ops in sorted(by_resource.items()))
+
+
+def _change(id_: ResourceId, operations: Sequence[Operation], was: Risk | None) -> Change:
+    deletes = any(op.verb == "topic.delete" for op in operations)
+    action = Action.DELETE if deletes else Action.UPDATE
+    disrupts = Risk.DISRUPTIVE if was is Risk.DISRUPTIVE else Risk.SAFE
+    risk = Risk.DESTRUCTIVE if deletes else disrupts
+    fields = tuple(f for op in operations for f in VERBS[op.verb].fields(op))
+    return Change(id_, action, Reason.ROLLBACK, risk, fields)
+
+
+def _ownership(run: Plan, steps: Sequence[_Step], resources: Mapping[str, Json]) -> Iterable[Ownership]:
+    """Back to what it was before the run; of what stays changed, the record stays, too."""
+    for item in run.ownership:
+        current = resources.get(str(item.id))
+        mine = [step for step in steps if step.original.resource == item.id]
+        whole = not any(step.undo.conflicts or step.undo.lost for step in mine)
+        undone = tuple(step.inverse for step in mine if step.inverse)
+        stuck = any(step.inverse is None and step.undo.args for step in mine)
+        if current == item.after and whole and not stuck:
+            after = item.before
+        else:
+            after = KINDS[item.id.kind].settle(current, item.before, undone, all_done=False)
+        if after != current:
+            yield Ownership(item.id, current, after)
+
+
+def _summary(changes: Sequence[Change], operations: Sequence[Operation]) -> Summary:
+    return Summary(
+        update=sum(c.action is Action.UPDATE for c in changes),
+        delete=sum(c.action is Action.DELETE for c in changes),
+        reassign=sum(len(o.args["partitions"]) for o in operations if o.verb == "partitions.reassign"),
+    )

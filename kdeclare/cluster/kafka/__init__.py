@@ -1,0 +1,7 @@
+"""The adapter to a real Kafka over kafka-python, the only package that imports it."""
+
+from kdeclare.cluster.kafka.adapter import KafkaCluster
+from kdeclare.cluster.kafka.connect import connect
+from kdeclare.cluster.kafka.properties import read_properties
+
+__all__ = ["KafkaCluster", "connect", "read_properties"]

@@ -1,0 +1,85 @@
+"""The port `Cluster` over kafka-python."""
+
+from collections.abc import Mapping, Sequence
+
+from kdeclare.cluster.kafka import configs as _configs
+from kdeclare.cluster.kafka import offsets as _offsets
+from kdeclare.cluster.kafka import reassignments as _reassignments
+from kdeclare.cluster.kafka import topics as _topics
+from kdeclare.cluster.kafka.wire import Wire
+from kdeclare.cluster.port import Alteration, ConfigQuery, NewPartitions, NewTopic, Result
+from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.ids import ConfigResource, TopicPartition
+from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
+
+
+class KafkaCluster:
+    """One Kafka cluster; made by `kdeclare.cluster.kafka.connect`. Safe to use from several threads.
+
+    diagnostics: what the client properties held that has no effect here.
+    """
+
+    def __init__(self, wire: Wire, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
+        self._wire = wire
+        self.diagnostics = diagnostics
+
+    def describe(self) -> ClusterInfo:
+        """DescribeCluster (KIP-700), fenced brokers included from version 2 on (KIP-1073)."""
+        return _topics.describe(self._wire)
+
+    def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
+        """Metadata; never creates a topic."""
+        return _topics.topics(self._wire, names)
+
+    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Mapping[str, ConfigEntry]]:
+        """DescribeConfigs, spread over all brokers; a broker's own configs from that broker."""
+        return _configs.configs(self._wire, queries)
+
+    def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
+        """ListPartitionReassignments (KIP-455)."""
+        return _reassignments.moves(self._wire, topics)
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> Mapping[str, Result]:
+        """CreateTopics."""
+        return _topics.create_topics(self._wire, topics, validate_only)
+
+    def delete_topics(self, names: Sequence[str]) -> Mapping[str, Result]:
+        """DeleteTopics."""
+        return _topics.delete_topics(self._wire, names)
+
+    def create_partitions(
+        self, items: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> Mapping[str, Result]:
+        """CreatePartitions."""
+        return _topics.create_partitions(self._wire, items, validate_only)
+
+    def alter_configs(
+        self, items: Sequence[Alteration], *, validate_only: bool = False
+    ) -> Mapping[ConfigResource, Result]:
+        """IncrementalAlterConfigs (KIP-339)."""
+        return _configs.alter_configs(self._wire, items, validate_only)
+
+    def reassign(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool,
+        unguarded: bool = False,
+    ) -> Mapping[TopicPartition, Result]:
+        """AlterPartitionReassignments (KIP-455), guarded by the broker from version 1 on (KIP-860)."""
+        return _reassignments.reassign(
+            self._wire,
+            targets,
+            allow_replication_factor_change=allow_replication_factor_change,
+            unguarded=unguarded,
+        )
+
+    def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
+        """ListOffsets, earliest and latest, at the leaders."""
+        return _offsets.record_counts(self._wire, topics)
+
+    def close(self) -> None:
+        """Close all connections. Safe to call twice."""
+        self._wire.close()

@@ -1,0 +1,159 @@
+"""Opening a cluster: from addresses and client properties to a `KafkaCluster`."""
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from kdeclare.cluster.kafka.adapter import KafkaCluster
+from kdeclare.cluster.kafka.problems import Seen, explain, unreachable
+from kdeclare.cluster.kafka.properties import client_arguments
+from kdeclare.cluster.kafka.wire import Wire
+from kdeclare.model.diagnostics import KdeclareError, error
+
+_STAGGER_S = 0.25
+"""How long one address may keep the next one waiting: a dead one must not use up the time."""
+
+_DEFAULTS: Mapping[str, Any] = {
+    "client_id": "kdeclare",
+    # Pipelined: kafka-python refuses what is over this, it does not queue it.
+    "max_in_flight_requests_per_connection": 1000,
+    "receive_message_max_bytes": 2**30,
+    # Its default grows to 30 s, far longer than anything here waits.
+    "reconnect_backoff_ms": 50,
+    "reconnect_backoff_max_ms": 1000,
+    "api_version": None,
+}
+
+
+def connect(
+    bootstrap_servers: str,
+    client_config: Mapping[str, str],
+    *,
+    timeout_s: float = 10.0,
+    request_timeout_s: float = 30.0,
+) -> KafkaCluster:
+    """Connect to a cluster by ``host:port[,host:port…]``.
+
+    client_config: Kafka client properties. Its ``bootstrap.servers`` stands where
+        ``bootstrap_servers`` is empty, its ``request.timeout.ms`` before ``request_timeout_s``.
+    timeout_s: until when one address must have answered.
+    Raises KdeclareError: ``unreachable`` with what was seen at each address, ``client-properties``.
+    """
+    _quiet_client_log()
+    arguments, warnings = client_arguments(client_config)
+    servers = _servers(bootstrap_servers or client_config.get("bootstrap.servers", ""))
+    request_timeout_s = arguments.get("request_timeout_ms", request_timeout_s * 1000) / 1000
+    wire = Wire(
+        {
+            **_DEFAULTS,
+            **arguments,
+            "bootstrap_servers": servers,
+            "request_timeout_ms": request_timeout_s * 1000,
+        },
+        request_timeout_s=request_timeout_s,
+    )
+    protocol = arguments["security_protocol"]
+    opening = _Opening(wire, tls=protocol.endswith("SSL"), sasl=protocol.startswith("SASL"))
+    try:
+        opening.within(timeout_s)
+    except BaseException:
+        wire.close()
+        raise
+    return KafkaCluster(wire, warnings)
+
+
+def _quiet_client_log() -> None:
+    """Keep kafka-python from writing, unless someone asked for its logger ``kafka`` by level.
+
+    DEBUG is never granted: it shows requests whole, with passwords and sensitive configs.
+    """
+    log = logging.getLogger("kafka")
+    if log.level == logging.NOTSET:
+        log.setLevel(logging.CRITICAL + 1)
+    elif log.level < logging.INFO:
+        log.setLevel(logging.INFO)
+
+
+def _servers(text: str) -> list[str]:
+    """The addresses, each ``host:port``. Raises KdeclareError."""
+    servers = [part.strip() for part in text.split(",") if part.strip()]
+    for server in servers:
+        _, colon, port = server.rpartition(":")
+        if not colon or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise KdeclareError(
+                error(
+                    "bootstrap-servers",
+                    "address is not of the form host:port",
+                    f"'{server}' is not of the form host:port.",
+                    hint="Write for example localhost:9092; several go with commas between.",
+                )
+            )
+    if not servers:
+        raise KdeclareError(
+            error(
+                "bootstrap-servers",
+                "no address of a cluster is given",
+                hint="Give --bootstrap-server HOST:PORT, or spec.bootstrapServers in the project.",
+            )
+        )
+    return servers
+
+
+class _Opening:
+    """Trying the addresses, the next one when the one before has failed or is slow."""
+
+    def __init__(self, wire: Wire, *, tls: bool, sasl: bool) -> None:
+        self._wire = wire
+        self._tls = tls
+        self._sasl = sasl
+        self._seen: dict[str, Seen] = {}
+        self._done = threading.Event()
+        self._open = False
+
+    def within(self, timeout_s: float) -> None:
+        """Raises KdeclareError when no address works in time."""
+        timeout_at = time.monotonic() + timeout_s
+        # Not `run`, which waits without end: looking a name up blocks the event loop.
+        self._wire.spawn(self._try_all, timeout_at)
+        self._done.wait(timeout_s + 0.2)
+        if self._open:
+            return
+        for address in self._wire.bootstrap_addresses().values():
+            self._seen.setdefault(address, Seen("no answer in time", "Check --bootstrap-server."))
+        raise unreachable(self._seen)
+
+    async def _try_all(self, timeout_at: float) -> None:
+        try:
+            running = []
+            for node, address in self._wire.bootstrap_addresses().items():
+                running.append(self._wire.spawn(self._try, node, address, timeout_at))
+                waited_until = min(timeout_at, time.monotonic() + _STAGGER_S)
+                while not running[-1].is_done and not self._open and time.monotonic() < waited_until:
+                    await self._wire.sleep(0.005)
+                if self._open:
+                    return
+            for attempt in running:
+                await attempt
+        finally:
+            self._done.set()
+
+    async def _try(self, node: str, address: str, timeout_at: float) -> None:
+        try:
+            await self._wire.bootstrap(node, timeout_at)
+        except Exception as exc:  # noqa: BLE001  kafka-python and ssl raise of every sort here
+            self._seen[address] = explain(exc, tls=self._tls, sasl=self._sasl)
+            return
+        try:
+            await self._wire.reach_any(timeout_at)
+        except Exception as exc:  # noqa: BLE001
+            seen = explain(exc, tls=self._tls, sasl=self._sasl)
+            brokers = ", ".join(self._wire.address(broker) for broker in self._wire.brokers())
+            self._seen[address] = Seen(
+                f"it answers, but no broker is to be reached where it says it is ({brokers}): {seen.what}",
+                "Check advertised.listeners of the brokers.",
+            )
+            return
+        self._open = True
+        self._done.set()

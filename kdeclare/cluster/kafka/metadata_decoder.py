@@ -1,0 +1,97 @@
+"""Metadata responses as Topics."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+from uuid import UUID
+
+from kdeclare.cluster.kafka.compact import read_string, read_uvarint, skip_tags
+from kdeclare.cluster.kafka.raw import RawResponse
+from kdeclare.model.live import Partition, Topic
+
+_NO_LEADER = -1
+_PARTITION = Struct(">hiii")  # error code, index, leader, leader epoch
+_LISTS = [Struct(f">{size}i") for size in range(32)]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer for one topic; ``topic`` stands only where ``error_code`` is 0."""
+
+    name: str
+    error_code: int
+    topic: Topic
+
+
+def read_topics(response: Any) -> list[Found]:
+    """Decode a response, from bytes or from kafka-python's own objects."""
+    if isinstance(response, RawResponse):
+        return list(_from_bytes(response.body))
+    return list(_from_objects(response))
+
+
+def _from_objects(response: Any) -> Iterable[Found]:
+    for topic in response.topics:
+        numbered = {
+            partition.partition_index: Partition(
+                tuple(partition.replica_nodes),
+                None if partition.leader_id == _NO_LEADER else partition.leader_id,
+                tuple(partition.isr_nodes),
+            )
+            for partition in topic.partitions
+        }
+        topic_id = str(topic.topic_id) if isinstance(topic.topic_id, UUID) else ""
+        yield Found(
+            topic.name or "",
+            topic.error_code,
+            Topic(topic.name or "", topic_id, _in_order(numbered), bool(topic.is_internal)),
+        )
+
+
+def _from_bytes(data: bytes) -> Iterable[Found]:
+    count, pos = read_uvarint(data, 4)  # after throttle_time_ms
+    for _ in range(count - 1):
+        _, pos = read_string(data, pos + 4)
+        _, pos = read_string(data, pos + 4)
+        pos = skip_tags(data, pos)
+    _, pos = read_string(data, pos)  # cluster id
+    count, pos = read_uvarint(data, pos + 4)  # after controller id
+    shared: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for _ in range(count - 1):
+        error_code = int.from_bytes(data[pos : pos + 2], "big", signed=True)
+        name, pos = read_string(data, pos + 2)
+        digits = data[pos : pos + 16].hex()
+        internal = data[pos + 16] != 0
+        partitions, pos = _partitions(data, pos + 17, shared)
+        pos = skip_tags(data, pos + 4)  # after topic_authorized_operations
+        topic_id = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        yield Found(name or "", error_code, Topic(name or "", topic_id, partitions, internal))
+
+
+def _partitions(
+    data: bytes, pos: int, shared: dict[tuple[int, ...], tuple[int, ...]]
+) -> tuple[tuple[Partition, ...], int]:
+    count, pos = read_uvarint(data, pos)
+    numbered = {}
+    for _ in range(count - 1):
+        _, index, leader, _ = _PARTITION.unpack_from(data, pos)
+        replicas, pos = _integers(data, pos + 14)
+        isr, pos = _integers(data, pos)
+        _, pos = _integers(data, pos)  # offline replicas
+        pos = skip_tags(data, pos)
+        replicas = shared.setdefault(replicas, replicas)
+        isr = shared.setdefault(isr, isr)
+        numbered[index] = Partition(replicas, None if leader == _NO_LEADER else leader, isr)
+    return _in_order(numbered), pos
+
+
+def _integers(data: bytes, pos: int) -> tuple[tuple[int, ...], int]:
+    size, pos = read_uvarint(data, pos)
+    size = max(0, size - 1)
+    form = _LISTS[size] if size < len(_LISTS) else Struct(f">{size}i")
+    return form.unpack_from(data, pos), pos + 4 * size
+
+
+def _in_order(numbered: dict[int, Partition]) -> tuple[Partition, ...]:
+    return tuple(partition for _, partition in sorted(numbered.items()))

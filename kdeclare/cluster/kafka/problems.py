@@ -1,0 +1,126 @@
+"""What went wrong while connecting, in words for people."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kafka import errors as client
+
+from kdeclare.model.diagnostics import KdeclareError, error
+
+
+class Seen(NamedTuple):
+    """What was seen at one address, and what a person can do about it."""
+
+    what: str
+    hint: str
+
+
+def problem(name: str, detail: str, *, hint: str = "") -> KdeclareError:
+    """The error for a client property that cannot be used."""
+    text = f"{name}: {detail}."
+    return KdeclareError(error("client-properties", "client property cannot be used", text, hint=hint))
+
+
+def unreachable(seen: Mapping[str, Seen]) -> KdeclareError:
+    """The error for a cluster that cannot be reached; ``seen`` by address."""
+    detail = "; ".join(f"{address}: {it.what}" for address, it in seen.items())
+    hints = dict.fromkeys(it.hint for it in seen.values())
+    return KdeclareError(
+        error("unreachable", "cluster cannot be reached", f"{detail}.", hint=" ".join(hints))
+    )
+
+
+_ADDRESS_HINT = "Check --bootstrap-server, and that the brokers are up."
+_SECURITY_HINT = "Check security.protocol in the client properties (--command-config)."
+_LOGIN_HINT = "Check sasl.mechanism and the name and password in sasl.jaas.config."
+_TRUST_HINT = (
+    "Check ssl.truststore.location: it must hold the authority that signed the brokers' certificate."
+)
+_NAME_HINT = (
+    "Use a host name that the certificate holds, or set ssl.endpoint.identification.algorithm= (empty) "
+    "to do without the check."
+)
+
+
+def explain(exc: BaseException, *, tls: bool, sasl: bool) -> Seen:
+    """What an exception of kafka-python's says about an address.
+
+    tls, sasl: whether the client was to encrypt and to authenticate.
+    """
+    text = "; ".join(str(arg) for arg in getattr(exc, "args", ())) or type(exc).__name__
+    login = _login(exc, text)
+    if login is not None:
+        return login
+    for pattern, seen in _HANDSHAKE if tls else _CLEAR:
+        if re.search(pattern, text):
+            return seen
+    for pattern, seen in _NETWORK:
+        if re.search(pattern, text):
+            return seen
+    if isinstance(exc, client.IncompatibleBrokerVersion):
+        return Seen(
+            "it answers, but gives no metadata",
+            "This may be a controller; name brokers in --bootstrap-server.",
+        )
+    if isinstance(exc, client.InvalidReceiveError):
+        return _no_kafka(text)
+    if isinstance(exc, client.RequestTimedOutError | client.KafkaTimeoutError):
+        return Seen("connected, but no answer in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
+    if re.search("socket disconnected|Connection reset", text):
+        asked = "without TLS" if not tls else "with TLS"
+        asked += " or authentication" if not (tls or sasl) else ""
+        return Seen(f"it closed the connection, which was made {asked}", _SECURITY_HINT)
+    return Seen(text, _ADDRESS_HINT)
+
+
+def _login(exc: BaseException, text: str) -> Seen | None:
+    if isinstance(exc, client.SaslAuthenticationFailedError):
+        reason = re.sub(r"^\w+Error: ", "", text)
+        return Seen(f"authentication failed: {reason}", _LOGIN_HINT)
+    if isinstance(exc, client.UnsupportedSaslMechanismError):
+        return Seen("the broker does not offer this SASL mechanism", _LOGIN_HINT)
+    if isinstance(exc, client.IllegalSaslStateError):
+        return Seen("the broker asks for no authentication at this port", _SECURITY_HINT)
+    return None
+
+
+def _no_kafka(text: str) -> Seen:
+    """A frame length out of all bounds: the first four bytes of another protocol."""
+    match = re.search(r"-?\d+", text)
+    start = int(match[0]).to_bytes(4, "big", signed=True) if match else b""
+    if start[:2] == b"\x15\x03":  # a TLS alert
+        return Seen("it speaks TLS, and was asked without", _SECURITY_HINT)
+    if start == b"HTTP":
+        return Seen("it speaks HTTP, not Kafka", _ADDRESS_HINT)
+    return Seen("it does not speak Kafka", _ADDRESS_HINT)
+
+
+_HANDSHAKE = (
+    ("Hostname mismatch|IP address mismatch", Seen("its certificate is for another host name", _NAME_HINT)),
+    ("CERTIFICATE_VERIFY_FAILED.*expired", Seen("its certificate has expired", "Renew it.")),
+    ("CERTIFICATE_VERIFY_FAILED", Seen("its certificate is not trusted", _TRUST_HINT)),
+    (
+        "ALERT_(CERTIFICATE_REQUIRED|BAD_CERTIFICATE|UNKNOWN_CA)|ALERT_HANDSHAKE_FAILURE",
+        Seen("it refused the client's certificate, or wants one", "Check ssl.keystore.location."),
+    ),
+    (
+        r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|EOF|Handshake failed",
+        Seen("it does not speak TLS, and was asked to", _SECURITY_HINT),
+    ),
+)
+_CLEAR = (
+    (
+        "ALERT|SSL",
+        Seen("it speaks TLS, and was asked without", _SECURITY_HINT),
+    ),
+)
+_NETWORK = (
+    ("ECONNREFUSED", Seen("connection refused", _ADDRESS_HINT)),
+    ("DNS", Seen("name not known", "Check the host name.")),
+    ("EHOSTUNREACH|ENETUNREACH", Seen("no route to it", _ADDRESS_HINT)),
+    (
+        "Connection timed out|ETIMEDOUT|I/O wait timed out",
+        Seen("connecting timed out", f"{_ADDRESS_HINT} A firewall may be in between."),
+    ),
+)

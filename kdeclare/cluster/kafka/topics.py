@@ -1,0 +1,176 @@
+"""Topics and partitions: Metadata, CreateTopics, DeleteTopics, CreatePartitions, DescribeCluster."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kafka.protocol.admin import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+)
+from kafka.protocol.metadata import MetadataRequest
+
+from kdeclare.cluster.kafka.batches import chunks, send_batches
+from kdeclare.cluster.kafka.faults import INVALID_TOPIC, NONE, UNKNOWN_TOPIC_OR_PARTITION, fault_for_code
+from kdeclare.cluster.kafka.metadata_decoder import Found, read_topics
+from kdeclare.cluster.kafka.raw import RawMetadataRequest
+from kdeclare.cluster.kafka.wire import Wire
+from kdeclare.cluster.port import Fault, NewPartitions, NewTopic, Result
+from kdeclare.model.live import Broker, ClusterInfo, Topic
+
+_NAMES_A_REQUEST = 2000
+_RESPONSE_WITHOUT_CONFIGS = 4
+"""From CreateTopics version 5 on, an answer repeats all configs of every topic (KIP-525)."""
+
+
+def describe(wire: Wire) -> ClusterInfo:
+    """Id, brokers and whether reassignments can be guarded. Raises Fault."""
+    guard = wire.max_version(AlterPartitionReassignmentsRequest.API_KEY) >= 1
+    if wire.max_version(DescribeClusterRequest.API_KEY) >= 0:
+        return wire.ask_one(
+            DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True),
+            lambda response: _described(response, guard),
+        )
+    return wire.ask_one(
+        MetadataRequest(topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False),
+        lambda response: ClusterInfo(
+            response.cluster_id or "",
+            tuple(Broker(b.node_id, b.host, b.port, b.rack) for b in sorted(response.brokers, key=_node_id)),
+            guard,
+        ),
+    )
+
+
+def _described(response: Any, guard: bool) -> ClusterInfo:
+    if response.error_code:
+        raise fault_for_code(response.error_code, response.error_message, changes=False)
+    brokers = (
+        Broker(b.broker_id, b.host, b.port, b.rack, bool(b.is_fenced))
+        for b in sorted(response.brokers, key=lambda b: int(b.broker_id))
+    )
+    return ClusterInfo(response.cluster_id, tuple(brokers), guard)
+
+
+def _node_id(broker: Any) -> int:
+    return int(broker.node_id)
+
+
+def topics(wire: Wire, names: Sequence[str] | None) -> dict[str, Topic]:
+    """Topics by name, those that exist; None is all. Raises Fault."""
+    if names is None:
+        answers: list[list[Found] | Fault] = wire.ask([_metadata(None)], read_topics, changes=False)
+    else:
+        # One broker: the answer of several could be of several times.
+        parts = chunks(dict.fromkeys(names), _NAMES_A_REQUEST)
+        answers = wire.ask([_metadata(part) for part in parts], read_topics, changes=False)
+    found = {}
+    for answer in answers:
+        if isinstance(answer, Fault):
+            raise answer
+        for item in answer:
+            if item.error_code == NONE:
+                found[item.name] = item.topic
+            elif item.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+                raise fault_for_code(item.error_code, f"topic {item.name}", changes=False)
+    return found
+
+
+def _metadata(names: list[str] | None) -> Any:
+    wanted = None if names is None else [RawMetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    return RawMetadataRequest(
+        topics=wanted,
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+
+
+def create_topics(wire: Wire, items: Sequence[NewTopic], validate_only: bool) -> dict[str, Result]:
+    """CreateTopics, a result for each name. Raises Fault."""
+
+    def request(part: list[NewTopic]) -> Any:
+        return CreateTopicsRequest(
+            topics=[_creatable(topic) for topic in part],
+            timeout_ms=wire.request_timeout_ms,
+            validate_only=validate_only,
+            max_version=_RESPONSE_WITHOUT_CONFIGS,
+        )
+
+    return send_batches(
+        wire,
+        items,
+        key=lambda topic: topic.name,
+        request=request,
+        codes=lambda response: _codes(response.topics),
+        records=lambda topic: (
+            1 + len(topic.configs) + max(topic.partitions or 0, len(topic.assignments or ()))
+        ),
+        validate_only=validate_only,
+    )
+
+
+def _creatable(topic: NewTopic) -> Any:
+    kind = CreateTopicsRequest.CreatableTopic
+    return kind(
+        name=topic.name,
+        num_partitions=-1 if topic.partitions is None else topic.partitions,
+        replication_factor=-1 if topic.replication_factor is None else topic.replication_factor,
+        assignments=[
+            kind.CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
+            for index, brokers in (topic.assignments or {}).items()
+        ],
+        configs=[kind.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+    )
+
+
+def delete_topics(wire: Wire, names: Sequence[str]) -> dict[str, Result]:
+    """DeleteTopics, a result for each name. Raises Fault."""
+
+    def request(part: list[str]) -> Any:
+        return DeleteTopicsRequest(
+            topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in part],
+            timeout_ms=wire.request_timeout_ms,
+        )
+
+    return send_batches(
+        wire,
+        list(dict.fromkeys(names)),
+        key=lambda name: name,
+        request=request,
+        codes=lambda response: _codes(response.responses),
+    )
+
+
+def create_partitions(wire: Wire, items: Sequence[NewPartitions], validate_only: bool) -> dict[str, Result]:
+    """CreatePartitions, a result for each topic. Raises Fault."""
+
+    def request(part: list[NewPartitions]) -> Any:
+        return CreatePartitionsRequest(
+            topics=[_growing(item) for item in part],
+            timeout_ms=wire.request_timeout_ms,
+            validate_only=validate_only,
+        )
+
+    return send_batches(
+        wire,
+        items,
+        key=lambda item: item.topic,
+        request=request,
+        codes=lambda response: _codes(response.results),
+        records=lambda item: item.total,
+        validate_only=validate_only,
+    )
+
+
+def _growing(item: NewPartitions) -> Any:
+    kind = CreatePartitionsRequest.CreatePartitionsTopic
+    placed = item.assignments and [
+        kind.CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in item.assignments
+    ]
+    return kind(name=item.topic, count=item.total, assignments=placed or None)
+
+
+def _codes(results: Iterable[Any]) -> Iterable[tuple[str, int, str | None]]:
+    return ((result.name, result.error_code, result.error_message) for result in results)

@@ -1,0 +1,301 @@
+"""Topics and brokers as the controller holds them, and what it does to them.
+
+After ReplicationControlManager and ClusterControlManager of Apache Kafka. Every method that refuses
+raises Fault with Kafka's error name and words, and has then changed nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from uuid import UUID
+
+from kdeclare.cluster.port import Fault, NewPartitions, NewTopic
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.model.live import Move
+
+from . import names
+from .configs import MIN_ISR, Configs
+from .partitions import (
+    Ids,
+    PartitionState,
+    cancelled,
+    caught_up,
+    completed,
+    elect,
+    needs_unclean_election,
+    reassigned,
+)
+from .placement import Impossible, place
+
+
+@dataclass
+class BrokerState:
+    """A registered broker; one that is shutting down leads nothing new and joins no in-sync set."""
+
+    id: int
+    rack: str | None = None
+    fenced: bool = False
+    shutting_down: bool = False
+
+    @property
+    def active(self) -> bool:
+        """Whether it can be in sync."""
+        return not (self.fenced or self.shutting_down)
+
+
+@dataclass
+class TopicState:
+    """One topic; ``records`` is how many it holds in all."""
+
+    topic_id: str
+    partitions: list[PartitionState]
+    records: int = 0
+    internal: bool = False
+
+
+@dataclass
+class Topics:
+    """All topics and brokers. ``move_ticks``: how many ticks a move takes; 0 ends it at once."""
+
+    brokers: dict[int, BrokerState]
+    configs: Configs
+    random: Random
+    move_ticks: int = 0
+    made: int = 0
+    topics: dict[str, TopicState] = field(default_factory=dict)
+
+    @property
+    def active(self) -> frozenset[int]:
+        """Brokers that can be in sync."""
+        return frozenset(b.id for b in self.brokers.values() if b.active)
+
+    # topics
+
+    def create(self, new: NewTopic, existing: Iterable[str], *, validate_only: bool) -> None:
+        """CreateTopics for one topic; ``existing`` is what was there before the request."""
+        wrong = names.illegal(new.name)
+        if wrong:
+            raise Fault("INVALID_TOPIC_EXCEPTION", wrong)
+        other = names.collision(new.name, existing)
+        if other:
+            raise Fault(
+                "INVALID_TOPIC_EXCEPTION", f"Topic '{new.name}' collides with existing topic: {other}"
+            )
+        if new.name in self.topics:
+            raise Fault("TOPIC_ALREADY_EXISTS", f"Topic '{new.name}' already exists.")
+        overrides = self.configs.for_new_topic(new.configs)
+        lists = self._assigned(new) if new.assignments else self._placed(new)
+        if validate_only:
+            return
+        self.made += 1
+        partitions = [self._new_partition(replicas) for replicas in lists]
+        self.topics[new.name] = TopicState(str(UUID(int=self.made)), partitions)
+        self.configs.store(ConfigResource(ConfigScope.TOPIC, new.name), overrides)
+
+    def _assigned(self, new: NewTopic) -> list[Ids]:
+        given = new.assignments or {}
+        for count, what in (
+            (new.replication_factor, "replication factor"),
+            (new.partitions, "numPartitions"),
+        ):
+            if count not in (None, -1):
+                raise Fault(
+                    "INVALID_REQUEST",
+                    f"A manual partition assignment was specified, but {what} was not set to -1.",
+                )
+        if sorted(given) != list(range(len(given))):
+            raise Fault(
+                "INVALID_REPLICA_ASSIGNMENT", "partitions should be a consecutive 0-based integer sequence."
+            )
+        size: int | None = None
+        lists = []
+        for index in range(len(given)):
+            self._check_assignment(given[index], size)
+            size = len(given[index])
+            self._check_active(index, given[index])
+            lists.append(tuple(given[index]))
+        return lists
+
+    def _placed(self, new: NewTopic) -> list[Ids]:
+        factor = -1 if new.replication_factor is None else new.replication_factor
+        count = -1 if new.partitions is None else new.partitions
+        if factor < -1 or factor == 0:
+            raise Fault(
+                "INVALID_REPLICATION_FACTOR",
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if count < -1 or count == 0:
+            raise Fault(
+                "INVALID_PARTITIONS", "Number of partitions was set to an invalid non-positive value."
+            )
+        factor = self._default("default.replication.factor") if factor == -1 else factor
+        count = self._default("num.partitions") if count == -1 else count
+        return self._place(count, factor)
+
+    def _place(self, count: int, factor: int) -> list[Ids]:
+        try:
+            return list(place(tuple(self.brokers.values()), count, factor, self.random))
+        except Impossible as reason:
+            raise Fault(
+                "INVALID_REPLICATION_FACTOR", f"Unable to replicate the partition {factor} time(s): {reason}"
+            ) from None
+
+    def _default(self, key: str) -> int:
+        found = self.configs.static.get(self.configs.asked, {}).get(key)
+        return int(found) if found else 1
+
+    def _new_partition(self, replicas: Ids) -> PartitionState:
+        isr = tuple(r for r in replicas if r in self.active)
+        return elect(PartitionState(replicas, isr, None), self.active)
+
+    def _check_assignment(self, replicas: Sequence[int], size: int | None) -> None:
+        """validateManualPartitionAssignment."""
+        wrong = ""
+        if not replicas:
+            wrong = "an empty replica list."
+        for number, replica in enumerate(replicas):
+            if replica not in self.brokers:
+                wrong = wrong or f"broker {replica}, but no such broker is registered."
+            elif replica in replicas[:number]:
+                wrong = wrong or f"the broker {replica} more than once."
+        if not wrong and size is not None and len(replicas) != size:
+            wrong = (
+                f"a partition with {len(replicas)} replica(s), but this is not consistent with previous "
+                f"partitions, which have {size} replica(s)."
+            )
+        if wrong:
+            raise Fault("INVALID_REPLICA_ASSIGNMENT", f"The manual partition assignment includes {wrong}")
+
+    def _check_active(self, partition: int, replicas: Sequence[int]) -> None:
+        if not self.active.intersection(replicas):
+            raise Fault(
+                "INVALID_REPLICA_ASSIGNMENT",
+                f"All brokers specified in the manual partition assignment for partition {partition} are "
+                "fenced or in controlled shutdown.",
+            )
+
+    def delete(self, name: str) -> None:
+        """DeleteTopics for one topic: with its configs, for good."""
+        if name not in self.topics:
+            raise _no_topic()
+        del self.topics[name]
+        self.configs.store(ConfigResource(ConfigScope.TOPIC, name), {})
+
+    def add_partitions(self, new: NewPartitions, *, validate_only: bool) -> None:
+        """CreatePartitions for one topic; the factor is the length of partition 0's list as it is now."""
+        topic = self.topics.get(new.topic)
+        if topic is None:
+            raise _no_topic()
+        have = len(topic.partitions)
+        if new.total == have:
+            raise Fault("INVALID_PARTITIONS", f"Topic already has {have} partition(s).")
+        if new.total < have:
+            raise Fault(
+                "INVALID_PARTITIONS",
+                f"The topic {new.topic} currently has {have} partition(s); {new.total} would not be an "
+                "increase.",
+            )
+        factor = len(topic.partitions[0].replicas)
+        if new.assignments is None:
+            lists = self._place(new.total - have, factor)
+        else:
+            lists = self._assigned_additions(new, have, factor)
+        if not validate_only:
+            topic.partitions.extend(self._new_partition(replicas) for replicas in lists)
+
+    def _assigned_additions(self, new: NewPartitions, have: int, factor: int) -> list[Ids]:
+        lists = new.assignments or ()
+        if len(lists) != new.total - have:
+            raise Fault(
+                "INVALID_REPLICA_ASSIGNMENT",
+                f"Attempted to add {new.total - have} additional partition(s), but only {len(lists)} "
+                "assignment(s) were specified.",
+            )
+        for index, replicas in enumerate(lists):
+            self._check_assignment(replicas, factor)
+            self._check_active(have + index, replicas)
+        return [tuple(replicas) for replicas in lists]
+
+    # moves
+
+    def partition(self, where: TopicPartition) -> PartitionState:
+        """One partition. Raises Fault UNKNOWN_TOPIC_OR_PARTITION."""
+        topic = self.topics.get(where.topic)
+        if topic is None:
+            raise Fault("UNKNOWN_TOPIC_OR_PARTITION", f"Unable to find a topic named {where.topic}.")
+        if not 0 <= where.partition < len(topic.partitions):
+            raise Fault(
+                "UNKNOWN_TOPIC_OR_PARTITION", f"Unable to find partition {where.topic}:{where.partition}."
+            )
+        return topic.partitions[where.partition]
+
+    def reassign(self, where: TopicPartition, target: Ids | None, *, guarded: bool) -> None:
+        """AlterPartitionReassignments for one partition; None cancels, and is never guarded."""
+        state = self.partition(where)
+        if target is None:
+            after = self._cancelled(where, state)
+        else:
+            self._check_assignment(target, None)
+            if guarded and len(target) != state.size:
+                raise Fault(
+                    "INVALID_REPLICATION_FACTOR",
+                    f"The replication factor is changed from {state.size} to {len(target)}",
+                )
+            after = reassigned(state, target, self.active)
+            if after.moving:
+                after = self._progress(after, self.move_ticks)
+        self.topics[where.topic].partitions[where.partition] = after
+
+    def _cancelled(self, where: TopicPartition, state: PartitionState) -> PartitionState:
+        if not state.moving:
+            raise Fault("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
+        if needs_unclean_election(state) and not self.configs.topic_flag(
+            where.topic, "unclean.leader.election.enable"
+        ):
+            raise Fault(
+                "INVALID_REPLICA_ASSIGNMENT",
+                f"Unable to revert partition assignment for {where.topic}:{where.partition} because it "
+                "would require an unclean leader election.",
+            )
+        return cancelled(state, self.active)
+
+    def _progress(self, state: PartitionState, ticks: int) -> PartitionState:
+        if state.moving and ticks > 0:
+            return replace(state, ticks=ticks)
+        return caught_up(state, self.active)
+
+    def tick(self) -> None:
+        """One step of time: replicas of active brokers join the in-sync set, added ones once due."""
+        for topic in self.topics.values():
+            topic.partitions = [self._progress(p, p.ticks - 1) for p in topic.partitions]
+
+    def moves(self, wanted: Iterable[str] | None) -> Mapping[TopicPartition, Move]:
+        """ListPartitionReassignments; what does not exist is left out."""
+        found = self.topics.keys() if wanted is None else [n for n in wanted if n in self.topics]
+        return {
+            TopicPartition(name, index): Move(p.replicas, p.adding, p.removing)
+            for name in sorted(found)
+            for index, p in enumerate(self.topics[name].partitions)
+            if p.moving
+        }
+
+    # brokers
+
+    def set_broker(self, broker: BrokerState) -> None:
+        """Register or change a broker; one that is no longer active leaves every in-sync set it can."""
+        self.brokers[broker.id] = broker
+        for topic in self.topics.values():
+            topic.partitions = [self._without_lost(p) for p in topic.partitions]
+
+    def _without_lost(self, state: PartitionState) -> PartitionState:
+        isr = tuple(r for r in state.isr if r in self.active) or state.isr[:1]
+        return completed(replace(state, isr=isr), self.active)
+
+    def effective_min_isr(self, name: str) -> int:
+        """What min.insync.replicas comes to: with ELR never more than partition 0's factor."""
+        value = int(self.configs.topic_entry(name, MIN_ISR).value or "1")
+        return min(value, len(self.topics[name].partitions[0].replicas)) if self.configs.elr else value
+
+
+def _no_topic() -> Fault:
+    return Fault("UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition.")

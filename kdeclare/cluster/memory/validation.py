@@ -1,0 +1,172 @@
+"""What Kafka refuses: single values, names, and combinations of keys.
+
+After LogConfig.validate, ControllerConfigurationValidator, DynamicBrokerConfig and DynamicThreadPool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kdeclare.cluster.port import Fault
+from kdeclare.model.ids import ConfigResource
+
+from .definitions import BROKER_KEYS, DYNAMIC_KEYS, PER_BROKER_KEYS, SECURITY_KEYS, THREAD_POOLS, TOPIC_KEYS
+from .read_only import READ_ONLY_KEYS
+from .values import Invalid, Value
+
+if TYPE_CHECKING:
+    from .configs import Configs
+
+_CLUSTER_LEVEL_LISTENER_KEYS = {"max.connections", "max.connection.creation.rate", "num.network.threads"}
+_LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.(.*)")
+
+
+def inner_name(name: str) -> str:
+    """The key behind a ``listener.name.X.`` prefix."""
+    match = _LISTENER_KEY.fullmatch(name)
+    return match[1] if match else name
+
+
+def is_read_only(name: str) -> bool:
+    """Whether a describe marks a broker key as read-only: everything that is not dynamic."""
+    return inner_name(name) not in DYNAMIC_KEYS
+
+
+def check_topic(configs: Configs, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """All overrides of a topic, each and together. Raises Fault INVALID_CONFIG."""
+    for name in after:
+        if name not in TOPIC_KEYS:
+            raise Fault("INVALID_CONFIG", f"Unknown topic config name: {name}")
+    try:
+        held = {name: TOPIC_KEYS[name].parse(text) for name, text in after.items()}
+    except Invalid as wrong:
+        raise Fault("INVALID_CONFIG", str(wrong)) from None
+    values = _Effective(configs, held)
+    shortest, longest = values.number("min.compaction.lag.ms"), values.number("max.compaction.lag.ms")
+    if shortest > longest:
+        raise Fault(
+            "INVALID_CONFIG",
+            f"conflict topic config setting min.compaction.lag.ms ({shortest}) > "
+            f"max.compaction.lag.ms ({longest})",
+        )
+    if values["remote.storage.enable"]:
+        _check_tiered(configs, values)
+    elif (
+        before.get("remote.storage.enable", "").lower() == "true"
+        and not values["remote.log.delete.on.disable"]
+    ):
+        raise Fault(
+            "INVALID_CONFIG",
+            "It is invalid to disable remote storage without deleting remote data. If you want to keep the "
+            "remote data and turn to read only, please set `remote.storage.enable=true,"
+            "remote.log.copy.disable=true`. If you want to disable remote storage and delete all remote "
+            "data, please set `remote.storage.enable=false,remote.log.delete.on.disable=true`.",
+        )
+
+
+class _Effective:
+    """Typed topic values: the topic's own over what it inherits."""
+
+    def __init__(self, configs: Configs, held: Mapping[str, Value]) -> None:
+        self._configs = configs
+        self._held = held
+
+    def __getitem__(self, name: str) -> Value:
+        if name in self._held:
+            return self._held[name]
+        text = self._configs.topic_entry("", name).value
+        assert text is not None
+        return TOPIC_KEYS[name].parse(text)
+
+    def number(self, name: str) -> int:
+        value = self[name]
+        assert isinstance(value, int)
+        return value
+
+
+def _check_tiered(configs: Configs, values: _Effective) -> None:
+    if not configs.tiered:
+        raise Fault(
+            "INVALID_CONFIG",
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage.",
+        )
+    policy = values["cleanup.policy"]
+    if isinstance(policy, tuple) and "compact" in policy:
+        raise Fault(
+            "INVALID_CONFIG",
+            "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being an "
+            "empty list.",
+        )
+    for unit in ("bytes", "ms"):
+        whole, local = values.number(f"retention.{unit}"), values.number(f"local.retention.{unit}")
+        if local == -2 or whole == -1:
+            continue
+        name = f"Invalid value {local} for configuration local.retention.{unit}: "
+        if local == -1:
+            raise Fault(
+                "INVALID_CONFIG", f"{name}Value must not be -1 as retention.{unit} value is set as {whole}."
+            )
+        if local > whole:
+            raise Fault(
+                "INVALID_CONFIG",
+                f"{name}Value must not be more than retention.{unit} property value: {whole}",
+            )
+
+
+def check_broker(
+    configs: Configs, resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
+) -> None:
+    """All overrides of a broker or of the cluster-wide default. Raises Fault INVALID_REQUEST."""
+    _none_of(after.keys() & READ_ONLY_KEYS, "Cannot update these configs dynamically")
+    _none_of(
+        after.keys() & SECURITY_KEYS,
+        "These security configs can be dynamically updated only per-listener using the listener prefix",
+    )
+    for name, text in after.items():
+        key = BROKER_KEYS.get(inner_name(name))
+        try:
+            if key is not None:
+                key.parse(text)
+        except Invalid as wrong:
+            raise Fault("INVALID_REQUEST", str(wrong)) from None
+    if not resource.name:
+        _none_of(
+            {name for name in after if _needs_broker(name)},
+            "Cannot update these configs at default cluster level, broker id must be specified",
+        )
+    broker = int(resource.name) if resource.name else configs.asked
+    for name in sorted(THREAD_POOLS & (before.keys() | after.keys())):
+        _check_pool(configs, broker, resource, name, after)
+
+
+def _needs_broker(name: str) -> bool:
+    inner = inner_name(name)
+    return inner in PER_BROKER_KEYS or (inner != name and inner not in _CLUSTER_LEVEL_LISTENER_KEYS)
+
+
+def _none_of(names: Iterable[str], message: str) -> None:
+    found = sorted(names)
+    if found:
+        raise Fault("INVALID_REQUEST", f"{message}: [{', '.join(found)}]")
+
+
+def _check_pool(
+    configs: Configs, broker: int, resource: ConfigResource, name: str, after: Mapping[str, str]
+) -> None:
+    default = BROKER_KEYS[name].default
+    assert default is not None
+    now = configs.broker_value(broker, (name,))
+    then = configs.broker_value(broker, (name,), {resource: after})
+    current = int(now[1]) if now else int(default)
+    wanted = int(then[1]) if then else int(default)
+    reason = f"Dynamic thread count update validation failed for {name}={wanted}"
+    if wanted < current // 2:
+        raise Fault("INVALID_REQUEST", f"{reason}, value should be at least half the current value {current}")
+    if wanted > current * 2:
+        raise Fault(
+            "INVALID_REQUEST",
+            f"{reason}, value should not be greater than double the current value {current}",
+        )

@@ -1,0 +1,151 @@
+"""Where a sandbox keeps what, and the marker file that says that a folder is a sandbox."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kdeclare.cluster.sandbox.settings import SandboxSettings
+from kdeclare.model.diagnostics import KdeclareError, error
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFiles:
+    """The files of one broker."""
+
+    folder: Path
+
+    @property
+    def properties(self) -> Path:
+        """The broker's ``server.properties``; written anew at each start."""
+        return self.folder / "server.properties"
+
+    @property
+    def data(self) -> Path:
+        """Kafka's log folder."""
+        return self.folder / "data"
+
+    @property
+    def logs(self) -> Path:
+        """The folder that log4j writes to."""
+        return self.folder / "logs"
+
+    @property
+    def server_log(self) -> Path:
+        """What the broker logs."""
+        return self.logs / "server.log"
+
+    @property
+    def console_log(self) -> Path:
+        """What the process itself prints: errors of the JVM, mostly."""
+        return self.logs / "console.log"
+
+    @property
+    def process(self) -> Path:
+        """The pid and start time of the broker's process."""
+        return self.folder / "process.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of a sandbox. ``folder`` is absolute."""
+
+    folder: Path
+
+    @property
+    def marker(self) -> Path:
+        """The file that makes a folder a sandbox."""
+        return self.folder / "sandbox.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held while a sandbox is being started, stopped or reset."""
+        return self.folder / ".lock"
+
+    @property
+    def brokers(self) -> Path:
+        """The parent of the brokers' folders."""
+        return self.folder / "brokers"
+
+    def broker(self, broker_id: int) -> BrokerFiles:
+        """The files of one broker."""
+        return BrokerFiles(self.brokers / str(broker_id))
+
+
+def layout_of(folder: Path) -> Layout:
+    """The layout of a sandbox in ``folder``, which need not exist."""
+    return Layout(folder.expanduser().resolve())
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What the marker file says. ``formatted``: the brokers' data folders are complete."""
+
+    brokers: int
+    racks: int
+    port: int
+    cluster_id: str
+    kafka: str
+    formatted: bool
+
+    def settings(self, folder: Path) -> SandboxSettings:
+        """The settings that the sandbox was made with."""
+        return SandboxSettings(folder, self.brokers, self.racks, self.port)
+
+
+def read_marker(layout: Layout) -> Marker | None:
+    """The marker, or None where there is no sandbox. Raise KdeclareError when it cannot be read."""
+    try:
+        text = layout.marker.read_text("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        raise _unreadable(layout, str(problem.strerror)) from problem
+    try:
+        content: dict[str, Any] = json.loads(text)
+        if content["kdeclare_sandbox"] != _FORMAT:
+            raise _unreadable(layout, "another version of kdeclare wrote it")
+        return Marker(
+            brokers=int(content["brokers"]),
+            racks=int(content["racks"]),
+            port=int(content["port"]),
+            cluster_id=str(content["cluster_id"]),
+            kafka=str(content["kafka"]),
+            formatted=bool(content["formatted"]),
+        )
+    except (ValueError, KeyError, TypeError) as problem:
+        raise _unreadable(layout, "it is not kdeclare's") from problem
+
+
+def write_marker(layout: Layout, marker: Marker) -> None:
+    """Write the marker, whole or not at all."""
+    content = {
+        "kdeclare_sandbox": _FORMAT,
+        "brokers": marker.brokers,
+        "racks": marker.racks,
+        "port": marker.port,
+        "cluster_id": marker.cluster_id,
+        "kafka": marker.kafka,
+        "formatted": marker.formatted,
+    }
+    write_whole(layout.marker, json.dumps(content, indent=2) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file in one step, so that nobody reads half of it."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.write_text(text, "utf-8")
+    temporary.replace(path)
+
+
+def _unreadable(layout: Layout, why: str) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "sandbox-unreadable",
+            "the sandbox's marker file cannot be used",
+            f"{layout.marker} cannot be used: {why}.",
+            hint="Use another folder, or delete this one yourself if nothing in it is needed.",
+        )
+    )

@@ -1,0 +1,86 @@
+"""What a person chooses about a sandbox, and what follows from it: ports, racks, roles."""
+
+import string
+from dataclasses import dataclass
+from pathlib import Path
+
+from kdeclare.model.diagnostics import KdeclareError, error
+
+HOST = "127.0.0.1"
+
+MAX_BROKERS = 20
+
+# Controllers listen that far above the broker of the same id, so that a sandbox is two blocks of ports.
+CONTROLLER_PORT_OFFSET = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    """One sandbox: where it keeps its files and what it consists of.
+
+    Broker ids count from 1; broker *i* listens on ``port + i - 1`` and its controller, if it has
+    one, 100 above that. Racks are ``rack-a``, ``rack-b``, … round robin over the brokers.
+    """
+
+    folder: Path
+    brokers: int = 3
+    racks: int = 3
+    port: int = 19092
+
+    @property
+    def broker_ids(self) -> range:
+        """The ids of all brokers."""
+        return range(1, self.brokers + 1)
+
+    @property
+    def controller_ids(self) -> range:
+        """The ids of the brokers that are controllers too.
+
+        Three from three brokers on; one below that, because two lose their quorum with either.
+        """
+        return range(1, 4 if self.brokers >= 3 else 2)
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` of all brokers, comma-separated, as a client wants it."""
+        return ",".join(f"{HOST}:{self.broker_port(i)}" for i in self.broker_ids)
+
+    def broker_port(self, broker_id: int) -> int:
+        """The port that clients connect to."""
+        return self.port + broker_id - 1
+
+    def controller_port(self, broker_id: int) -> int:
+        """The port of that broker's controller."""
+        return self.broker_port(broker_id) + CONTROLLER_PORT_OFFSET
+
+    def ports(self, broker_id: int) -> tuple[int, ...]:
+        """All ports that this broker's process listens on."""
+        if broker_id in self.controller_ids:
+            return self.broker_port(broker_id), self.controller_port(broker_id)
+        return (self.broker_port(broker_id),)
+
+    def rack(self, broker_id: int) -> str:
+        """The value of ``broker.rack``."""
+        return f"rack-{string.ascii_lowercase[(broker_id - 1) % self.racks]}"
+
+
+def check(settings: SandboxSettings) -> None:
+    """Raise KdeclareError when no sandbox can have these settings."""
+    if not 1 <= settings.brokers <= MAX_BROKERS:
+        raise _bad(f"A sandbox has 1 to {MAX_BROKERS} brokers, not {settings.brokers}.", "--brokers")
+    if not 1 <= settings.racks <= settings.brokers:
+        raise _bad(
+            f"{settings.brokers} broker(s) stand on 1 to {settings.brokers} racks, not {settings.racks}.",
+            "--racks",
+        )
+    highest = max(max(settings.ports(i)) for i in settings.broker_ids)
+    if settings.port < 1024 or highest > 65535:
+        raise _bad(
+            f"Ports {settings.port} to {highest} would be needed; only 1024 to 65535 can be used.", "--port"
+        )
+    if "," in str(settings.folder):
+        raise _bad(f"Kafka takes no comma in a folder's name: {settings.folder}.", "another folder")
+
+
+def _bad(detail: str, option: str) -> KdeclareError:
+    return KdeclareError(error("sandbox-settings", "wrong sandbox settings", detail, hint=f"Give {option}."))

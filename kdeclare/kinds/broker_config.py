@@ -1,0 +1,174 @@
+"""Kind `BrokerConfig`: dynamic configs of one broker, or of all of them by default."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from kdeclare.cluster.port import ConfigQuery
+from kdeclare.kinds.base import NAME, Desired, Difference, Placer, Problem
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.config_diff import ConfigDiff, ConfigSide, diff_configs
+from kdeclare.kinds.config_ops import by_occurrence, config_fields, config_operations
+from kdeclare.kinds.query import Query
+from kdeclare.kinds.thread_pools import in_steps
+from kdeclare.kinds.verbs.configs import own_source
+from kdeclare.kinds.wishes import Wish, parse_wishes
+from kdeclare.model.changes import Action, Change, Reason, Risk
+from kdeclare.model.diagnostics import Diagnostic, error, warning
+from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+
+CLUSTER_DEFAULT = "cluster-default"
+
+_HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
+"""With eligible leader replicas on, the cluster keeps a cluster-wide value and refuses to delete it."""
+
+
+class BrokerConfigSpec(BaseModel):
+    """``spec`` of a BrokerConfig manifest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    configs: dict[str, Any] = {}
+    unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfigBody:
+    """Declared dynamic configs."""
+
+    configs: Mapping[str, Wish] = field(default_factory=dict)
+    remove_unmanaged: bool = False
+
+
+class BrokerConfigKind:
+    """Brokers' dynamic configs (KIP-226): brokers exist, so every change is an update."""
+
+    name = "BrokerConfig"
+    spec: type[BaseModel] = BrokerConfigSpec
+
+    def parse(self, name: str, spec: BrokerConfigSpec) -> tuple[BrokerConfigBody, tuple[Problem, ...]]:
+        """See `kinds.base.Kind`."""
+        resource = f"{self.name}/{name}"
+        wishes, problems = parse_wishes(resource, spec.configs, catalog(ConfigScope.BROKER))
+        problems += tuple(_scope_problems(resource, name, spec))
+        if name != CLUSTER_DEFAULT and not name.isdigit():
+            wrong = error(
+                "illegal-broker-name",
+                "Illegal broker name",
+                f"'{name}' is neither '{CLUSTER_DEFAULT}' nor a broker id.",
+                resource=resource,
+            )
+            problems += (Problem(NAME, wrong),)
+        return BrokerConfigBody(wishes, spec.unmanagedConfigs == "remove"), problems
+
+    def query(self, name: str, body: BrokerConfigBody | None, owned: Json) -> Query:
+        """Its declared and owned keys, and whatever else is set on it."""
+        resource = _entity(name)
+        keys = frozenset(body.configs if body else ()) | frozenset((owned or {}).get("configs", ()))
+        return Query(frozenset(), {resource: ConfigQuery(resource, keys, overrides=True)})
+
+    def diff(self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json) -> Difference:
+        """See `kinds.base.Kind`."""
+        if desired is not None and not _registered(resource, live):
+            return Difference(None, owned, (), (_unknown_broker(resource, desired, live),))
+        entity = _entity(resource.name)
+        side = ConfigSide(
+            str(resource),
+            live.configs.get(entity, {}),
+            own_source(entity),
+            catalog(ConfigScope.BROKER),
+            _HELD_BY_CLUSTER if resource.name == CLUSTER_DEFAULT else frozenset(),
+        )
+        body: BrokerConfigBody = desired.body if desired else BrokerConfigBody()
+        was = (owned or {}).get("configs", {})
+        configs = diff_configs(side, body.configs, was, reset_unmanaged=body.remove_unmanaged)
+        if desired is None:
+            return _undeclared(resource, configs)
+        change = None
+        if configs.fields:
+            reason = Reason.DRIFTED if configs.drifted else Reason.CHANGED
+            change = Change(resource, Action.UPDATE, reason, Risk.DISRUPTIVE, configs.fields, desired.source)
+        kept = tuple(_kept(resource, key, desired) for key in configs.kept)
+        return Difference(change, {"configs": configs.owned}, configs.unmanaged, kept)
+
+    def operations(
+        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> tuple[Operation, ...]:
+        """One atomic operation, and one more for every doubling of a thread pool."""
+        entity = _entity(change.id.name)
+        stages = in_steps(by_occurrence(config_fields(change.fields)), live.configs.get(entity, {}))
+        return tuple(config_operations(change.id, entity, stages, owned))
+
+    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        """See `kinds.base.Kind`."""
+        if all_done:
+            return after
+        if not done:
+            return before
+        keys = {item["key"] for op in done for item in op.args["ops"]}
+        old, new = (before or {}).get("configs", {}), (after or {}).get("configs", {})
+        kept = {k: v for k, v in old.items() if k not in keys}
+        return {"configs": kept | {k: v for k, v in new.items() if k in keys}}
+
+
+def _entity(name: str) -> ConfigResource:
+    return ConfigResource(ConfigScope.BROKER, "" if name == CLUSTER_DEFAULT else name)
+
+
+def _registered(resource: ResourceId, live: Snapshot) -> bool:
+    known = {str(broker.id) for broker in live.cluster.brokers}
+    return resource.name == CLUSTER_DEFAULT or resource.name in known
+
+
+def _unknown_broker(resource: ResourceId, desired: Desired, live: Snapshot) -> Diagnostic:
+    known = ", ".join(str(broker.id) for broker in live.cluster.brokers)
+    return error(
+        "unknown-broker",
+        "No such broker",
+        f"Broker {resource.name} is not registered in the cluster; it has {known}.",
+        hint="Correct the id, or start the broker first.",
+        place=desired.source,
+        resource=str(resource),
+    )
+
+
+def _undeclared(resource: ResourceId, configs: ConfigDiff) -> Difference:
+    """What deleting it would mean: the owned keys reset. Nothing to reset is nothing to own."""
+    if not configs.fields:
+        return Difference(None)
+    return Difference(Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DISRUPTIVE, configs.fields))
+
+
+def _kept(resource: ResourceId, key: str, desired: Desired) -> Diagnostic:
+    return warning(
+        "undeletable-config",
+        "The cluster keeps this config",
+        f"'{key}' is declared no longer, but Kafka refuses to delete it from the cluster default, "
+        "so its value stays and kdeclare lets go of it.",
+        place=desired.source,
+        resource=str(resource),
+        subject=key,
+    )
+
+
+def _scope_problems(resource: str, name: str, spec: BrokerConfigSpec) -> list[Problem]:
+    keys = catalog(ConfigScope.BROKER)
+    return [
+        Problem(
+            ("configs", key),
+            error(
+                "per-broker-config",
+                "Config of single brokers",
+                f"'{key}' can only be set on a broker id, not on '{CLUSTER_DEFAULT}'.",
+                hint="Write one BrokerConfig a broker.",
+                resource=resource,
+                subject=key,
+            ),
+        )
+        for key in spec.configs
+        if name == CLUSTER_DEFAULT and (info := keys.get(key)) is not None and info.mode == "per-broker"
+    ]

@@ -1,0 +1,96 @@
+"""The config keys that Kafka knows: type, default and how they can be changed.
+
+`topic.json` and `broker.json` are written by `scripts/generate_catalog.py` from a running broker. They
+serve offline checks only; a live cluster's own word wins over them.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from kdeclare.model.ids import ConfigScope
+
+_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:[a-z0-9-]+\.sasl\.|)(?P<key>.+)")
+_NUMBERS = frozenset({"INT", "SHORT", "LONG"})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """One config key.
+
+    type: ConfigDef.Type by name. default: the key's own default, None where it has none.
+    mode: ``read-only``, ``per-broker`` or ``cluster-wide`` for a broker key, ``topic`` for a topic's.
+    """
+
+    type: str
+    default: str | None
+    mode: str
+
+    @property
+    def is_list(self) -> bool:
+        """Whether APPEND and SUBTRACT make sense."""
+        return self.type == "LIST"
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether Kafka never shows the value."""
+        return self.type == "PASSWORD"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The keys of one scope by name."""
+
+    scope: ConfigScope
+    keys: Mapping[str, KeyInfo]
+
+    def get(self, key: str) -> KeyInfo | None:
+        """What is known of ``key``; a listener's prefix (``listener.name.X.``) is looked through."""
+        info = self.keys.get(key)
+        if info is not None or self.scope is not ConfigScope.BROKER:
+            return info
+        prefixed = _LISTENER.fullmatch(key)
+        if prefixed is None:
+            return None
+        plain = self.keys.get(prefixed["key"])
+        return plain and KeyInfo(plain.type, plain.default, "per-broker")
+
+    def default_list(self, key: str) -> tuple[str, ...]:
+        """Where APPEND and SUBTRACT start on a key that is unset: its own default (KIP-339)."""
+        info = self.get(key)
+        return split_list(info.default) if info and info.default else ()
+
+    def same(self, key: str, a: str, b: str) -> bool:
+        """Whether two texts are one value: Kafka describes the parsed value, not the text it was given."""
+        if a == b:
+            return True
+        info = self.get(key)
+        if info is None:
+            return False
+        if info.type == "BOOLEAN":
+            return a.strip().lower() == b.strip().lower()
+        try:
+            if info.type in _NUMBERS:
+                return int(a) == int(b)
+            return info.type == "DOUBLE" and float(a) == float(b)
+        except ValueError:
+            return False
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Elements of a LIST value, untrimmed as Kafka matches them; empty ones are dropped."""
+    return tuple(part for part in text.split(",") if part)
+
+
+@cache
+def catalog(scope: ConfigScope) -> Catalog:
+    """The catalogue of one scope, read once."""
+    text = files(__name__).joinpath(f"{scope.lower()}.json").read_text()
+    keys = {
+        name: KeyInfo(item["type"], item["default"], item["mode"])
+        for name, item in json.loads(text)["keys"].items()
+    }
+    return Catalog(scope, keys)

@@ -1,0 +1,234 @@
+"""The three-way diff of configs: declared, live and owned (KIP-339 ops come out).
+
+Compares overrides, never effective values: a key set to its default is not a key that is unset.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kdeclare.kinds.catalog import Catalog, split_list
+from kdeclare.kinds.secrets import SHOWN, Secret, digest
+from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish
+from kdeclare.model.changes import FieldChange, FieldOp
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import ConfigEntry, ConfigSource, ConfigType
+from kdeclare.model.references import Referenced
+
+NEVER_RESET = frozenset(
+    {
+        "leader.replication.throttled.replicas",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+"""Throttles of moves, often someone else's: reset only where kdeclare owns them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSide:
+    """What the diff is told of one resource.
+
+    source: the config source of an override on this very resource.
+    undeletable: keys that the cluster holds and refuses to delete.
+    """
+
+    resource: str
+    live: Mapping[str, ConfigEntry]
+    source: ConfigSource
+    catalog: Catalog
+    undeletable: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDiff:
+    """fields: in the order of keys, APPEND before SUBTRACT of one key.
+
+    owned: what kdeclare is responsible for afterwards, by key.
+    unmanaged: override keys neither declared nor owned, that stay.
+    drifted: whether someone else changed something that is owned.
+    kept: owned keys that are declared no longer and that the cluster refuses to delete.
+    """
+
+    fields: tuple[FieldChange, ...]
+    owned: dict[str, Json]
+    unmanaged: tuple[str, ...]
+    drifted: bool
+    kept: tuple[str, ...]
+
+
+def diff_configs(
+    side: ConfigSide, wishes: Mapping[str, Wish], owned: Mapping[str, Json], *, reset_unmanaged: bool
+) -> ConfigDiff:
+    """Ops that bring the overrides of one resource from live to declared, and who owns what then."""
+    fields: list[FieldChange] = []
+    unmanaged: list[str] = []
+    kept: list[str] = []
+    overrides = {key for key in side.live if override(side, key) is not None}
+    for key in sorted({*wishes, *owned, *overrides}):
+        if key in wishes:
+            fields += _declared(side, key, wishes[key], owned.get(key))
+        elif key in owned:
+            gone = _undeclared(side, key, owned[key])
+            if gone and key in side.undeletable:
+                kept.append(key)
+            else:
+                fields += gone
+        elif reset_unmanaged and key not in NEVER_RESET and key not in side.undeletable:
+            fields.append(_field(key, FieldOp.DELETE, override(side, key), None))
+        else:
+            unmanaged.append(key)
+    return ConfigDiff(
+        tuple(fields),
+        {key: _owned_record(wish) for key, wish in wishes.items()},
+        tuple(unmanaged),
+        any(_drifted(side, key, record) for key, record in owned.items()),
+        tuple(kept),
+    )
+
+
+def override(side: ConfigSide, key: str) -> Json:
+    """The value set on this very resource: text, list, ``(sensitive)``, or None for unset."""
+    entry = side.live.get(key)
+    if entry is None or entry.source is not side.source:
+        return None
+    return shown_value(key, entry, side.catalog)
+
+
+def shown_value(key: str, entry: ConfigEntry, catalog: Catalog) -> Json:
+    """An entry's value as plans write it. Null from Kafka means that it is hidden, not that it is unset."""
+    if entry.sensitive or entry.value is None:
+        return SHOWN
+    return list(split_list(entry.value)) if is_list(key, entry, catalog) else entry.value
+
+
+def is_list(key: str, entry: ConfigEntry | None, catalog: Catalog) -> bool:
+    """Whether a key is LIST-typed; the live cluster's word comes before the catalogue's."""
+    if entry is not None and entry.type in (ConfigType.LIST, ConfigType.PASSWORD):
+        return entry.type is ConfigType.LIST
+    info = catalog.get(key)
+    return info is not None and info.is_list
+
+
+def _declared(side: ConfigSide, key: str, wish: Wish, record: Json) -> list[FieldChange]:
+    before = override(side, key)
+    entry = side.live.get(key)
+    if isinstance(wish, Whole) and entry is not None and entry.sensitive and isinstance(wish.value, str):
+        wish = _as_secret(side, key, wish.value)
+    if isinstance(wish, Unset):
+        return [] if before is None else [_field(key, FieldOp.DELETE, before, None)]
+    if isinstance(wish, Secret):
+        known = before is not None and isinstance(record, Mapping) and record.get("secret") == wish.digest
+        return [] if known else [_field(key, FieldOp.SET, before, SHOWN, wish.as_json())]
+    if isinstance(wish, Parts):
+        return _parts(side, key, wish, before, record)
+    value = wish.value
+    if isinstance(value, tuple) or is_list(key, entry, side.catalog):
+        wanted = (
+            value if isinstance(value, tuple) else tuple(p.strip() for p in value.split(",") if p.strip())
+        )
+        return _whole_list(key, wanted, before)
+    if isinstance(before, str) and side.catalog.same(key, before, value):
+        return []
+    return [_field(key, FieldOp.SET, before, str(value))]
+
+
+def _as_secret(side: ConfigSide, key: str, value: str) -> Secret:
+    reference = value.reference if isinstance(value, Referenced) else None
+    return Secret(str(value), reference, digest(side.resource, key, value))
+
+
+def _whole_list(key: str, wanted: Sequence[str], before: Json) -> list[FieldChange]:
+    if before is None:
+        return [_field(key, FieldOp.SET, None, list(wanted))]
+    clean = [element.strip() for element in before]
+    have, want = set(clean), set(wanted)
+    if have == want:
+        return []
+    if have < want:
+        return [_append(key, before, [e for e in wanted if e not in have])]
+    if have > want:
+        return [_subtract(key, before, {e for e in clean if e not in want})]
+    return [_field(key, FieldOp.SET, before, list(wanted))]
+
+
+def _parts(side: ConfigSide, key: str, wish: Parts, before: Json, record: Json) -> list[FieldChange]:
+    """APPEND what lacks, then SUBTRACT what is too much: in that order the list is never empty between."""
+    fields: list[FieldChange] = []
+    have = {e.strip() for e in before or ()}
+    lacking = [e for e in wish.append if e not in have]
+    now = before
+    if lacking:
+        start = side.catalog.default_list(key) if before is None else before
+        now = [*start, *(e for e in lacking if e not in start)]
+        fields.append(_field(key, FieldOp.APPEND, before, now, lacking))
+    surplus = (set(wish.subtract) | set(_own_elements(record))) - set(wish.append)
+    if now is None:
+        surplus &= set(wish.subtract)
+        # Unset, nothing of it is in an override; but what brokers or Kafka add must go too.
+        start = list(side.catalog.default_list(key))
+        effective = side.live.get(key)
+        inherited = {*start, *split_list((effective and effective.value) or "")}
+        if surplus & {e.strip() for e in inherited}:
+            after = [e for e in start if e.strip() not in surplus]
+            fields.append(_field(key, FieldOp.SUBTRACT, None, after, sorted(surplus)))
+    elif surplus & {e.strip() for e in now}:
+        fields.append(_subtract(key, now, surplus))
+    return fields
+
+
+def _undeclared(side: ConfigSide, key: str, record: Json) -> list[FieldChange]:
+    before = override(side, key)
+    if before is None:
+        return []
+    if isinstance(record, Mapping) and "append" in record:
+        mine = set(_own_elements(record)) & {e.strip() for e in before}
+        return [_subtract(key, before, mine)] if mine else []
+    if isinstance(record, Mapping) and record.get("value", "") is None:
+        return []  # what was declared was "no override"
+    return [_field(key, FieldOp.DELETE, before, None)]
+
+
+def _append(key: str, before: list[str], elements: list[str]) -> FieldChange:
+    return _field(key, FieldOp.APPEND, before, [*before, *elements], elements)
+
+
+def _subtract(key: str, before: list[str], elements: set[str]) -> FieldChange:
+    """Kafka matches elements exactly and takes one occurrence each, so name them as they stand."""
+    gone = [e for e in before if e.strip() in elements]
+    return _field(key, FieldOp.SUBTRACT, before, [e for e in before if e.strip() not in elements], gone)
+
+
+def _field(key: str, op: FieldOp, before: Json, after: Json, value: Json = None) -> FieldChange:
+    return FieldChange(f"configs.{key}", op, before, after, value)
+
+
+def _own_elements(record: Json) -> tuple[str, ...]:
+    return tuple(record.get("append", ())) if isinstance(record, Mapping) else ()
+
+
+def _owned_record(wish: Wish) -> Json:
+    if isinstance(wish, Unset):
+        return {"value": None}
+    if isinstance(wish, Secret):
+        return wish.as_json()
+    if isinstance(wish, Parts):
+        return {"append": list(wish.append), "subtract": list(wish.subtract)}
+    return {"value": list(wish.value) if isinstance(wish.value, tuple) else str(wish.value)}
+
+
+def _drifted(side: ConfigSide, key: str, record: Json) -> bool:
+    """Whether live is no longer what was last applied."""
+    before = override(side, key)
+    if "secret" in record:
+        return before is None
+    if "append" in record:
+        have = {e.strip() for e in before} if isinstance(before, list) else set()
+        return not set(record["append"]) <= have or bool(have & set(record["subtract"]))
+    applied = record["value"]
+    if applied is None or before is None or before == SHOWN:
+        return (applied is None) != (before is None)
+    if isinstance(before, list) or isinstance(applied, list):
+        return {e.strip() for e in before} != set(applied)
+    return not side.catalog.same(key, before, applied)

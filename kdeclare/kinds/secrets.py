@@ -1,0 +1,48 @@
+"""Sensitive values: what may be remembered of them, and how they are told apart."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kdeclare.model.jsontypes import Json
+
+SHOWN = "(sensitive)"
+"""What stands for a sensitive value wherever people or files would see it."""
+
+_ITERATIONS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A sensitive value in memory. ``reference`` is the scalar as written, None for a literal."""
+
+    value: str = field(repr=False)
+    reference: str | None
+    digest: str
+
+    def as_json(self) -> Json:
+        """What plan and state keep: the reference and the salted hash."""
+        return {"secret": self.digest, "reference": self.reference}
+
+
+class SecretSource(Protocol):
+    """Gives the value of a secret again, at apply."""
+
+    def reveal(self, secret: Mapping[str, Json]) -> str:
+        """The value. Raises KdeclareError when it cannot be had or its hash is not the planned one."""
+
+
+def digest(resource: str, key: str, value: str) -> str:
+    """Salted and slow hash of a value.
+
+    The salt is the place where the value stands, so equal plans are equal and equal passwords in two
+    places are not seen to be equal.
+    """
+    salt = f"kdeclare/{resource}/{key}".encode()
+    return "pbkdf2$" + hashlib.pbkdf2_hmac("sha256", value.encode(), salt, _ITERATIONS).hex()
+
+
+def is_secret(value: Json) -> bool:
+    """Whether a value of an operation's args or of an owned record stands for a secret."""
+    return isinstance(value, Mapping) and "secret" in value

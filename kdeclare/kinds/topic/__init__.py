@@ -1,0 +1,61 @@
+"""Kind `Topic`: partitions, replication factor or assignments, and configs."""
+
+from pydantic import BaseModel
+
+from kdeclare.cluster.port import ConfigQuery
+from kdeclare.kinds.base import Desired, Difference, Placer, Problem
+from kdeclare.kinds.query import Query
+from kdeclare.kinds.topic.diff import diff_topic
+from kdeclare.kinds.topic.operations import topic_operations
+from kdeclare.kinds.topic.spec import TopicBody, TopicSpec, parse_topic
+from kdeclare.model.changes import Change
+from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+
+
+class TopicKind:
+    """Topics, with the semantics of KIP-4 as Kafka shipped them."""
+
+    name = "Topic"
+    spec: type[BaseModel] = TopicSpec
+
+    def parse(self, name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
+        """See `kinds.base.Kind`."""
+        return parse_topic(name, spec)
+
+    def query(self, name: str, body: TopicBody | None, owned: Json) -> Query:
+        """The topic, its declared and owned keys, and whatever else is set on it."""
+        resource = ConfigResource(ConfigScope.TOPIC, name)
+        keys = frozenset(body.configs if body else ()) | frozenset((owned or {}).get("configs", ()))
+        return Query(frozenset({name}), {resource: ConfigQuery(resource, keys, overrides=True)})
+
+    def diff(self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json) -> Difference:
+        """See `kinds.base.Kind`."""
+        return diff_topic(resource, desired, live, owned)
+
+    def operations(
+        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> tuple[Operation, ...]:
+        """See `kinds.topic_ops`."""
+        return topic_operations(change, desired.body if desired else None, live, owned, place)
+
+    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        """See `kinds.base.Kind`: a creation gives all, the other operations their own fields."""
+        if any(op.verb == "topic.delete" for op in done):
+            return None
+        if all_done or any(op.verb == "topic.create" for op in done):
+            return after
+        if not done or after is None:
+            return before
+        record: dict[str, Json] = {"configs": {}, "preventDestroy": False, **(before or {})}
+        for op in done:
+            if op.verb == "configs.alter":
+                keys = {item["key"] for item in op.args["ops"]}
+                kept = {k: v for k, v in record["configs"].items() if k not in keys}
+                record["configs"] = kept | {k: v for k, v in after["configs"].items() if k in keys}
+            else:
+                names = ("partitions", "replicationFactor", "assignments")
+                record |= {name: after[name] for name in names if name in after}
+        return record

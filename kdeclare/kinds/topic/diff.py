@@ -1,0 +1,221 @@
+"""The three-way diff of one topic. Pure: serves one topic in-process and a fleet alike."""
+
+from kdeclare.kinds.base import Desired, Difference
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.config_diff import ConfigDiff, ConfigSide, diff_configs
+from kdeclare.kinds.topic.spec import TopicBody
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.model.diagnostics import Diagnostic, denied, error, warning
+from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, TopicPartition
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import ConfigSource, Snapshot, Topic
+
+PREVENT_DESTROY = "prevent-destroy"
+INVALID_PARTITIONS = "InvalidPartitions"
+MOVE_IN_FLIGHT = "move-in-flight"
+
+
+def diff_topic(resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json) -> Difference:
+    """See `kinds.base.Kind.diff`."""
+    topic = live.topics.get(resource.name)
+    if desired is None:
+        return _undeclared(resource, topic, owned)
+    body: TopicBody = desired.body
+    entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, resource.name), {}) if topic else {}
+    side = ConfigSide(str(resource), entries, ConfigSource.TOPIC, catalog(ConfigScope.TOPIC))
+    was = (owned or {}).get("configs", {}) if topic else {}
+    configs = diff_configs(side, body.configs, was, reset_unmanaged=body.remove_unmanaged)
+    if topic is None:
+        return _creation(resource, desired, configs, owned)
+    return _update(resource, desired, live, topic, configs, owned)
+
+
+def _owned_record(body: TopicBody, configs: ConfigDiff) -> Json:
+    record: dict[str, Json] = {"configs": configs.owned, "preventDestroy": body.prevent_destroy}
+    if body.assignments is not None:
+        record["assignments"] = {str(n): list(replicas) for n, replicas in body.assignments.items()}
+    if body.partitions is not None:
+        record["partitions"] = body.partitions
+    if body.replication_factor is not None:
+        record["replicationFactor"] = body.replication_factor
+    return record
+
+
+def _creation(resource: ResourceId, desired: Desired, configs: ConfigDiff, owned: Json) -> Difference:
+    body: TopicBody = desired.body
+    fields: list[FieldChange] = []
+    if body.assignments is not None:
+        fields += [_change(f"assignments.{n}", None, list(r)) for n, r in body.assignments.items()]
+    else:
+        fields.append(_change("partitions", None, body.partitions))
+        fields.append(_change("replicationFactor", None, body.replication_factor))
+    fields = [f for f in fields if f.after is not None] + list(configs.fields)
+    reason = Reason.DECLARED if owned is None else Reason.MISSING
+    change = Change(resource, Action.CREATE, reason, Risk.SAFE, tuple(fields), desired.source)
+    return Difference(change, _owned_record(body, configs), (), _min_isr_problems(desired, None))
+
+
+def _update(
+    resource: ResourceId,
+    desired: Desired,
+    live: Snapshot,
+    topic: Topic,
+    configs: ConfigDiff,
+    owned: Json,
+) -> Difference:
+    body: TopicBody = desired.body
+    fields, problems = _shape(resource, desired, live, topic)
+    drifted = configs.drifted or _shape_drifted(live, topic, owned)
+    fields += configs.fields
+    problems += _min_isr_problems(desired, _factor(live, topic))
+    change = None
+    blocked = next((p.code for p in problems if p.blocks), None)
+    if fields or blocked:
+        reason = Reason.DRIFTED if drifted else Reason.CHANGED
+        risk = _risk(fields)
+        change = Change(resource, Action.UPDATE, reason, risk, tuple(fields), desired.source, blocked)
+    return Difference(change, _owned_record(body, configs), configs.unmanaged, tuple(problems))
+
+
+def _shape(
+    resource: ResourceId, desired: Desired, live: Snapshot, topic: Topic
+) -> tuple[list[FieldChange], list[Diagnostic]]:
+    """Partitions, replication factor and assignments: what differs, and what cannot be had."""
+    body: TopicBody = desired.body
+    count = len(topic.partitions)
+    fields: list[FieldChange] = []
+    problems: list[Diagnostic] = []
+    if body.partitions is not None and body.partitions < count:
+        problems.append(_fewer_partitions(resource, desired, count))
+    elif body.partitions is not None and body.partitions > count:
+        fields.append(_change("partitions", count, body.partitions))
+    current = true_replicas(live, topic)
+    if body.assignments is not None:
+        for n, replicas in body.assignments.items():
+            before = current[n] if n < count else None
+            if before != replicas:
+                fields.append(_change(f"assignments.{n}", _list(before), list(replicas)))
+    elif body.replication_factor is not None:
+        sizes = sorted({len(replicas) for replicas in current})
+        if sizes != [body.replication_factor]:
+            before_size = sizes[0] if len(sizes) == 1 else sizes
+            fields.append(_change("replicationFactor", before_size, body.replication_factor))
+    moving = [n for n in range(count) if TopicPartition(topic.name, n) in live.moves]
+    if moving and fields:
+        problems.append(_moving(resource, desired, live, topic, moving))
+    return fields, problems
+
+
+def true_replicas(live: Snapshot, topic: Topic) -> list[tuple[int, ...]]:
+    """The replicas of each partition, where an ongoing move is heading (KIP-860)."""
+    return [live.replicas(TopicPartition(topic.name, n)) or () for n in range(len(topic.partitions))]
+
+
+def _factor(live: Snapshot, topic: Topic) -> int:
+    return min(len(replicas) for replicas in true_replicas(live, topic))
+
+
+def _shape_drifted(live: Snapshot, topic: Topic, owned: Json) -> bool:
+    if not owned:
+        return False
+    partitions, factor = owned.get("partitions"), owned.get("replicationFactor")
+    if partitions is not None and partitions != len(topic.partitions):
+        return True
+    current = true_replicas(live, topic)
+    if factor is not None and any(len(replicas) != factor for replicas in current):
+        return True
+    assignments = owned.get("assignments") or {}
+    return any(int(n) < len(current) and list(current[int(n)]) != r for n, r in assignments.items())
+
+
+def _risk(fields: list[FieldChange]) -> Risk:
+    paths = {f.path.split(".")[0] for f in fields}
+    if "partitions" in paths:
+        return Risk.IRREVERSIBLE
+    return Risk.DISRUPTIVE if paths & {"replicationFactor", "assignments"} else Risk.SAFE
+
+
+def _undeclared(resource: ResourceId, topic: Topic | None, owned: Json) -> Difference:
+    if topic is None:
+        return Difference(None)
+    fields = (
+        _change("partitions", len(topic.partitions), None),
+        *(
+            FieldChange(f"configs.{key}", FieldOp.DELETE, record.get("value", record.get("append")), None)
+            for key, record in sorted((owned or {}).get("configs", {}).items())
+            if "secret" not in record and record.get("value", "") is not None
+        ),
+    )
+    change = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE, fields)
+    problems: tuple[Diagnostic, ...] = ()
+    if topic.internal:
+        problems = (_never_deleted(resource, "It is one of Kafka's internal topics."),)
+    elif (owned or {}).get("preventDestroy"):
+        problems = (_never_deleted(resource, "Its lifecycle.preventDestroy was true when last applied."),)
+    return Difference(change, None, (), problems)
+
+
+def _never_deleted(resource: ResourceId, why: str) -> Diagnostic:
+    return denied(
+        PREVENT_DESTROY,
+        "Deletion prevented",
+        f"Topic '{resource.name}' is declared no longer, and must not be deleted: {why}",
+        hint=f"Declare it again, or release it with --forget {resource}.",
+        resource=str(resource),
+    )
+
+
+def _fewer_partitions(resource: ResourceId, desired: Desired, count: int) -> Diagnostic:
+    return error(
+        INVALID_PARTITIONS,
+        "Fewer partitions than the topic has",
+        f"Topic '{resource.name}' has {count} partitions and {desired.body.partitions} are declared; "
+        "Kafka takes no partition away.",
+        hint=f"Declare {count} or more, or create a new topic and move its records.",
+        place=desired.source,
+        resource=str(resource),
+    )
+
+
+def _moving(
+    resource: ResourceId, desired: Desired, live: Snapshot, topic: Topic, moving: list[int]
+) -> Diagnostic:
+    first = live.moves[TopicPartition(topic.name, moving[0])]
+    return denied(
+        MOVE_IN_FLIGHT,
+        "A move is in flight",
+        f"{len(moving)} partitions of '{topic.name}' are being reassigned by someone "
+        f"(partition {moving[0]} to {list(first.target)}), so its replicas and partitions are left alone.",
+        hint="Wait until it is over (kdeclare status), then plan again.",
+        place=desired.source,
+        resource=str(resource),
+    )
+
+
+def _min_isr_problems(desired: Desired, live_factor: int | None) -> tuple[Diagnostic, ...]:
+    """Kafka takes min.insync.replicas above the factor; producers with acks=all then fail."""
+    body: TopicBody = desired.body
+    wish = body.configs.get("min.insync.replicas")
+    sizes = [len(r) for r in (body.assignments or {}).values()]
+    factor = min(sizes) if sizes else body.replication_factor or live_factor
+    value = getattr(wish, "value", None)
+    if factor is None or not isinstance(value, str) or not value.isdigit() or int(value) <= factor:
+        return ()
+    return (
+        warning(
+            "min-isr-above-factor",
+            "min.insync.replicas above the replication factor",
+            f"'{desired.id.name}' has {factor} replicas and would want {value} of them in sync.",
+            hint="Producers with acks=all cannot write then. Lower it, or raise the replication factor.",
+            place=desired.source,
+            resource=str(desired.id),
+        ),
+    )
+
+
+def _change(path: str, before: Json, after: Json) -> FieldChange:
+    return FieldChange(path, FieldOp.CHANGE, before, after)
+
+
+def _list(replicas: tuple[int, ...] | None) -> Json:
+    return None if replicas is None else list(replicas)

@@ -1,0 +1,101 @@
+"""What a Topic manifest can say, and what is wrong with it whatever the cluster has."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kdeclare.kinds.base import NAME, Problem
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.wishes import Wish, parse_wishes
+from kdeclare.model.diagnostics import Diagnostic, error
+from kdeclare.model.ids import ConfigScope
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class Lifecycle(BaseModel):
+    """What must never happen to a resource."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    preventDestroy: bool = False  # noqa: N815
+
+
+class TopicSpec(BaseModel):
+    """``spec`` of a Topic manifest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    partitions: Annotated[int, Field(ge=1)] | None = None
+    replicationFactor: Annotated[int, Field(ge=1, le=32767)] | None = None  # noqa: N815
+    assignments: dict[int, list[int]] | None = None
+    configs: dict[str, Any] = {}
+    unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
+    lifecycle: Lifecycle = Lifecycle()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicBody:
+    """A declared topic. None is "not stated": Kafka's default at creation, left alone afterwards."""
+
+    partitions: int | None = None
+    replication_factor: int | None = None
+    assignments: Mapping[int, tuple[int, ...]] | None = None
+    configs: Mapping[str, Wish] = field(default_factory=dict)
+    remove_unmanaged: bool = False
+    prevent_destroy: bool = False
+
+
+def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
+    """The body of a spec, and what is wrong with it; offline."""
+    resource = f"Topic/{name}"
+    problems = [Problem(NAME, item) for item in _name_problems(resource, name)]
+    wishes, wrong = parse_wishes(resource, spec.configs, catalog(ConfigScope.TOPIC))
+    problems += wrong
+    assignments = None
+    if spec.assignments is not None:
+        problems += _assignment_problems(resource, spec)
+        assignments = {n: tuple(spec.assignments[n]) for n in sorted(spec.assignments)}
+    body = TopicBody(
+        partitions=len(assignments) if assignments else spec.partitions,
+        replication_factor=spec.replicationFactor,
+        assignments=assignments,
+        configs=wishes,
+        remove_unmanaged=spec.unmanagedConfigs == "remove",
+        prevent_destroy=spec.lifecycle.preventDestroy,
+    )
+    return body, tuple(problems)
+
+
+def _name_problems(resource: str, name: str) -> list[Diagnostic]:
+    if _LEGAL_NAME.fullmatch(name) and name not in (".", ".."):
+        return []
+    return [
+        error(
+            "illegal-topic-name",
+            "Illegal topic name",
+            f"'{name}' cannot be a topic: Kafka takes 1 to 249 letters, digits, dots, underscores and "
+            "dashes, and neither '.' nor '..'.",
+            resource=resource,
+        )
+    ]
+
+
+def _assignment_problems(resource: str, spec: TopicSpec) -> list[Problem]:
+    assignments = spec.assignments or {}
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    if spec.partitions is not None or spec.replicationFactor is not None:
+        stated = "partitions" if spec.partitions is not None else "replicationFactor"
+        found.append(((stated,), f"'{stated}' follows from 'assignments' and cannot be stated beside it."))
+    if sorted(assignments) != list(range(len(assignments))) or not assignments:
+        found.append((("assignments",), "Partitions must be numbered 0, 1, 2 … without a gap."))
+    if len({len(replicas) for replicas in assignments.values()}) > 1:
+        found.append((("assignments",), "All partitions must have the same number of replicas."))
+    for n, replicas in assignments.items():
+        if not replicas or len(set(replicas)) != len(replicas):
+            found.append((("assignments", n), f"Partition {n} needs replicas, each broker once."))
+    return [
+        Problem(path, error("invalid-assignments", "Invalid assignments", text, resource=resource))
+        for path, text in found
+    ]

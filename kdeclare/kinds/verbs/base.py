@@ -1,0 +1,80 @@
+"""What a verb is: how an operation looks at the cluster, runs, and is undone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from kdeclare.cluster.port import Cluster, Result
+from kdeclare.kinds.query import Query
+from kdeclare.kinds.secrets import SecretSource
+from kdeclare.model.changes import FieldChange
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+
+View = Mapping[str, Json]
+"""The live state that an operation touches, element by element: a config key, a partition, a count.
+
+``expect`` of an operation is the view it was planned on. Comparing views is how apply finds a stale
+operation, how a time-out is settled, and how rollback finds what someone else has changed since.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """What undoing one operation comes to.
+
+    verb, args: the inverse; args is None when there is nothing to do.
+    conflicts: elements that someone else has changed since; they are left alone.
+    lost: elements that nothing brings back.
+    """
+
+    verb: str = ""
+    args: Mapping[str, Json] | None = None
+    conflicts: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+class Verb(Protocol):
+    """One verb of the plan format. All but `execute` is pure."""
+
+    name: str
+    validates: bool
+    """Whether Kafka can check it without doing it (validate-only)."""
+    moves: bool
+    """Whether it goes on in the cluster after the request."""
+
+    def query(self, op: Operation) -> Query:
+        """What must be observed for a view."""
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """The live state that ``op`` touches, in the form of ``op.expect``."""
+
+    def after(self, op: Operation) -> View:
+        """The view once ``op`` has been done."""
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """What ``op`` changes, for people; where no diff has said it (a rollback)."""
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """The elements of the view under names that are unique in the cluster."""
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """The claims that ``op`` changes; what needs it cannot be checked for them before it has run."""
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """Run a batch; a result for each operation id. Raises Fault when the request failed whole."""
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """What undoes ``op``, which has been done whole or in part, given the view as it is now."""
+
+
+def with_inverse(verb: Verb, op: Operation) -> Operation:
+    """``op`` with what undoes it, as far as that can be said before it has run."""
+    undo = verb.undo(op, verb.after(op), allow_data_loss=False)
+    if undo.lost or undo.args is None:
+        lost = ", ".join(undo.lost) or "nothing"
+        return replace(op, irreversible=op.irreversible or f"Cannot be brought back: {lost}.")
+    return replace(op, inverse={"verb": undo.verb, "args": undo.args})

@@ -1,0 +1,208 @@
+"""What a manifest can say of one config key, parsed and checked against the catalogue."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kdeclare.kinds.base import Problem
+from kdeclare.kinds.catalog import Catalog, KeyInfo
+from kdeclare.kinds.secrets import Secret, digest
+from kdeclare.model.diagnostics import Diagnostic, Severity, error, warning
+from kdeclare.model.references import Referenced
+
+UNKNOWN_CONFIG = "unknown-config"
+LITERAL_SECRET = "literal-secret"
+
+_MAX_LENGTH = 32767
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The whole value: a text, or the elements of a list."""
+
+    value: str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What must be in a list and what must be out; the other elements belong to others."""
+
+    append: tuple[str, ...]
+    subtract: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """No override."""
+
+
+Wish = Whole | Parts | Unset | Secret
+
+
+def parse_wishes(
+    resource: str, configs: Mapping[str, Any], catalog: Catalog
+) -> tuple[dict[str, Wish], tuple[Problem, ...]]:
+    """The wishes of a ``configs`` mapping by key, and what is wrong with it (paths within ``spec``)."""
+    wishes: dict[str, Wish] = {}
+    problems: list[Problem] = []
+    for key, raw in configs.items():
+        info = catalog.get(key)
+        found = list(_key_problems(resource, key, info, catalog))
+        wish, wrong = _parse_one(resource, key, raw, info)
+        found += wrong
+        problems += [Problem(("configs", key), item) for item in found]
+        if wish is not None:
+            wishes[key] = wish
+    return wishes, tuple(problems)
+
+
+def _key_problems(resource: str, key: str, info: KeyInfo | None, catalog: Catalog) -> Iterator[Diagnostic]:
+    if info is None:
+        near = difflib.get_close_matches(key, catalog.keys, n=1)
+        hint = f"Did you mean '{near[0]}'?" if near else "See the keys that Kafka documents for its version."
+        scope = catalog.scope.lower()
+        yield error(
+            UNKNOWN_CONFIG,
+            "Unknown config key",
+            f"'{key}' is not a {scope} config of Kafka.",
+            hint=hint,
+            resource=resource,
+            subject=key,
+        )
+    elif info.mode == "read-only":
+        yield error(
+            "read-only-config",
+            "Config cannot be changed at run time",
+            f"'{key}' can only be set in a broker's own properties file, with a restart.",
+            hint="Take it out of the manifest.",
+            resource=resource,
+            subject=key,
+        )
+
+
+def _parse_one(
+    resource: str, key: str, raw: Any, info: KeyInfo | None
+) -> tuple[Wish | None, tuple[Diagnostic, ...]]:
+    if raw is None:
+        return Unset(), ()
+    if isinstance(raw, Mapping):
+        return _parse_parts(resource, key, raw, info)
+    if isinstance(raw, list | tuple):
+        return _parse_list(resource, key, raw, info)
+    return _parse_scalar(resource, key, raw, info)
+
+
+def _parse_scalar(
+    resource: str, key: str, raw: Any, info: KeyInfo | None
+) -> tuple[Wish | None, tuple[Diagnostic, ...]]:
+    text = config_text(raw)
+    if len(text) > _MAX_LENGTH:
+        return None, (_wrong(resource, key, f"has {len(text)} characters; Kafka takes {_MAX_LENGTH}."),)
+    if info is not None and info.is_secret:
+        return _parse_secret(resource, key, text)
+    if info is not None and info.is_list:
+        return Whole(tuple(part.strip() for part in text.split(",") if part.strip())), ()
+    wrong = info is not None and _type_problem(text, info.type)
+    if wrong:
+        return None, (_wrong(resource, key, f"takes {wrong}, not '{text}'."),)
+    return Whole(text), ()
+
+
+def _parse_secret(resource: str, key: str, text: str) -> tuple[Wish, tuple[Diagnostic, ...]]:
+    reference = text.reference if isinstance(text, Referenced) else None
+    secret = Secret(str(text), reference, digest(resource, key, text))
+    if reference is not None:
+        return secret, ()
+    advice = warning(
+        LITERAL_SECRET,
+        "Secret written into a manifest",
+        f"'{key}' is sensitive, and its value stands in the manifest for everybody to read.",
+        hint="Write ${env.NAME} or ${file.PATH} instead; a literal cannot be saved in a plan file either.",
+        resource=resource,
+        subject=key,
+    )
+    return secret, (advice,)
+
+
+def _parse_list(
+    resource: str, key: str, raw: list[Any] | tuple[Any, ...], info: KeyInfo | None
+) -> tuple[Wish | None, tuple[Diagnostic, ...]]:
+    if info is not None and not info.is_list:
+        return None, (_wrong(resource, key, "takes one value, not a list."),)
+    elements, wrong = _elements(resource, key, raw)
+    return (None if wrong else Whole(elements)), wrong
+
+
+def _parse_parts(
+    resource: str, key: str, raw: Mapping[Any, Any], info: KeyInfo | None
+) -> tuple[Wish | None, tuple[Diagnostic, ...]]:
+    unknown = sorted(str(k) for k in raw if k not in ("append", "subtract"))
+    if unknown or not raw:
+        named = ", ".join(f"'{name}'" for name in unknown) or "nothing"
+        return None, (_wrong(resource, key, f"takes 'append' and 'subtract', not {named}."),)
+    if info is not None and not info.is_list:
+        detail = f"is no list, so nothing can be appended to it or subtracted from it (it is a {info.type})."
+        return None, (_wrong(resource, key, detail, hint="Write the value itself."),)
+    append, wrong_append = _elements(resource, key, raw.get("append") or ())
+    subtract, wrong_subtract = _elements(resource, key, raw.get("subtract") or ())
+    wrong = wrong_append + wrong_subtract
+    both = sorted(set(append) & set(subtract))
+    if both:
+        wrong += (_wrong(resource, key, f"is to have and not to have {', '.join(both)}."),)
+    if not append and not subtract and not wrong:
+        wrong += (_wrong(resource, key, "names no element to append or subtract."),)
+    return (None if wrong else Parts(append, subtract)), wrong
+
+
+def _elements(resource: str, key: str, raw: Any) -> tuple[tuple[str, ...], tuple[Diagnostic, ...]]:
+    if isinstance(raw, str):
+        raw = raw.split(",")
+    if not isinstance(raw, list | tuple) or any(isinstance(e, Mapping | list) or e is None for e in raw):
+        return (), (_wrong(resource, key, "takes a list of plain values."),)
+    elements = tuple(config_text(element).strip() for element in raw)
+    if any("," in element or not element for element in elements):
+        return (), (_wrong(resource, key, "has an element that is empty or holds a comma."),)
+    twice = sorted({e for e in elements if elements.count(e) > 1})
+    if twice:
+        return (), (_wrong(resource, key, f"names {', '.join(twice)} twice."),)
+    return elements, ()
+
+
+def config_text(raw: Any) -> str:
+    """A YAML scalar as the text that Kafka takes; booleans in lower case."""
+    if isinstance(raw, bool):
+        return str(raw).lower()
+    return raw if isinstance(raw, str) else str(raw)
+
+
+_INTEGER_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
+
+
+def _type_problem(text: str, type_name: str) -> str | None:
+    """What the type takes, if ``text`` is not it (ConfigDef.parseType)."""
+    text = text.strip()
+    if type_name == "BOOLEAN":
+        return None if text.lower() in ("true", "false") else "true or false"
+    bits = _INTEGER_BITS.get(type_name)
+    try:
+        if bits is not None:
+            fits = -(1 << (bits - 1)) <= int(text) < (1 << (bits - 1)) and "_" not in text
+            return None if fits else f"a whole number of {bits} bits"
+        if type_name == "DOUBLE":
+            float(text)
+    except ValueError:
+        return "a whole number" if bits else "a number"
+    return None
+
+
+def _wrong(resource: str, key: str, what: str, *, hint: str = "") -> Diagnostic:
+    return Diagnostic(
+        Severity.ERROR,
+        "invalid-config",
+        "Invalid config value",
+        f"'{key}' {what}",
+        hint,
+        resource=resource,
+        subject=key,
+    )

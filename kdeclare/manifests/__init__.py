@@ -1,0 +1,1 @@
+"""YAML files to desired resources, with positions and diagnostics."""

@@ -1,0 +1,168 @@
+"""The manifests of a project in one environment as desired resources, with all that is wrong with them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from yaml.nodes import Node, ScalarNode
+
+from kdeclare.kinds.base import Desired, Kind
+from kdeclare.manifests.checks import Check
+from kdeclare.manifests.files import Files, read
+from kdeclare.manifests.nodes import compose, find
+from kdeclare.manifests.overlays import Overlays, identify
+from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, Project
+from kdeclare.manifests.reading import Reader
+from kdeclare.manifests.shapes import Shapes
+from kdeclare.manifests.substitution import Scope
+from kdeclare.model.diagnostics import Diagnostic, Place, error, in_order
+from kdeclare.model.ids import ResourceId
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the manifests say.
+
+    desired: the valid resources, in the order of files and documents.
+    complete: False when only given paths were loaded; what is not there may then be declared elsewhere.
+    files: how many were read, overlays included.
+    """
+
+    desired: tuple[Desired, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    complete: bool
+    files: int
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the desired state cannot be relied on."""
+        return any(d.is_error for d in self.diagnostics)
+
+
+def load(
+    project: Project,
+    paths: Sequence[Path] | None,
+    kinds: Mapping[str, Kind],
+    environ: Mapping[str, str],
+    checks: Iterable[Check] = (),
+) -> Loaded:
+    """Load the manifests of a project, or only those at ``paths``; mistakes are diagnostics, never raised.
+
+    paths: files or folders, relative to where one stands; None or empty for all of the project.
+    checks: between the resources, run on those that are valid.
+    """
+    loader = _Loader(project, kinds, environ)
+    if paths:
+        loader.manifests(paths)
+    elif project.file is None:
+        loader.diagnostics.append(_nothing_to_load())
+    else:
+        loader.manifests(_roots(project))
+        loader.diagnostics += loader.overlays.unused()
+    desired = loader.desired
+    loader.diagnostics += [problem for check in checks for problem in check(desired)]
+    return Loaded(tuple(desired), in_order(loader.diagnostics), not paths, loader.count)
+
+
+def _roots(project: Project) -> Sequence[Path]:
+    if project.manifests is not None:
+        return project.manifests
+    folder = project.folder / MANIFESTS_FOLDER
+    return (folder,) if folder.exists() else ()
+
+
+class _Loader:
+    """Goes through the files one by one; nodes live only as long as their file is being worked on."""
+
+    def __init__(self, project: Project, kinds: Mapping[str, Kind], environ: Mapping[str, str]) -> None:
+        self.desired: list[Desired] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.overlays = Overlays()
+        self.count = 0
+        self._project = project
+        self._scope = Scope(project.folder, environ, project.environment.variables)
+        self._reader = Reader(self._scope)
+        self._shapes = Shapes(kinds)
+        self._places: dict[ResourceId, Place | None] = {}
+        for path in project.environment.overlays:
+            self._overlay(path)
+
+    def manifests(self, roots: Sequence[Path]) -> None:
+        """Load files and folders."""
+        files = Files(self._project.file, self._project.all_overlays)
+        for file in files.find(roots):
+            for root in self._documents(file):
+                self._manifest(root)
+        self.diagnostics += files.diagnostics
+
+    def _overlay(self, path: Path) -> None:
+        files = Files(self._project.file)
+        for file in files.find((path,)):
+            # all of a folder is one overlay: the same resource in two of its files has no order
+            self.diagnostics += self.overlays.add(list(self._documents(file)), self._reader)
+        self.diagnostics += files.diagnostics
+
+    def _documents(self, file: str) -> Iterable[Node]:
+        data = read(file, self.diagnostics)
+        if data is None:
+            return
+        self.count += 1
+        if self._project.file is None:
+            self._scope.folder = Path(file).parent
+        for root in compose(file, data, self.diagnostics):
+            if not _is_empty(root):
+                yield root
+
+    def _manifest(self, root: Node) -> None:
+        reader = self._reader
+        if self.overlays:
+            root = self.overlays.applied(identify(root, reader), root)
+        data = reader.read(root)
+        document, problems = self._shapes.check(data, root, readable=not reader.broken)
+        if reader.problems or problems:
+            self._report(reader.problems + problems, data)
+            reader.problems, reader.broken = [], False
+        if document is None:
+            return
+        resource = ResourceId(document.kind, document.name)
+        source = find(root, ("metadata", "name"))
+        if resource in self._places:
+            self.diagnostics.append(_duplicate(resource, source, self._places[resource]))
+            return
+        self._places[resource] = source
+        self.desired.append(Desired(resource, document.body, document.labels, source))
+
+    def _report(self, problems: Iterable[Diagnostic], data: object) -> None:
+        name = _resource_name(data)
+        self.diagnostics += [replace(p, resource=name) if p.resource is None else p for p in problems]
+
+
+def _is_empty(root: Node) -> bool:
+    return isinstance(root, ScalarNode) and not root.value and not root.style and root.tag is None
+
+
+def _resource_name(data: object) -> str | None:
+    if not isinstance(data, dict) or not isinstance(data.get("metadata"), dict):
+        return None
+    kind, name = data.get("kind"), data["metadata"].get("name")
+    return f"{kind}/{name}" if isinstance(kind, str) and isinstance(name, str) and kind and name else None
+
+
+def _nothing_to_load() -> Diagnostic:
+    return error(
+        "no-project",
+        "Nothing to load",
+        f"There is no '{PROJECT_FILE}' here, and no PATH was given.",
+        hint="Give files or folders with manifests, or a project file with --project.",
+    )
+
+
+def _duplicate(resource: ResourceId, place: Place, first: Place | None) -> Diagnostic:
+    return error(
+        "duplicate-resource",
+        "Resource declared twice",
+        f"{resource} is declared here and at {first}.",
+        hint="Take one of the two out; what differs by environment belongs into an overlay.",
+        place=place,
+        resource=str(resource),
+    )

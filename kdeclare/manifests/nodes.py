@@ -1,0 +1,202 @@
+"""YAML text to composed nodes, which know their places.
+
+The C parser composes; resolving tags is left out (`scalars` does it), which halves the time. Marks carry the
+name of the file, so nodes of several files can be merged into one tree and still tell where they came from.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import yaml
+from yaml._yaml import CParser
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from kdeclare.model.diagnostics import Diagnostic, Place, error
+
+MAX_DEPTH = 100
+MAX_EXPANSION = 100_000
+
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class _Stream:
+    """Bytes with a name, for the marks."""
+
+    __slots__ = ("_data", "name")
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name = name
+        self._data = data
+
+    def read(self, _size: int = -1, /) -> bytes:
+        data, self._data = self._data, b""
+        return data
+
+
+class _Composer(CParser):
+    """The C parser, with the hooks that it calls for every node cut down to a bound on the depth.
+
+    Without the bound deep nesting overruns the C stack, which no Python code can catch.
+    """
+
+    _depth = 0
+
+    def resolve(self, _kind: object, _value: object, _implicit: object) -> None:
+        return None
+
+    def descend_resolver(self, parent: Node | None, _index: object) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH and parent is not None:
+            raise yaml.MarkedYAMLError(
+                problem=f"nested more than {MAX_DEPTH} levels deep", problem_mark=parent.start_mark
+            )
+
+    def ascend_resolver(self) -> None:
+        self._depth -= 1
+
+
+def compose(file: str, data: bytes, diagnostics: list[Diagnostic]) -> Iterator[Node]:
+    """The documents of a file, up to the first syntax error, which is added to ``diagnostics``."""
+    aliases = b"*" in data and b"&" in data
+    try:
+        composer = _Composer(_Stream(file, data))
+        while composer.check_node():
+            node: Node = composer.get_node()  # type: ignore[assignment]  # there is one, it was checked
+            wrong = _alias_problem(node) if aliases else None
+            if wrong is None:
+                yield node
+            else:
+                diagnostics.append(wrong)
+    except yaml.MarkedYAMLError as e:
+        diagnostics.append(_syntax_error(file, data, e))
+    except yaml.YAMLError:
+        diagnostics.append(_unreadable_text(file, data))
+
+
+def place(node: Node) -> Place:
+    """Where a node starts."""
+    mark = node.start_mark
+    return Place(mark.name, mark.line + 1, mark.column + 1)
+
+
+def find(root: Node, path: Sequence[str | int], *, key: bool = False) -> Place:
+    """The place of what ``path`` leads to, or of the deepest node on the way where it leads nowhere.
+
+    key: the place of the last key, not of its value.
+    """
+    node: Node = root
+    for index, step in enumerate(path):
+        pair = child(node, step)
+        if pair is None:
+            break
+        if key and index == len(path) - 1 and pair[0] is not None:
+            return place(pair[0])
+        node = pair[1]
+    return place(node)
+
+
+def child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
+    """The key (of a mapping) and the value that one step leads to; None where there is none."""
+    if isinstance(node, MappingNode):
+        text = str(step)
+        return next(((k, v) for k, v in node.value if k.value == text), None)
+    if isinstance(node, SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
+        return None, node.value[step]
+    return None
+
+
+def _alias_problem(root: Node) -> Diagnostic | None:
+    """Aliases that lead into themselves, or stand for more than anybody can have meant."""
+    measured: dict[int, tuple[int, int]] = {}
+    recursive: list[Node] = []
+
+    def measure(node: Node) -> tuple[int, int]:
+        """Nodes and levels with all aliases expanded; anchored nodes come first, so recursion is bounded."""
+        if isinstance(node, ScalarNode):
+            return 1, 1
+        known = measured.get(id(node))
+        if known is not None:
+            if known == (0, 0):
+                recursive.append(node)
+            return known
+        measured[id(node)] = 0, 0
+        nodes, levels = 1, 0
+        for item in node.value:
+            for inner in item if isinstance(item, tuple) else (item,):
+                more, deep = measure(inner)
+                nodes, levels = nodes + more, max(levels, deep)
+        measured[id(node)] = nodes, levels + 1
+        return measured[id(node)]
+
+    nodes, levels = measure(root)
+    if recursive:
+        return error(
+            "recursive-alias",
+            "Alias leads into itself",
+            "This node holds an alias of itself.",
+            place=place(recursive[0]),
+        )
+    if levels <= MAX_DEPTH and nodes - sum(1 for _ in _distinct(root)) <= MAX_EXPANSION:
+        return None
+    detail = f"The aliases of this document stand for {nodes:,} nodes on {levels} levels."
+    hint = f"{MAX_EXPANSION:,} nodes and {MAX_DEPTH} levels are the limit."
+    return error("alias-expansion", "Aliases expand too far", detail, hint=hint, place=place(root))
+
+
+def _distinct(root: Node) -> Iterator[Node]:
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        if not isinstance(node, ScalarNode):
+            for item in node.value:
+                waiting.extend(item if isinstance(item, tuple) else (item,))
+
+
+_SYNTAX = "yaml-syntax"
+
+
+def _syntax_error(file: str, data: bytes, e: yaml.MarkedYAMLError) -> Diagnostic:
+    mark = e.problem_mark or e.context_mark
+    where = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file, 1, 1)
+    said = ", ".join(part for part in (e.context, e.problem) if part) or "this is no YAML"
+    lines = data.split(b"\n")
+    line = lines[where.line - 1] if where.line <= len(lines) else b""
+    hint = ""
+    if b"\t" in line[: len(line) - len(line.lstrip())]:
+        hint = "Indent with spaces; YAML does not allow tabs there."
+    elif e.problem == "mapping values are not allowed in this context":
+        hint = "Put a text that holds ': ' in quotes, and check the indentation."
+    elif "anchor" in said or "alias" in said:
+        hint = "An anchor (&name) is defined once, before the aliases (*name) that use it."
+    return error(_SYNTAX, "YAML syntax error", f"{said[0].upper()}{said[1:]}.", hint=hint, place=where)
+
+
+def _unreadable_text(file: str, data: bytes) -> Diagnostic:
+    try:
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
+    except UnicodeDecodeError as e:
+        before = data[: e.start].decode("utf-8", errors="replace")
+        return error(
+            "not-utf8",
+            "File is not UTF-8",
+            "This byte belongs to no UTF-8 character.",
+            hint="Save the file as UTF-8.",
+            place=_place_after(file, before),
+        )
+    found = _UNPRINTABLE.search(text)
+    return error(
+        _SYNTAX,
+        "YAML syntax error",
+        "Here stands a control character, which YAML does not allow.",
+        hint='Take it out, or write it as an escape in double quotes ("\\x01").',
+        place=_place_after(file, text[: found.start()] if found else ""),
+    )
+
+
+def _place_after(file: str, before: str) -> Place:
+    return Place(file, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)

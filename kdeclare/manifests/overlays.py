@@ -1,0 +1,113 @@
+"""Manifests that name a resource and merge over it, environment by environment.
+
+Nodes are merged, not data: what is wrong with a merged field is then told with the overlay's place.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from yaml.nodes import MappingNode, Node
+
+from kdeclare.manifests.nodes import child, find
+from kdeclare.manifests.reading import TEXT, Reader
+from kdeclare.model.diagnostics import Diagnostic, error
+from kdeclare.model.ids import ResourceId
+
+
+def identify(root: Node, reader: Reader) -> ResourceId | None:
+    """What a document declares, or None where that cannot be told (and will be said in validation)."""
+    kind, metadata = child(root, "kind"), child(root, "metadata")
+    name = child(metadata[1], "name") if metadata else None
+    if kind is None or name is None:
+        return None
+    said = len(reader.problems), reader.broken
+    values = [reader.read(kind[1], TEXT), reader.read(name[1], TEXT)]
+    del reader.problems[said[0] :]
+    reader.broken = said[1]
+    if not all(isinstance(value, str) and value for value in values):
+        return None
+    return ResourceId(*values)
+
+
+@dataclass(slots=True)
+class Overlays:
+    """The overlays of one environment, by the resource that they are for."""
+
+    _by_id: dict[ResourceId, list[Node]] = field(default_factory=dict)
+    _used: set[ResourceId] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_id)
+
+    def add(self, roots: Sequence[Node], reader: Reader) -> list[Diagnostic]:
+        """Take in the documents of one overlay; it can name a resource once."""
+        problems: list[Diagnostic] = []
+        here: dict[ResourceId, Node] = {}
+        for root in roots:
+            resource = identify(root, reader)
+            if resource is None:
+                problems.append(_nameless(root))
+            elif resource in here:
+                problems.append(_twice(resource, here[resource], root))
+            else:
+                here[resource] = root
+                self._by_id.setdefault(resource, []).append(root)
+        return problems
+
+    def applied(self, resource: ResourceId | None, root: Node) -> Node:
+        """The document with the overlays of its resource merged over it, in their order."""
+        found = self._by_id.get(resource, []) if resource is not None else []
+        for overlay in found:
+            self._used.add(resource)  # type: ignore[arg-type]
+            root = merge(root, overlay)
+        return root
+
+    def unused(self) -> list[Diagnostic]:
+        """One problem for each resource that an overlay names and no manifest declares."""
+        return [
+            error(
+                "unknown-overlay",
+                "Overlay for nothing",
+                f"No manifest declares {resource}, so there is nothing to merge this over.",
+                hint="Correct kind or name; a resource of its own belongs into the manifests.",
+                place=find(roots[0], ("metadata", "name")),
+                resource=str(resource),
+            )
+            for resource, roots in self._by_id.items()
+            if resource not in self._used
+        ]
+
+
+def merge(base: Node, over: Node) -> Node:
+    """``over`` merged over ``base``: mappings key by key, everything else replaces what was there."""
+    if not isinstance(base, MappingNode) or not isinstance(over, MappingNode):
+        return over
+    pairs = list(base.value)
+    index = {key.value: n for n, (key, _) in enumerate(pairs) if isinstance(key.value, str)}
+    for key, value in over.value:
+        at = index.get(key.value) if isinstance(key.value, str) else None
+        if at is None:
+            pairs.append((key, value))
+        else:
+            pairs[at] = key, merge(pairs[at][1], value)
+    return MappingNode(base.tag, pairs, base.start_mark, base.end_mark)
+
+
+def _nameless(root: Node) -> Diagnostic:
+    return error(
+        "nameless-overlay",
+        "Overlay names no resource",
+        "An overlay is a manifest with kind and metadata.name, and what is different in its spec.",
+        place=find(root, ()),
+    )
+
+
+def _twice(resource: ResourceId, first: Node, second: Node) -> Diagnostic:
+    where = find(first, ("metadata", "name"))
+    return error(
+        "duplicate-resource",
+        "Resource in one overlay twice",
+        f"{resource} stands in this overlay already, at {where}.",
+        place=find(second, ("metadata", "name")),
+        resource=str(resource),
+    )

@@ -1,0 +1,235 @@
+"""Kind `Project`: which manifests, which environments; and one environment of it made ready for use."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from yaml.nodes import MappingNode, Node
+
+from kdeclare.manifests.nodes import child, compose, find
+from kdeclare.manifests.reading import KAFKA, VALUE, Reader
+from kdeclare.manifests.schema_errors import explain
+from kdeclare.manifests.shapes import Envelope, Metadata, not_a_manifest
+from kdeclare.manifests.substitution import Scope, Variable
+from kdeclare.manifests.suggest import did_you_mean, one_of
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error
+
+PROJECT_FILE = "kdeclare.yaml"
+DEFAULT = "default"
+MANIFESTS_FOLDER = "manifests"
+
+_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
+
+
+class EnvironmentSpec(BaseModel):
+    """One environment: a cluster, and what is different there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    bootstrapServers: str | None = None  # noqa: N815
+    clientConfig: dict[str, str] = {}  # noqa: N815
+    clientConfigFile: str | None = None  # noqa: N815
+    variables: dict[str, Any] = {}
+    overlays: list[str] = []
+
+    @model_validator(mode="after")
+    def _one_client_config(self) -> "EnvironmentSpec":
+        if self.clientConfig and self.clientConfigFile is not None:
+            raise ValueError("takes 'clientConfig' or 'clientConfigFile', not both")
+        return self
+
+
+class ProjectSpec(BaseModel):
+    """``spec`` of a project file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    manifests: list[str] | None = None
+    state: str = "state"
+    defaultEnvironment: str | None = None  # noqa: N815
+    environments: dict[str, EnvironmentSpec] = {}
+
+
+class ProjectManifest(Envelope):
+    """A whole project file."""
+
+    kind: Literal["Project"]
+    metadata: Metadata
+    spec: ProjectSpec = ProjectSpec()
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The environment that was chosen, its references resolved. Values stay out of its repr."""
+
+    name: str = DEFAULT
+    bootstrap_servers: str | None = None
+    client_config: Mapping[str, str] = field(default_factory=dict, repr=False)
+    client_config_file: Path | None = None
+    variables: Mapping[str, Variable] = field(default_factory=dict, repr=False)
+    overlays: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project in one of its environments. Paths are ready to be opened.
+
+    file: None where there is no project file, and paths on the command line are all there is.
+    manifests: as stated, or None where nothing is stated (then the folder ``manifests``, if it is there).
+    state: a folder or a URI.
+    all_overlays: of all environments; folders of manifests may hold them, and they are no manifests.
+    """
+
+    name: str = DEFAULT
+    file: Path | None = None
+    folder: Path = Path()
+    manifests: tuple[Path, ...] | None = None
+    state: str = "state"
+    environment: Environment = Environment()
+    all_overlays: tuple[Path, ...] = ()
+
+
+def open_project(file: Path | None, env: str | None, environ: Mapping[str, str]) -> Project:
+    """The project of a file (default: ``kdeclare.yaml`` here, if there is one) in an environment.
+
+    Raises KdeclareError with all that is wrong with the file, or when there is no such environment.
+    """
+    path = file if file is not None else Path(PROJECT_FILE)
+    if file is None and not path.exists():
+        _choose(env, None, {}, None)
+        return Project()
+    root = _document(path)
+    reader = Reader(scope=None)
+    spec, _ = _validated(root, reader)
+    name = _choose(env, spec.defaultEnvironment, spec.environments, root)
+    # references are resolved where they are used only: another environment's need not be set here
+    reader = Reader(Scope(path.parent, environ, variables=None))
+    resolved, manifest = _validated(_only_environment(root, name), reader)
+    return _project(path, root, reader, resolved, manifest.metadata.name, name, spec)
+
+
+def _project(
+    file: Path, root: Node, reader: Reader, spec: ProjectSpec, name: str, env: str, all_of_it: ProjectSpec
+) -> Project:
+    folder = file.parent
+    chosen = spec.environments.get(env, EnvironmentSpec())
+    client_file = chosen.clientConfigFile
+    environment = Environment(
+        env,
+        chosen.bootstrapServers,
+        chosen.clientConfig,
+        folder / client_file if client_file is not None else None,
+        _variables(root, env, reader),
+        tuple(folder / path for path in chosen.overlays),
+    )
+    overlays = {path: None for e in all_of_it.environments.values() for path in e.overlays}
+    return Project(
+        name,
+        file,
+        folder,
+        None if spec.manifests is None else tuple(folder / path for path in spec.manifests),
+        spec.state if _URI.match(spec.state) else str(folder / spec.state),
+        environment,
+        tuple(folder / path for path in overlays),
+    )
+
+
+def _document(path: Path) -> Node:
+    file = str(path)
+    try:
+        data = path.read_bytes()
+    except OSError as e:
+        raise KdeclareError(
+            error(
+                "unreadable-file",
+                "Project file cannot be read",
+                f"'{file}' cannot be read: {(e.strerror or 'it cannot be opened').lower()}.",
+                hint="--project FILE names it.",
+            )
+        ) from None
+    problems: list[Diagnostic] = []
+    documents = list(compose(file, data, problems))
+    if not problems and len(documents) != 1:
+        second = find(documents[1], ()) if documents else Place(file, 1, 1)
+        said = f"It holds {len(documents)} documents." if documents else "It is empty."
+        hint = "A project file holds one document, of kind Project."
+        problems.append(error("bad-project", "Not a project file", said, hint=hint, place=second))
+    if not problems and not isinstance(documents[0], MappingNode):
+        problems.append(not_a_manifest(documents[0]))
+    if problems:
+        raise KdeclareError(*problems)
+    return documents[0]
+
+
+def _validated(root: Node, reader: Reader) -> tuple[ProjectSpec, ProjectManifest]:
+    data = reader.read(root)
+    problems = list(reader.problems)
+    try:
+        manifest = ProjectManifest.model_validate(data, strict=True)
+    except ValidationError as e:
+        problems += explain(e, ProjectManifest, data, root)
+        manifest = None
+    if problems or manifest is None:
+        raise KdeclareError(*problems)
+    return manifest.spec, manifest
+
+
+def _choose(
+    env: str | None, default: str | None, environments: Mapping[str, EnvironmentSpec], root: Node | None
+) -> str:
+    known = list(environments) or [DEFAULT]
+    name = env or default or (known[0] if len(known) == 1 else None)
+    if name is None:
+        raise KdeclareError(
+            error(
+                "unknown-environment",
+                "No environment chosen",
+                f"The project has the environments {', '.join(sorted(known))}, and none is the default.",
+                hint="Choose one with --env, or state defaultEnvironment.",
+                place=find(root, ("spec", "environments"), key=True) if root is not None else None,
+            )
+        )
+    if name in known:
+        return name
+    stated = env is None and root is not None
+    raise KdeclareError(
+        error(
+            "unknown-environment",
+            "No such environment",
+            f"There is no environment '{name}'; there is {one_of(known).replace(' or ', ' and ')}.",
+            hint=did_you_mean(name, known),
+            place=find(root, ("spec", "defaultEnvironment")) if stated and root is not None else None,
+            subject=name,
+        )
+    )
+
+
+def _only_environment(root: Node, env: str) -> Node:
+    """The document without the other environments."""
+    spec = child(root, "spec")
+    environments = child(spec[1], "environments") if spec else None
+    if spec is None or environments is None:
+        return root
+    chosen = [pair for pair in environments[1].value if pair[0].value == env]
+    return _with(root, "spec", _with(spec[1], "environments", _mapping(environments[1], chosen)))
+
+
+def _with(node: Node, key: str, value: Node) -> Node:
+    return _mapping(node, [(k, value if k.value == key else v) for k, v in node.value])
+
+
+def _mapping(node: Node, pairs: list[tuple[Node, Node]]) -> Node:
+    return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+
+
+def _variables(root: Node, env: str, reader: Reader) -> dict[str, Variable]:
+    """Read twice, as a number's text as written cannot be had from the number."""
+    node = root
+    for step in ("spec", "environments", env, "variables"):
+        pair = child(node, step)
+        if pair is None:
+            return {}
+        node = pair[1]
+    values, texts = reader.read(node, VALUE), reader.read(node, KAFKA)
+    return {str(name): Variable(value, texts[name]) for name, value in values.items()}

@@ -1,0 +1,223 @@
+"""Composed nodes to plain data: scalars resolved, references substituted, mappings checked."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+from kdeclare.manifests.nodes import place
+from kdeclare.manifests.scalars import Ambiguous, resolve
+from kdeclare.manifests.substitution import Scope, Unresolved, has_reference, is_single, substitute
+from kdeclare.model.diagnostics import Diagnostic, error
+from kdeclare.model.references import Referenced
+
+VALUE: Final = 0
+"""Scalars become what they mean: null, booleans, numbers, text."""
+TEXT: Final = 1
+"""Scalars stay text as written (null stays null)."""
+KAFKA: Final = 2
+"""The same; and as the text can be a secret, no message repeats it."""
+
+_MODES: Final[dict[str | int, int]] = {"metadata": TEXT, "configs": KAFKA, "clientConfig": KAFKA}
+"""Fields, of any kind and at any depth, that are not read as VALUE."""
+
+_STR_TAG = "tag:yaml.org,2002:str"
+_NATIVE_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", _STR_TAG)
+_CACHED = 20_000
+
+
+class Broken:
+    """What a scalar with an error of its own is read as, so that nothing is said of it twice."""
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+BROKEN: Final = Broken()
+
+
+def holds_broken(value: Any) -> bool:
+    """Whether something in a value could not be read."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return any(map(holds_broken, value)) if isinstance(value, list) else value is BROKEN
+
+
+class Reader:
+    """Reads documents one after another.
+
+    scope: what references mean; None leaves them as they are.
+    problems: of the documents read since it was last cleared.
+    broken: whether something in them could not be read, apart from texts for Kafka, which are left out.
+    """
+
+    def __init__(self, scope: Scope | None) -> None:
+        self.scope = scope
+        self.problems: list[Diagnostic] = []
+        self.broken = False
+        self._meanings: dict[str, tuple[Any, str | None, str | None]] = {}  # indexed by mode
+        self._keys: dict[str, str | int] = {}
+
+    def read(self, node: Node, mode: int = VALUE) -> Any:
+        """The data of a node."""
+        if node.__class__ is ScalarNode:
+            return self._scalar(node, mode)
+        if node.tag is not None:
+            self._check_tag(node)
+        return self._mapping(node, mode) if node.__class__ is MappingNode else self._sequence(node, mode)
+
+    def _mapping(self, node: Node, mode: int) -> dict[str | int, Any]:
+        # one pass over all nodes of all manifests: the common cases stay in this loop
+        meanings, keys = self._meanings, self._keys
+        data: dict[str | int, Any] = {}
+        for k, v in node.value:
+            if k.__class__ is ScalarNode and not k.style and k.tag is None and k.value in keys:
+                key = keys[k.value]
+            elif (found := self._key(k)) is not None:
+                key = found
+            else:
+                continue
+            if v.__class__ is ScalarNode:
+                text = v.value
+                if not v.style and v.tag is None and text in meanings:
+                    data[key] = meanings[text][mode]
+                    continue
+                value = self._scalar(v, mode)
+                if value is BROKEN and mode:
+                    continue
+                data[key] = value
+            else:
+                data[key] = self.read(v, _MODES.get(key, mode))
+        if len(data) < len(node.value):
+            self._check_duplicates(node.value)
+        return data
+
+    def _sequence(self, node: Node, mode: int) -> list[Any]:
+        values = [self.read(item, mode) for item in node.value]
+        return [value for value in values if value is not BROKEN] if mode else values
+
+    def _scalar(self, node: ScalarNode, mode: int) -> Any:
+        text: str = node.value
+        if node.tag is not None:
+            self._check_tag(node)
+        if has_reference(text) and self.scope is not None:
+            return self._substituted(node, mode, self.scope)
+        if node.style or node.tag == _STR_TAG:
+            return text
+        meaning = resolve(text)
+        if isinstance(meaning, Ambiguous):
+            return self._ambiguous(node, meaning, mode)
+        if len(self._meanings) < _CACHED and not has_reference(text):
+            self._meanings[text] = (*meaning, meaning[1])
+        return meaning[1 if mode else 0]
+
+    def _substituted(self, node: ScalarNode, mode: int, scope: Scope) -> Any:
+        try:
+            value = substitute(node.value, scope, as_text=bool(mode))
+        except Unresolved as e:
+            return self._fail(replace(e.diagnostic, place=place(node)), mode)
+        if mode or node.style or not isinstance(value, Referenced) or not is_single(node.value):
+            return value
+        # as an environment holds only text, ``partitions: ${env.N}`` is read as if N's text stood there
+        meaning = resolve(value)
+        if isinstance(meaning, Ambiguous) or not isinstance(meaning[0], int | float):
+            return value
+        return meaning[0]
+
+    def _ambiguous(self, node: ScalarNode, meaning: Ambiguous, mode: int) -> Any:
+        shown = meaning.shown or mode != KAFKA
+        subject = f"'{node.value}'" if shown else "This value"
+        return self._fail(
+            error(
+                "ambiguous-scalar",
+                "Plain scalar with two meanings",
+                f"{subject} {meaning.what}.",
+                hint=meaning.exact if shown else meaning.instead,
+                place=place(node),
+            ),
+            mode,
+        )
+
+    def _fail(self, problem: Diagnostic, mode: int) -> Any:
+        self.problems.append(problem)
+        if not mode:
+            self.broken = True
+        return BROKEN
+
+    def _key(self, node: Node) -> str | int | None:
+        """A key that was not met before; None where it is none, which is a problem."""
+        if not isinstance(node, ScalarNode):
+            self._bad_key(node, "is a list or a mapping")
+            return None
+        text: str = node.value
+        if node.tag is not None:
+            self._check_tag(node)
+        if node.style or node.tag == _STR_TAG:
+            return text
+        if text == "<<":
+            self.problems.append(
+                error(
+                    "merge-key",
+                    "Merge keys are not supported",
+                    "'<<' belongs to YAML 1.1; YAML 1.2 has no merge keys.",
+                    hint="Write the fields out, or use an overlay.",
+                    place=place(node),
+                )
+            )
+            return None
+        meaning = resolve(text)
+        if isinstance(meaning, Ambiguous):
+            self._ambiguous(node, meaning, TEXT)
+            return None
+        value = meaning[VALUE]
+        if isinstance(value, bool | float) or value is None:
+            self._bad_key(node, "is null" if value is None else f"'{text}' is not text")
+            return None
+        key: str | int = value
+        if node.tag is None and len(self._keys) < _CACHED:
+            self._keys[text] = key
+        return key
+
+    def _bad_key(self, node: Node, what: str) -> None:
+        self.problems.append(
+            error(
+                "bad-key",
+                "Key is not text",
+                f"This key {what}.",
+                hint="Put it in quotes if the text is meant.",
+                place=place(node),
+            )
+        )
+
+    def _check_tag(self, node: Node) -> None:
+        if node.tag in _NATIVE_TAGS:
+            return
+        self.problems.append(
+            error(
+                "unsupported-tag",
+                "YAML tags are not supported",
+                "A tag ('!…') says nothing here.",
+                hint="Take the tag out; put the value in quotes if text is meant.",
+                place=place(node),
+            )
+        )
+
+    def _check_duplicates(self, pairs: Sequence[tuple[Node, Node]]) -> None:
+        seen: dict[str | int, Node] = {}
+        for key, _ in pairs:
+            if not isinstance(key, ScalarNode):
+                continue
+            text: str = key.value
+            first = seen.setdefault(text if key.style else self._keys.get(text, text), key)
+            if first is not key:
+                self.problems.append(
+                    error(
+                        "duplicate-key",
+                        "Key given twice",
+                        f"'{key.value}' stands in this mapping already, in line {place(first).line}.",
+                        hint="Take one of the two out.",
+                        place=place(key),
+                        subject=key.value,
+                    )
+                )

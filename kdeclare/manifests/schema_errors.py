@@ -1,0 +1,276 @@
+"""Pydantic's errors in kdeclare's words, with the place in the file and a guess at what was meant."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from yaml.nodes import Node
+
+from kdeclare.manifests.nodes import child, find
+from kdeclare.manifests.reading import BROKEN
+from kdeclare.manifests.suggest import closest, did_you_mean, one_of
+from kdeclare.model.diagnostics import Diagnostic, error
+from kdeclare.model.references import Referenced
+
+Location = tuple[str | int, ...]
+
+_EXPECTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "string": "text",
+    "bool": "true or false",
+    "list": "a list",
+    "tuple": "a list",
+    "set": "a list",
+    "frozen_set": "a list",
+    "dict": "a mapping",
+    "mapping": "a mapping",
+    "model": "a mapping",
+}
+_SCALARS = ("a whole number", "a number", "text", "true or false")
+
+_BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "greater_than": lambda c: f"must be more than {c['gt']}",
+    "greater_than_equal": lambda c: f"must be at least {c['ge']}",
+    "less_than": lambda c: f"must be less than {c['lt']}",
+    "less_than_equal": lambda c: f"must be at most {c['le']}",
+    "multiple_of": lambda c: f"must be a multiple of {c['multiple_of']}",
+    "too_short": lambda c: f"needs at least {c['min_length']} of them",
+    "too_long": lambda c: f"takes at most {c['max_length']} of them",
+    "string_too_short": lambda c: f"needs at least {c['min_length']} characters",
+    "string_too_long": lambda c: f"takes at most {c['max_length']} characters",
+    "string_pattern_mismatch": lambda c: f"does not match the pattern {c['pattern']}",
+    "finite_number": lambda _: "must be a finite number",
+}
+
+
+def explain(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -> list[Diagnostic]:
+    """All errors as diagnostics, in the order of the document's model.
+
+    What could not be read is left out, as that has been said; the alternatives of a union become one.
+    """
+    merged: dict[tuple[Location, str], tuple[ErrorDetails, list[str]]] = {}
+    for item in e.errors(include_url=False):
+        if item["input"] is BROKEN:
+            continue
+        where = data_path(item["loc"], data)
+        expected = expected_type(item["type"])
+        slot = (where, "wrong-type" if expected else f"{item['type']}{item['loc'][-1:]}")
+        _, words = merged.setdefault(slot, (item, []))
+        if expected and expected not in words:
+            words.append(expected)
+    found = (_explained(item, where, words, model, root) for (where, _), (item, words) in merged.items())
+    return [problem for problem in found if problem is not None]
+
+
+def affected_fields(e: ValidationError) -> set[str | int] | None:
+    """The fields of ``spec`` that something is wrong with; None where it is the spec itself."""
+    fields: set[str | int] = set()
+    for item in e.errors(include_url=False, include_context=False, include_input=False):
+        if item["loc"][:1] != ("spec",):
+            continue
+        if len(item["loc"]) == 1:
+            return None
+        fields.add(item["loc"][1])
+    return fields
+
+
+def expected_type(code: str) -> str | None:
+    """What a field takes, when an error of this type says that it got something of another type."""
+    for suffix in ("_type", "_parsing", "_from_float", "_parsing_size"):
+        if code.endswith(suffix):
+            return _EXPECTED.get(code.removesuffix(suffix))
+    return None
+
+
+def data_path(loc: Sequence[str | int], data: Any) -> Location:
+    """The part of a location that is in the data: a union puts the names of its members in between."""
+    path: list[str | int] = []
+    for step in loc:
+        is_key = isinstance(data, dict) and step in data
+        if is_key or (isinstance(data, list) and isinstance(step, int) and step < len(data)):
+            data = data[step]
+            path.append(step)
+    return tuple(path)
+
+
+def _explained(
+    item: ErrorDetails, where: Location, words: list[str], model: type[BaseModel], root: Node
+) -> Diagnostic | None:
+    code, name = item["type"], dotted(where)
+    if code == "extra_forbidden":
+        return _unknown_field(where, model, root)
+    if code == "missing":
+        return _missing_field(item["loc"], where, root)
+    if item["loc"][-1:] == ("[key]",) or code == "invalid_key":
+        return _wrong_key(where, words, root)
+    if words:
+        detail = f"'{name}' takes {' or '.join(words)}, not {_described(item['input'], words)}."
+        hint = _type_hint(item["input"], words)
+        return error("wrong-type", "Wrong type", detail, hint=hint, place=find(root, where), subject=name)
+    if code in ("literal_error", "enum"):
+        return _not_a_choice(item, where, model, root)
+    context = item.get("ctx", {})
+    bound = _BOUNDS.get(code)
+    if bound is not None:
+        said = (
+            f"{bound(context)}, not {_shown(item['input'])}" if _is_number(item["input"]) else bound(context)
+        )
+    elif "error" in context:
+        said = str(context["error"])  # a model's own words
+    else:
+        said = item["msg"][:1].lower() + item["msg"][1:]
+    text = f"'{name}' {said}." if bound else f"'{name}': {said.rstrip('.')}."
+    return error("bad-value", "Value not allowed", text, place=find(root, where), subject=name)
+
+
+def _unknown_field(where: Location, model: type[BaseModel], root: Node) -> Diagnostic:
+    known = sorted(set(known_fields(model, where[:-1])))
+    inside = f" in '{dotted(where[:-1])}'" if len(where) > 1 else ""
+    near = did_you_mean(str(where[-1]), known)
+    return error(
+        "unknown-field",
+        "Unknown field",
+        f"There is no field '{where[-1]}'{inside}.",
+        hint=near or (f"Known here: {', '.join(known)}." if known else ""),
+        place=find(root, where, key=True),
+        subject=dotted(where),
+    )
+
+
+def _missing_field(loc: Location, where: Location, root: Node) -> Diagnostic | None:
+    parent = root
+    for step in where:
+        pair = child(parent, step)
+        if pair is None:
+            break
+        parent = pair[1]
+    if child(parent, loc[-1]) is not None:
+        return None  # it is there, and why it could not be read has been said
+    inside = f"'{dotted(where)}' needs" if where else "A manifest needs"
+    return error(
+        "missing-field",
+        "Missing field",
+        f"{inside} a field '{loc[-1]}'.",
+        place=find(root, where),
+        subject=dotted((*where, loc[-1])),
+    )
+
+
+def _wrong_key(where: Location, words: list[str], root: Node) -> Diagnostic:
+    expected = " or ".join(words) or "text"
+    return error(
+        "bad-key",
+        "Key of a wrong type",
+        f"The key '{where[-1] if where else ''}' of '{dotted(where[:-1])}' must be {expected}.",
+        hint="Put it in quotes." if expected == "text" else "",
+        place=find(root, where, key=True),
+        subject=dotted(where),
+    )
+
+
+def _not_a_choice(item: ErrorDetails, where: Location, model: type[BaseModel], root: Node) -> Diagnostic:
+    choices = [str(choice) for choice in choices_at(model, where)]
+    value = item["input"]
+    wanted = one_of(choices) if choices else str(item.get("ctx", {}).get("expected", ""))
+    near = closest(value, choices) if isinstance(value, str) else None
+    return error(
+        "bad-value",
+        "Value not allowed",
+        f"'{dotted(where)}' takes {wanted}, not {_shown(value)}.",
+        hint=f"Did you mean '{near}'?" if near and len(choices) > 1 else "",
+        place=find(root, where),
+        subject=dotted(where),
+    )
+
+
+def known_fields(model: type[BaseModel], path: Sequence[str | int]) -> Iterator[str]:
+    """The names of the fields that a model has at a place in its data."""
+    for annotation in _annotations(model, path):
+        for inner in _models(annotation):
+            yield from (field.alias or name for name, field in inner.model_fields.items())
+
+
+def choices_at(model: type[BaseModel], path: Sequence[str | int]) -> list[Any]:
+    """The literals that a field takes."""
+    found: list[Any] = []
+    waiting = list(_annotations(model, path))
+    while waiting:
+        annotation = waiting.pop()
+        arguments = get_args(annotation)
+        found += [a for a in arguments if isinstance(a, str | int) and not isinstance(a, bool)]
+        waiting += [a for a in arguments if not isinstance(a, str | int)]
+    return found
+
+
+def _annotations(model: type[BaseModel], path: Sequence[str | int]) -> list[Any]:
+    """The annotations that a path can lead to. A step into a list or mapping changes nothing, as
+    ``_models`` looks into them."""
+    current: list[Any] = [model]
+    for step in path:
+        following: list[Any] = []
+        stepped = False
+        for annotation in current:
+            for inner in _models(annotation):
+                for name, field in inner.model_fields.items():
+                    if step in (name, field.alias):
+                        following.append(field.annotation)
+                        stepped = True
+        current = following if stepped else current
+    return current
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+        return
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """A path as people write it: ``spec.partitions[0].topic``."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def _described(value: Any, expected: Sequence[str]) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    # a scalar where a mapping or a list belongs can be anything, a secret too
+    if not all(word in _SCALARS for word in expected):
+        return "text" if isinstance(value, str) else "a single value"
+    return f"the text {_shown(value)}" if isinstance(value, str) else _shown(value)
+
+
+def _type_hint(value: Any, expected: Sequence[str]) -> str:
+    if value is None:
+        return "Leave the field out where nothing is to be said."
+    if expected == ["text"]:
+        return "Put it in quotes." if not isinstance(value, dict | list) else ""
+    if isinstance(value, str) and not isinstance(value, Referenced):
+        number = value.strip().lstrip("-").isdigit() and "a whole number" in expected
+        truth = value.lower() in ("true", "false") and "true or false" in expected
+        return "Write it without the quotes." if number or truth else ""
+    return ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Referenced):
+        return f"the value of {value.reference}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    text = text if len(text) <= 40 else f"{text[:37]}…"
+    return f"'{text}'" if isinstance(value, str) else text

@@ -1,0 +1,152 @@
+"""What every manifest looks like around its spec, as pydantic models, and the validation of one document."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from yaml.nodes import Node
+
+from kdeclare.kinds.base import NAME, Kind, Problem
+from kdeclare.manifests.nodes import find
+from kdeclare.manifests.reading import holds_broken
+from kdeclare.manifests.schema_errors import affected_fields, explain
+from kdeclare.manifests.suggest import did_you_mean, one_of
+from kdeclare.model.diagnostics import Diagnostic, error
+
+API_VERSION = "kdeclare/v1"
+
+
+class Metadata(BaseModel):
+    """``metadata`` of every manifest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: Annotated[str, Field(min_length=1)]
+    labels: dict[str, str] = {}
+
+
+class Envelope(BaseModel):
+    """A manifest of whatever kind; a kind's own model narrows ``kind`` and ``spec``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    apiVersion: Literal["kdeclare/v1"]  # noqa: N815
+    kind: str
+    metadata: Metadata
+    spec: Any
+
+
+def envelope(kind: str, spec: type[BaseModel]) -> type[Envelope]:
+    """The model of whole documents of a kind."""
+    only: Any = Literal[kind]
+    return create_model(kind, __base__=Envelope, kind=(only, ...), spec=(spec, ...))
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A valid document: name and labels, and what its kind made of the spec."""
+
+    kind: str
+    name: str
+    labels: Mapping[str, str]
+    body: Any
+
+
+class Shapes:
+    """Validates documents of the known kinds."""
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        self._kinds = kinds
+        self._models: dict[str, type[Envelope]] = {}
+
+    def check(self, data: Any, root: Node, *, readable: bool) -> tuple[Document | None, list[Diagnostic]]:
+        """The document that ``data`` is, if it is one, and everything that is wrong with it.
+
+        readable: False where scalars could not be read; the kind is asked of the other fields only then.
+        """
+        if not isinstance(data, dict):
+            return None, [not_a_manifest(root)]
+        kind = self._kinds.get(data.get("kind", "")) if isinstance(data.get("kind"), str) else None
+        if kind is None:
+            return None, self._without_kind(data, root)
+        model = self._model(kind)
+        problems: list[Diagnostic] = []
+        wrong: set[str | int] | None = set()
+        try:
+            manifest = model.model_validate(data, strict=True)
+        except ValidationError as e:
+            problems = explain(e, model, data, root)
+            wrong = affected_fields(e)
+        else:
+            if readable:
+                body, found = kind.parse(manifest.metadata.name, manifest.spec)
+                document = Document(kind.name, manifest.metadata.name, manifest.metadata.labels, body)
+                return document, [_placed(problem, root) for problem in found] if found else []
+        if wrong is not None:
+            problems += _still_asked(kind, data, wrong, root)
+        return None, problems
+
+    def _model(self, kind: Kind) -> type[Envelope]:
+        model = self._models.get(kind.name)
+        if model is None:
+            model = self._models[kind.name] = envelope(kind.name, kind.spec)
+        return model
+
+    def _without_kind(self, data: dict[Any, Any], root: Node) -> list[Diagnostic]:
+        problems: list[Diagnostic] = []
+        if isinstance(data.get("kind"), str):
+            problems.append(unknown_kind(data["kind"], self._kinds, root))
+        try:
+            Envelope.model_validate(data, strict=True)
+        except ValidationError as e:
+            problems += explain(e, Envelope, data, root)
+        return problems
+
+
+def _still_asked(kind: Kind, data: dict[Any, Any], wrong: set[str | int], root: Node) -> list[Diagnostic]:
+    """What the kind says of the fields that are well, so that all problems are told at once."""
+    spec, metadata = data.get("spec"), data.get("metadata")
+    if not isinstance(spec, dict):
+        return []
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    sound = {key: value for key, value in spec.items() if key not in wrong and not holds_broken(value)}
+    try:
+        parsed = kind.spec.model_validate(sound, strict=True)
+    except ValidationError:
+        return []
+    _, found = kind.parse(name if isinstance(name, str) else "", parsed)
+    # what is said of the spec as a whole, or of a field that lacks its neighbours, may not be true
+    certain = [p for p in found if len(p.path) > 1 and (name or p.path != NAME)]
+    return [_placed(problem, root) for problem in certain]
+
+
+def not_a_manifest(root: Node) -> Diagnostic:
+    """For a document that is no mapping."""
+    return error(
+        "not-a-manifest",
+        "Not a manifest",
+        "A manifest is a mapping with apiVersion, kind, metadata and spec.",
+        place=find(root, ()),
+    )
+
+
+def unknown_kind(kind: str, kinds: Mapping[str, Kind], root: Node) -> Diagnostic:
+    """For a document of a kind that there is not."""
+    return error(
+        "unknown-kind",
+        "Unknown kind",
+        f"'{kind}' is not a kind of resource.",
+        hint=did_you_mean(kind, kinds) or f"Kinds are {one_of(kinds)}.",
+        place=find(root, ("kind",)),
+        subject=kind,
+    )
+
+
+def _placed(problem: Problem, root: Node) -> Diagnostic:
+    path = problem.path
+    full = path if path == NAME else ("spec", *path)
+    # a key of a config mapping is what people look for, not its value
+    return replace(problem.diagnostic, place=find(root, full, key=_names_key(path)))
+
+
+def _names_key(path: tuple[str | int, ...]) -> bool:
+    return len(path) == 2 and path[0] == "configs"

@@ -1,0 +1,225 @@
+"""``${var.NAME}``, ``${env.NAME}`` and ``${file.PATH}``.
+
+What holds a colon is Kafka's own (``${provider:path:key}``) and is left as it is; ``$${`` stands for ``${``.
+Text from outside the manifests stays tied to its reference, so that a secret can be kept as one.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kdeclare.manifests.suggest import did_you_mean
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.references import Referenced
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
+_FORMS = "${var.NAME}, ${env.NAME} or ${file.PATH}"
+
+
+class Variable(NamedTuple):
+    """A project's variable: its value, and its value where Kafka wants text (a list is one of texts)."""
+
+    value: Any
+    text: Any
+
+
+@dataclass(slots=True)
+class Scope:
+    """What the names in ``${…}`` mean.
+
+    folder: what ``${file.PATH}`` is relative to.
+    variables: None where none can be used (inside of a project file).
+    """
+
+    folder: Path
+    environ: Mapping[str, str]
+    variables: Mapping[str, Variable] | None = field(default_factory=dict)
+    files: dict[Path, str] = field(default_factory=dict, repr=False)
+
+
+class Unresolved(Exception):
+    """A reference that leads nowhere; ``diagnostic`` says which, without a place."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        self.diagnostic = diagnostic
+        super().__init__(diagnostic.detail)
+
+
+def has_reference(text: str) -> bool:
+    """Whether ``substitute`` could change a text; cheap."""
+    return "${" in text
+
+
+def is_single(text: str) -> bool:
+    """Whether a text is one reference and nothing else."""
+    match = _REFERENCE.fullmatch(text)
+    return match is not None and match[2] == "}"
+
+
+def substitute(text: str, scope: Scope, *, as_text: bool) -> Any:
+    """A scalar with its references resolved; one that is a single ``${var.NAME}`` takes that one's type.
+
+    as_text: whether a variable's text is wanted instead of its value.
+    Raises Unresolved when a name is not defined or a file cannot be read.
+    """
+    whole = _REFERENCE.fullmatch(text)
+    if whole and whole[2] and (whole[1] or "").startswith("var."):
+        variable = _variable(whole[1], scope)
+        return variable.text if as_text else variable.value
+    values: list[str] = []
+    references: list[str] = []
+    outside = False
+    end = 0
+    for match in _REFERENCE.finditer(text):
+        literal = text[end : match.start()]
+        end = match.end()
+        found = _resolve(match, scope)
+        outside = outside or isinstance(found, Referenced)
+        values += (literal, found)
+        # in a reference that is resolved again later, what comes from a variable is spelt out
+        references += (literal, found.reference if isinstance(found, Referenced) else _kept(match, found))
+    value = "".join((*values, text[end:]))
+    return Referenced(value, "".join((*references, text[end:]))) if outside else value
+
+
+def resolve_reference(text: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """The value of a ``Referenced.reference``, read anew.
+
+    Raises KdeclareError when a variable is not set any more or a file cannot be read.
+    """
+    try:
+        return str(substitute(text, Scope(folder, environ, variables=None), as_text=True))
+    except Unresolved as e:
+        raise KdeclareError(e.diagnostic) from None
+
+
+def _kept(match: re.Match[str], found: str) -> str:
+    if match[1] is None or ":" in match[1]:
+        return match[0]
+    return found.replace("${", "$${")
+
+
+def _resolve(match: re.Match[str], scope: Scope) -> str:
+    name: str | None = match[1]
+    if name is None:
+        return "${"
+    if not match[2]:
+        raise Unresolved(
+            error(
+                "bad-reference",
+                "Reference has no end",
+                f"After '${{' there is no '}}': references are {_FORMS}.",
+                hint="Write $${ where the two characters themselves are meant.",
+            )
+        )
+    if ":" in name:
+        return match[0]
+    if name.startswith("env."):
+        return _from_environment(name, scope)
+    if name.startswith("file."):
+        return _from_file(name, scope)
+    if name.startswith("var."):
+        text: Any = _variable(name, scope).text
+        if isinstance(text, str):
+            return text
+        raise Unresolved(
+            error(
+                "bad-reference",
+                "Variable is no text",
+                f"'${{{name}}}' stands inside of a text, and its value is {_shape(text)}.",
+                hint="Let the reference stand alone, or give the variable one value.",
+            )
+        )
+    raise Unresolved(
+        error(
+            "bad-reference",
+            "Unknown reference",
+            # not named: it can be a part of a literal secret
+            f"What stands after '${{' here is not of the form {_FORMS}.",
+            hint=_meant(name, scope),
+        )
+    )
+
+
+def _meant(name: str, scope: Scope) -> str:
+    if name in (scope.variables or {}):
+        return f"Did you mean '${{var.{name}}}'?"
+    if name in scope.environ:
+        return f"Did you mean '${{env.{name}}}'?"
+    return "Write $${ where the two characters themselves are meant."
+
+
+def _shape(value: Any) -> str:
+    return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else "null"
+
+
+def _variable(reference: str, scope: Scope) -> Variable:
+    name = reference.removeprefix("var.")
+    if scope.variables is None:
+        raise Unresolved(
+            error(
+                "undefined-variable",
+                "Variable cannot be used here",
+                f"'${{{reference}}}' stands in a project file, which defines the variables.",
+                hint="Use ${env.NAME} or ${file.PATH} there.",
+            )
+        )
+    found = scope.variables.get(name)
+    if found is not None:
+        return found
+    hint = did_you_mean(name, scope.variables)
+    raise Unresolved(
+        error(
+            "undefined-variable",
+            "Variable is not defined",
+            f"The environment defines no variable '{name}'.",
+            hint=hint or "Add it under 'variables' of the environment in the project file.",
+            subject=name,
+        )
+    )
+
+
+def _from_environment(reference: str, scope: Scope) -> Referenced:
+    name = reference.removeprefix("env.")
+    found = scope.environ.get(name)
+    if found is not None:
+        return Referenced(found, f"${{{reference}}}")
+    hint = did_you_mean(name, scope.environ)
+    raise Unresolved(
+        error(
+            "undefined-variable",
+            "Environment variable is not set",
+            f"The environment variable '{name}' is not set.",
+            hint=hint or "Set it before running kdeclare.",
+            subject=name,
+        )
+    )
+
+
+def _from_file(reference: str, scope: Scope) -> Referenced:
+    name = reference.removeprefix("file.")
+    path = scope.folder / name
+    text = scope.files.get(path)
+    if text is None:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as e:
+            why = "it is not UTF-8 text" if isinstance(e, ValueError) else _reason(e)
+            raise Unresolved(
+                error(
+                    "unreadable-reference",
+                    "File of a reference cannot be read",
+                    f"'${{{reference}}}' cannot be read: {why}.",
+                    hint="It is relative to the project file's folder; without a project, to the manifest's.",
+                    subject=name,
+                )
+            ) from None
+        text = text.removesuffix("\n").removesuffix("\r")
+        scope.files[path] = text
+    return Referenced(text, f"${{{reference}}}")
+
+
+def _reason(e: OSError) -> str:
+    return (e.strerror or "it cannot be opened").lower()

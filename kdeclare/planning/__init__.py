@@ -1,0 +1,1 @@
+"""From manifests and a cluster to a plan."""

@@ -1,0 +1,188 @@
+"""From desired, live and owned to the plan."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds.base import Placer
+from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.secrets import SecretSource
+from kdeclare.model.changes import Action, Change
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, denied, error, in_order
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary
+from kdeclare.planning import order
+from kdeclare.planning.compare import Compared, compare, unknown_names, what_to_observe
+from kdeclare.planning.observe import observe
+from kdeclare.planning.placement import PlacementError, place
+from kdeclare.planning.preflight import Progress, preflight
+from kdeclare.planning.request import PlanRequest
+from kdeclare.planning.unknown_keys import weighed
+
+
+def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, progress: Progress) -> Plan:
+    """Observe, diff, order, check with the cluster; changes nothing anywhere.
+
+    Raises Fault when the cluster does not answer, KdeclareError when the state is another cluster's.
+    """
+    query = what_to_observe(request)
+    progress("Reading the cluster", 0, 0)
+    live = observe(cluster, query, all_topics=True)
+    check_cluster(request, live)
+    compared = compare(request, live)
+    preflights = request.scope.preflight
+    diagnostics = [*weighed(cluster, live, request.diagnostics, preflight=preflights)]
+    diagnostics += unknown_names(request)
+    operations, problems = _operations(request, compared, live, place)
+    diagnostics += problems
+    blocked = {d.resource: d.code for d in problems if d.resource}
+    if preflights and not any(d.is_error for d in diagnostics):
+        refused = preflight(cluster, operations, secrets, progress)
+        diagnostics += refused.values()
+        blocked |= {d.resource: d.code for d in refused.values() if d.resource}
+    operations = order.without(operations, [op.id for op in operations if str(op.resource) in blocked])
+    return _assembled(request, live, compared, operations, diagnostics, blocked)
+
+
+def check_cluster(request: PlanRequest, live: Snapshot) -> None:
+    """Refuse the state of another cluster. Raises KdeclareError."""
+    state = request.state
+    if state is None or state.cluster_id == live.cluster.id:
+        return
+    raise KdeclareError(
+        error(
+            "other-cluster",
+            "The state belongs to another cluster",
+            f"The state of {request.project}/{request.env} is about cluster {state.cluster_id}, "
+            f"and {request.cluster_name} is cluster {live.cluster.id}.",
+            hint="Check --bootstrap-server and --env; another cluster needs an environment of its own.",
+        )
+    )
+
+
+def _operations(
+    request: PlanRequest, compared: Sequence[Compared], live: Snapshot, placer: Placer
+) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
+    """All operations in order, and what stands in their way; a problem blocks its resource."""
+    operations: list[Operation] = []
+    problems: list[Diagnostic] = []
+    for item in compared:
+        change = item.change
+        if change is None or change.blocked or change.action in (Action.NO_OP, Action.FORGET):
+            continue
+        try:
+            operations += KINDS[item.id.kind].operations(change, item.desired, live, item.owned, placer)
+        except PlacementError as reason:
+            problems.append(_not_placed(item, str(reason)))
+    guarded = [_with_guard(op, request, live) for op in operations]
+    problems += order.contradictions(guarded)
+    problems += [_unguarded(op) for op in guarded if _lacks_guard(op, live)]
+    return order.in_order(order.linked(guarded)), problems
+
+
+def _with_guard(op: Operation, request: PlanRequest, live: Snapshot) -> Operation:
+    if op.verb != "partitions.reassign" or live.cluster.rf_guard or not request.scope.client_guard:
+        return op
+    return replace(op, args={**op.args, "client_guard": True})
+
+
+def _lacks_guard(op: Operation, live: Snapshot) -> bool:
+    guarded = op.verb == "partitions.reassign" and not op.args["allow_replication_factor_change"]
+    return guarded and not live.cluster.rf_guard and not op.args.get("client_guard")
+
+
+def _unguarded(op: Operation) -> Diagnostic:
+    return denied(
+        "replication-factor-guard",
+        "The brokers cannot guard the replication factor",
+        "The AllowReplicationFactorChange option was set to false and the server does not support it "
+        f"(an old Kafka version), so {op.resource} is not reassigned.",
+        hint="Upgrade to Kafka 4.1, or take --rf-guard=client: kdeclare then compares the sizes itself right "
+        "before the request, and a change in between goes unseen.",
+        resource=str(op.resource),
+    )
+
+
+def _not_placed(item: Compared, reason: str) -> Diagnostic:
+    return error(
+        "no-placement",
+        "Replicas cannot be placed",
+        reason,
+        place=item.desired.source if item.desired else None,
+        resource=str(item.id),
+    )
+
+
+def _assembled(
+    request: PlanRequest,
+    live: Snapshot,
+    compared: Sequence[Compared],
+    operations: tuple[Operation, ...],
+    diagnostics: list[Diagnostic],
+    blocked: Mapping[str, str],
+) -> Plan:
+    changes = tuple(_blocked(item.change, blocked) for item in compared if item.change is not None)
+    by_id = {change.id: change for change in changes}
+    for item in compared:
+        diagnostics += item.difference.diagnostics
+    state = request.state
+    return Plan(
+        project=request.project,
+        env=request.env,
+        cluster=ClusterRef(live.cluster.id, request.cluster_name),
+        base=Base(state.lineage if state else None, state.serial if state else 0),
+        summary=_summary(request, live, compared, by_id.values(), operations),
+        changes=changes,
+        operations=operations,
+        ownership=tuple(_ownership(compared, by_id)),
+        diagnostics=in_order(diagnostics),
+        unmanaged_configs={
+            str(item.id): item.difference.unmanaged for item in compared if item.difference.unmanaged
+        },
+    )
+
+
+def _blocked(change: Change, blocked: Mapping[str, str]) -> Change:
+    code = blocked.get(str(change.id))
+    return replace(change, blocked=code) if code and not change.blocked else change
+
+
+def _ownership(compared: Sequence[Compared], changes: Mapping[ResourceId, Change]) -> Iterable[Ownership]:
+    """What apply is to take over or let go of; a blocked resource stays as it is."""
+    for item in compared:
+        change = changes.get(item.id)
+        stuck = any(d.blocks for d in item.difference.diagnostics) or (change and change.blocked)
+        if not stuck and item.difference.owned != item.owned:
+            yield Ownership(item.id, item.owned, item.difference.owned)
+
+
+def _summary(
+    request: PlanRequest,
+    live: Snapshot,
+    compared: Sequence[Compared],
+    changes: Iterable[Change],
+    operations: Sequence[Operation],
+) -> Summary:
+    counts = dict.fromkeys(Action, 0)
+    blocked = {item.id for item in compared if any(d.blocks for d in item.difference.diagnostics)}
+    blocked |= {change.id for change in changes if change.blocked}
+    for change in changes:
+        if change.id not in blocked:
+            counts[change.action] += 1
+    unchanged = [i for i in compared if i.desired and i.change is None and i.id not in blocked]
+    known = {str(d.id) for d in request.desired} | set(request.state.resources if request.state else ())
+    unmanaged = [t for t in live.topics.values() if not t.internal and f"Topic/{t.name}" not in known]
+    return Summary(
+        create=counts[Action.CREATE],
+        update=counts[Action.UPDATE],
+        delete=counts[Action.DELETE],
+        forget=counts[Action.FORGET],
+        unchanged=len(unchanged),
+        orphaned=counts[Action.NO_OP],
+        blocked=len(blocked),
+        unmanaged=len(unmanaged),
+        reassign=sum(len(o.args["partitions"]) for o in operations if o.verb == "partitions.reassign"),
+        unmanaged_configs=sum(len(item.difference.unmanaged) for item in compared),
+    )

@@ -1,0 +1,132 @@
+"""Diffing every resource in scope, and deciding about those that are declared no longer."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from kdeclare.kinds.base import Desired, Difference
+from kdeclare.kinds.query import Query, merge
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.changes import Action, Change, Reason, Risk
+from kdeclare.model.diagnostics import Diagnostic, Severity, error, warning
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.planning.request import PlanRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One resource in scope: what is declared, what is owned, and what the diff says of the two."""
+
+    id: ResourceId
+    desired: Desired | None
+    owned: Json
+    difference: Difference
+
+    @property
+    def change(self) -> Change | None:
+        """The change, if the resource is not in order."""
+        return self.difference.change
+
+
+def what_to_observe(request: PlanRequest) -> Query:
+    """All that the resources in scope need, in one query."""
+    return merge(
+        KINDS[id_.kind].query(id_.name, desired.body if desired else None, owned)
+        for id_, desired, owned in _in_scope(request)
+    )
+
+
+def compare(request: PlanRequest, live: Snapshot) -> list[Compared]:
+    """Every resource in scope, in the order of their ids."""
+    result = []
+    for id_, desired, owned in _in_scope(request):
+        difference = KINDS[id_.kind].diff(id_, desired, live, owned)
+        if desired is None:
+            difference = _undeclared(request, id_, owned, difference)
+        result.append(Compared(id_, desired, owned, _weighed(request, difference)))
+    return result
+
+
+def unknown_names(request: PlanRequest) -> Iterator[Diagnostic]:
+    """Targets and resources to forget that are nowhere."""
+    declared = {d.id for d in request.desired}
+    owned = _owned(request)
+    for target in sorted(request.scope.targets - declared):
+        yield error(
+            "unknown-target",
+            "No such resource",
+            f"--target names {target}, which no manifest declares.",
+            hint="See the ids that kdeclare plan shows, of the form Kind/name.",
+        )
+    for id_ in sorted(request.scope.forget):
+        if str(id_) not in owned:
+            detail = f"--forget names {id_}, which kdeclare does not own."
+            yield error("unknown-resource", "Not owned", detail)
+        elif id_ in declared:
+            yield error(
+                "still-declared",
+                "Still declared",
+                f"--forget names {id_}, which a manifest still declares.",
+                hint="Take it out of the manifests first.",
+            )
+
+
+def _owned(request: PlanRequest) -> Mapping[str, Json]:
+    return request.state.resources if request.state else {}
+
+
+def _in_scope(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None, Json]]:
+    owned = _owned(request)
+    declared = {str(d.id): d for d in request.desired}
+    forgotten = {str(id_) for id_ in request.scope.forget}
+    for text in sorted({*declared, *owned}):
+        desired = declared.get(text)
+        if desired is not None and request.scope.covers(desired):
+            yield desired.id, desired, owned.get(text)
+        elif desired is None and (request.scope.whole or text in forgotten):
+            id_ = ResourceId.parse(text)
+            if id_.kind in KINDS:
+                yield id_, None, owned[text]
+
+
+def _undeclared(request: PlanRequest, id_: ResourceId, owned: Json, difference: Difference) -> Difference:
+    """Forgotten, deleted where that was allowed, else an orphan; what is gone anyway is just let go of."""
+    change = difference.change
+    if id_ in request.scope.forget:
+        return Difference(Change(id_, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE))
+    if change is None:
+        return Difference(None)
+    if request.scope.allow_deletes:
+        stopped = next((d.code for d in difference.diagnostics if d.blocks), None)
+        return replace(
+            difference,
+            change=replace(change, blocked=stopped),
+            owned=owned if stopped else None,
+        )
+    orphan = replace(change, action=Action.NO_OP, risk=Risk.SAFE, fields=())
+    return Difference(orphan, owned, (), (_orphaned(id_),))
+
+
+def _orphaned(id_: ResourceId) -> Diagnostic:
+    return warning(
+        "orphaned",
+        "Declared no longer",
+        f"{id_} is owned by kdeclare and no manifest declares it any more; it is left as it is.",
+        hint=f"Declare it again, delete it with --allow-deletes, or release it with --forget {id_}.",
+        resource=str(id_),
+    )
+
+
+def _weighed(request: PlanRequest, difference: Difference) -> Difference:
+    """An error about something that this very project is about to create is only a matter of order."""
+    declared = {str(d.id) for d in request.desired}
+    if not any(d.subject in declared for d in difference.diagnostics if d.subject):
+        return difference
+    diagnostics = tuple(
+        replace(d, severity=Severity.WARNING, hint="Plan again once that topic is there.")
+        if d.subject in declared
+        else d
+        for d in difference.diagnostics
+    )
+    return replace(difference, diagnostics=diagnostics)

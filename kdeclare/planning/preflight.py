@@ -1,0 +1,59 @@
+"""Kafka's own word before anything is done: validate-only requests, in batches."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kdeclare.cluster.port import Cluster, Fault
+from kdeclare.kinds.secrets import SecretSource
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.diagnostics import Diagnostic, denied, error
+from kdeclare.model.operations import Operation
+
+BATCH = 500
+POLICY_VIOLATION = "policy-violation"
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done and how much there is."""
+
+
+def preflight(
+    cluster: Cluster, operations: Sequence[Operation], secrets: SecretSource, progress: Progress
+) -> Mapping[str, Diagnostic]:
+    """What the cluster refuses, by operation id. Raises Fault when it does not answer."""
+    by_id = {op.id: op for op in operations}
+    checked = [op for op in operations if _can_be_checked(op, by_id)]
+    refused: dict[str, Diagnostic] = {}
+    done = 0
+    for verb in sorted({op.verb for op in checked}):
+        mine = [op for op in checked if op.verb == verb]
+        for start in range(0, len(mine), BATCH):
+            batch = mine[start : start + BATCH]
+            results = VERBS[verb].execute(cluster, batch, secrets, validate_only=True)
+            refused |= {id_: _refusal(by_id[id_], fault) for id_, fault in results.items() if fault}
+            done += len(batch)
+            progress("Checking with the cluster", done, len(checked))
+    return refused
+
+
+def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
+    """Not what builds on an earlier step: the cluster would judge it by what it has now."""
+    if not VERBS[op.verb].validates:
+        return False
+    return not any(by_id[need].verb in (op.verb, "topic.create", "partitions.increase") for need in op.needs)
+
+
+def _refusal(op: Operation, fault: Fault) -> Diagnostic:
+    by_policy = fault.error == "POLICY_VIOLATION"
+    unauthorised = fault.error.endswith("AUTHORIZATION_FAILED")
+    hint = "Correct the manifest; nothing was changed."
+    if unauthorised:
+        hint = "Ask for the permission, or plan with --no-preflight to leave this to apply."
+    elif by_policy:
+        hint = "A policy of the cluster itself decides this; talk to those who run it."
+    say = denied if by_policy else error
+    return say(
+        POLICY_VIOLATION if by_policy else "not-authorized" if unauthorised else "refused-by-cluster",
+        "The cluster refuses this change",
+        f"{op.resource}: {fault.message or 'no reason given'} ({fault.error}).",
+        hint=hint,
+        resource=str(op.resource),
+    )

@@ -1,0 +1,53 @@
+"""What a plan is made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kdeclare.kinds.base import Desired
+from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which part of the project a plan is about, and what it may do.
+
+    complete: whether all of the project's manifests were loaded; what is not declared is orphaned only then.
+    targets, selector: None and empty mean everything.
+    """
+
+    complete: bool = True
+    targets: frozenset[ResourceId] = frozenset()
+    selector: Mapping[str, str] = field(default_factory=dict)
+    allow_deletes: bool = False
+    forget: frozenset[ResourceId] = frozenset()
+    preflight: bool = True
+    client_guard: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether the plan is about the whole project: orphans exist only then."""
+        return self.complete and not self.targets and not self.selector
+
+    def covers(self, desired: Desired) -> bool:
+        """Whether a declared resource is in the plan."""
+        chosen = not self.targets or desired.id in self.targets
+        return chosen and all(desired.labels.get(k) == v for k, v in self.selector.items())
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """Desired and owned; live comes from the cluster while planning.
+
+    state: None before the first apply.
+    diagnostics: what loading the manifests said.
+    """
+
+    project: str
+    env: str
+    cluster_name: str
+    desired: tuple[Desired, ...]
+    state: State | None
+    scope: Scope = Scope()
+    diagnostics: tuple[Diagnostic, ...] = ()

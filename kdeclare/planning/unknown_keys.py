@@ -1,0 +1,50 @@
+"""Config keys that the catalogue does not know: the live cluster's own word wins over it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kdeclare.cluster.port import Cluster, ConfigQuery
+from kdeclare.kinds.wishes import UNKNOWN_CONFIG
+from kdeclare.model.diagnostics import Diagnostic, Severity
+from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
+from kdeclare.model.live import Snapshot
+
+
+def weighed(
+    cluster: Cluster, live: Snapshot, diagnostics: tuple[Diagnostic, ...], *, preflight: bool
+) -> tuple[Diagnostic, ...]:
+    """The diagnostics without the unknown keys that this cluster knows.
+
+    Without a single topic to ask about, a topic's key is left to the preflight, as a warning.
+    """
+    doubtful: dict[ConfigScope, set[str]] = {}
+    for item in diagnostics:
+        if item.code == UNKNOWN_CONFIG and item.subject:
+            doubtful.setdefault(_scope(item), set()).add(item.subject)
+    known = {scope: _known(cluster, live, scope, keys) for scope, keys in doubtful.items()}
+    result = []
+    for item in diagnostics:
+        if item.code != UNKNOWN_CONFIG or not item.subject:
+            result.append(item)
+        elif known[_scope(item)] is None and preflight:
+            result.append(replace(item, severity=Severity.WARNING))
+        elif item.subject not in (known[_scope(item)] or ()):
+            result.append(item)
+    return tuple(result)
+
+
+def _scope(item: Diagnostic) -> ConfigScope:
+    kind = ResourceId.parse(item.resource or "Topic/x").kind
+    return ConfigScope.TOPIC if kind == "Topic" else ConfigScope.BROKER
+
+
+def _known(cluster: Cluster, live: Snapshot, scope: ConfigScope, keys: set[str]) -> set[str] | None:
+    """Those of ``keys`` that the cluster describes; None where there is nothing to ask about."""
+    names = sorted(live.topics) if scope is ConfigScope.TOPIC else [str(b.id) for b in live.cluster.brokers]
+    if not names:
+        return None
+    resource = ConfigResource(scope, names[0])
+    described: Mapping[ConfigResource, Mapping[str, object]] = cluster.configs(
+        [ConfigQuery(resource, frozenset(keys))]
+    )
+    return set(described.get(resource, {})) & keys

@@ -1,0 +1,143 @@
+"""What was done, for people: the list of runs, one run in full, and how two plans differ."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.run import Status
+from kdeclare.report.diagnostics_text import diagnostics_text
+from kdeclare.report.outcome import place_of, to_do
+from kdeclare.report.plan_compare import compare_plans
+from kdeclare.report.plan_text import changes_text
+from kdeclare.report.run_text import Ended, deeds, ended_text
+from kdeclare.report.style import PLAIN, Style
+from kdeclare.report.values import clean, duration, key_of, plural, show
+from kdeclare.report.views import RunDetail, RunStep, RunSummary
+
+
+def history_text(runs: Sequence[RunSummary], style: Style = PLAIN) -> str:
+    """A table of runs in the order given."""
+    if not runs:
+        return "No runs yet.\n"
+    rows = [_row(run) for run in runs]
+    header = ("RUN", "STARTED", "TOOK", "OUTCOME", "DONE", "BY", "WHAT")
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header) - 1)]
+    lines = [style.dim(_line(header, widths))]
+    for run, row in zip(runs, rows, strict=True):
+        text = _line(row, widths)
+        lines.append(text if run.outcome == "done" else text.replace(row[3], _paint(run, row[3], style), 1))
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def run_detail_text(detail: RunDetail, style: Style = PLAIN, steps: bool = False) -> str:
+    """One run in full: who, when, what it changed, and what did not end well.
+
+    ``steps`` adds every operation with its times.
+    """
+    run = detail.run
+    took = f", took {duration((run.ended - run.started).total_seconds())}" if run.ended else ""
+    head = [
+        style.bold(f"Run {clean(run.run_id)} on {place_of(detail.plan)}: {clean(run.outcome)}."),
+        f"  started   {moment(run.started)}{took}",
+        f"  by        {clean(run.user)}",
+        f"  command   {clean(run.command)}",
+        f"  plan      {clean(run.plan_id[:12])}  {to_do(detail.plan)}".rstrip(),
+        f"  done      {run.done:,} of {plural(run.operations, 'operation')}",
+    ]
+    if run.undoes:
+        head.append(f"  undoes    {clean(run.undoes)}")
+    if run.undone_by:
+        head.append(f"  undone by {clean(run.undone_by)}")
+    did = deeds(s.verb for s in detail.steps if s.status is Status.DONE)
+    blocks = [
+        "".join(f"{line}\n" for line in head),
+        changes_text(detail.plan, style),
+        f"{did}.\n" if did else "",
+        _steps(detail, style) if steps else "",
+        _trouble(detail, style),
+        diagnostics_text(detail.diagnostics, style),
+    ]
+    return "\n".join(block for block in blocks if block)
+
+
+def history_diff_text(
+    a: Mapping[str, Json], b: Mapping[str, Json], names: tuple[str, str], style: Style = PLAIN
+) -> str:
+    """How plan document ``b`` differs from ``a``; ``names`` stand for them."""
+    differences = compare_plans(a, b)
+    first, second = (clean(name) for name in names)
+    if not differences:
+        return f"No differences between {first} and {second}.\n"
+    counted = plural(len({item.resource for item in differences} - {"plan"}), "resource")
+    lines = [style.bold(f"{counted} changed otherwise by {second} than by {first}."), ""]
+    width = max(len(first), len(second))
+    resource = None
+    for item in differences:
+        if item.resource != resource:
+            resource = item.resource
+            lines.append(f"  {style.bold(clean(resource))}")
+        if item.path:
+            lines.append(f"      {clean(key_of(item.path))}")
+        lines.append(f"        {style.red(f'{first:<{width}}')}  {_said(item.a, item.path)}")
+        lines.append(f"        {style.green(f'{second:<{width}}')}  {_said(item.b, item.path)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _said(value: Json, path: str) -> str:
+    """What one plan says of a field, of a change, or of something else by name."""
+    if value is None:
+        return "-" if path else "(no change)"
+    if not path:
+        fields = plural(len(value["fields"]), "field")
+        return f"{clean(value['action'])}, {clean(value['reason'])}, {fields}"
+    if isinstance(value, dict):
+        op = "" if value["op"] == FieldOp.CHANGE else f"{clean(value['op'])} "
+        return f"{op}{show(value['before'], path)} → {show(value['after'], path)}"
+    return show(value)
+
+
+def moment(when: datetime) -> str:
+    """UTC to the second, the same on every machine."""
+    return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _row(run: RunSummary) -> tuple[str, ...]:
+    took = duration((run.ended - run.started).total_seconds()) if run.ended else "-"
+    what = clean(run.command)
+    if run.undoes:
+        what += f" (undoes {clean(run.undoes)})"
+    if run.undone_by:
+        what += f" (undone by {clean(run.undone_by)})"
+    done = f"{run.done:,}/{run.operations:,}"
+    return clean(run.run_id), moment(run.started), took, clean(run.outcome), done, clean(run.user), what
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    *cells, last = row
+    return "  ".join([*(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)), last])
+
+
+def _paint(run: RunSummary, text: str, style: Style) -> str:
+    return style.red(text) if run.outcome == "error" else style.yellow(text)
+
+
+def _steps(detail: RunDetail, style: Style) -> str:
+    lines = [style.bold("Steps:")]
+    for step in detail.steps:
+        status = step.status.value if step.status else ("unknown" if step.begun else "not begun")
+        begun = moment(step.begun) if step.begun else "-"
+        lines.append(f"  {begun:<20}  {status:<11}  {clean(step.verb)} {clean(step.resource)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _trouble(detail: RunDetail, style: Style) -> str:
+    names = {s.id: clean(f"{s.verb} {s.resource}") for s in detail.steps}
+    ended = [_ended(step, names) for step in detail.steps]
+    return ended_text(ended, style)
+
+
+def _ended(step: RunStep, names: Mapping[str, str]) -> Ended:
+    cause = names.get(step.cause, clean(step.cause)) if step.cause else ""
+    status = step.status if step.status or step.begun else Status.INTERRUPTED
+    return Ended(names[step.id], status, step.error, step.message, cause)

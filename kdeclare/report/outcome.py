@@ -1,0 +1,161 @@
+"""One answer per plan and run: text, JSON and exit status are all derived from it."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from kdeclare.model.changes import Action
+from kdeclare.model.diagnostics import Severity
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import RunResult, Status
+from kdeclare.report.values import clean, listed, plural
+
+LEFT_OUT = frozenset({"conflict", "holds-records", "irreversible", "rollback-conflict", "topic-not-empty"})
+"""Codes of diagnostics that name what a rollback leaves undone: exit code 5 when it is carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it: ``status`` for scripts, ``headline`` for people, ``exit_code`` for the shell.
+
+    status: no-changes, changes, denied or error for a plan; of a run done, denied, partial, error
+    or interrupted.
+    """
+
+    status: str
+    headline: str
+    exit_code: ExitCode
+
+
+def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
+    """What a plan comes to: an error weighs more than a denial, a denial more than changes."""
+    errors = sum(d.is_error for d in plan.diagnostics)
+    head = f"{'Rollback plan' if plan.undoes else 'Plan'} for {where(plan)}"
+    if errors:
+        return Outcome("error", f"{head} cannot be applied: {plural(errors, 'error')}.", ExitCode.ERROR)
+    if plan.undoes:
+        head += f", undoing run {clean(plan.undoes)}"
+    counts = to_do(plan)
+    denied = is_denied(plan)
+    if plan.has_changes or denied:
+        headline = f"{head}: {counts or 'denied'}."
+        if denied:
+            return Outcome("denied", headline, ExitCode.DENIED)
+        return Outcome("changes", headline, ExitCode.CHANGES if detailed_exitcode else ExitCode.OK)
+    return Outcome("no-changes", f"No changes. {_in_order(plan)}", ExitCode.OK)
+
+
+def run_outcome(run: RunResult) -> Outcome:
+    """What a run comes to. What failed weighs more than what was denied before it began."""
+    verb, to = ("Rolled back", "on") if run.plan.undoes else ("Applied", "to")
+    place = f"{to} {place_of(run.plan)}"
+    counts = Counter(result.status for result in run.results.values())
+    total = len(run.plan.operations)
+    good = counts[Status.DONE] + counts[Status.STARTED]
+    of_total = f"{good:,} of {plural(total, 'operation')} done"
+    errors = sum(d.is_error for d in (*run.plan.diagnostics, *run.diagnostics))
+    missing = total - len(run.results)  # never reported: not begun
+    if run.interrupted:
+        return Outcome(
+            "interrupted", f"Interrupted: {of_total}, {verb.lower()} {place}.", ExitCode.INTERRUPTED
+        )
+    if not run.complete or missing > 0:
+        headline = f"{verb} in part {place}: {listed([of_total, *_losses(counts, missing)])}."
+        if not good:
+            headline = f"Nothing was {verb.lower()} {place}: {listed(_losses(counts, missing))}."
+        return Outcome("partial", headline, ExitCode.PARTIAL)
+    left_out = _left_out(run)
+    if left_out or (errors and good):
+        notes = [f"{left_out:,} left out" if left_out else "", plural(errors, "error") if errors else ""]
+        headline = f"{verb} in part {place}: {listed([of_total, *notes])}."
+        if not good:
+            headline = f"Nothing was {verb.lower()} {place}: {listed(notes)}."
+        return Outcome("partial", headline, ExitCode.PARTIAL)
+    if errors:
+        return Outcome(
+            "error", f"Nothing was {verb.lower()} {place}: {plural(errors, 'error')}.", ExitCode.ERROR
+        )
+    if is_denied(run.plan):
+        blocked = run.plan.summary.blocked or 1
+        did = f"{verb} {place}: {of_total}," if good else f"Nothing was {verb.lower()} {place}:"
+        return Outcome("denied", f"{did} {blocked:,} denied.", ExitCode.DENIED)
+    if total == 0 and run.plan.has_changes:
+        released = plural(run.plan.summary.forget, "resource")
+        return Outcome("done", f"{verb} {place}: {released} released, kept in the cluster.", ExitCode.OK)
+    if total == 0:
+        return Outcome("done", f"No changes. {_taken(run.plan)}", ExitCode.OK)
+    return Outcome("done", f"{verb} {place}: {of_total}.", ExitCode.OK)
+
+
+def is_denied(plan: Plan) -> bool:
+    """Whether a policy or a guard denied something."""
+    return any(v.outcome == "deny" for v in plan.verdicts) or any(
+        d.severity is Severity.DENIED for d in plan.diagnostics
+    )
+
+
+def adopting(plan: Plan) -> int:
+    """How many resources apply would take into ownership without changing them."""
+    acting = {c.id for c in plan.changes if c.action is not Action.NO_OP}
+    return sum(o.before is None and o.after is not None and o.id not in acting for o in plan.ownership)
+
+
+def where(plan: Plan) -> str:
+    """Project, environment and cluster in a few words, after "for"."""
+    return clean(f"{plan.project}/{plan.env} on {_cluster(plan)}")
+
+
+def place_of(plan: Plan) -> str:
+    """The same, after "on" or "to"."""
+    return clean(f"{plan.project}/{plan.env} ({_cluster(plan)})")
+
+
+def to_do(plan: Plan) -> str:
+    """``2 to create, 1 to change, 1 blocked``; empty when there is nothing."""
+    s = plan.summary
+    moves = f" ({plural(s.reassign, 'partition')} to move)" if s.reassign else ""
+    parts = [
+        f"{s.create:,} to create" if s.create else "",
+        f"{s.update:,} to change{moves}" if s.update else "",
+        f"{s.delete:,} to delete" if s.delete else "",
+        f"{s.forget:,} to forget" if s.forget else "",
+        f"{s.blocked:,} blocked" if s.blocked else "",
+    ]
+    if s.reassign and not s.update:
+        parts.insert(1, f"{plural(s.reassign, 'partition')} to move")
+    return listed(parts)
+
+
+def _in_order(plan: Plan) -> str:
+    if plan.undoes:
+        return f"Nothing of run {clean(plan.undoes)} is left to undo on {place_of(plan)}."
+    return f"{where(plan)}: {plural(plan.summary.unchanged, 'resource')} in order."
+
+
+def _cluster(plan: Plan) -> str:
+    """The name alone where it says more than the environment does."""
+    return plan.cluster.name if plan.cluster.name not in ("", plan.env) else f"cluster {plan.cluster.id}"
+
+
+def _taken(plan: Plan) -> str:
+    place = place_of(plan)
+    count = adopting(plan)
+    if count:
+        return f"{plural(count, 'resource was', 'resources were')} taken into ownership on {place}."
+    if plan.ownership:
+        records = plural(len(plan.ownership), "record of ownership was", "records of ownership were")
+        return f"{records} brought up to date on {place}."
+    return f"Nothing to do on {place}."
+
+
+def _losses(counts: Counter[Status], missing: int) -> list[str]:
+    words = {Status.FAILED: "failed", Status.STALE: "changed by someone else", Status.SKIPPED: "skipped"}
+    losses = [f"{counts[status]:,} {word}" for status, word in words.items() if counts[status]]
+    not_begun = counts[Status.INTERRUPTED] + missing
+    return [*losses, f"{not_begun:,} not begun"] if not_begun else losses
+
+
+def _left_out(run: RunResult) -> int:
+    if not run.plan.undoes:
+        return 0
+    return sum(d.code in LEFT_OUT for d in (*run.plan.diagnostics, *run.diagnostics))

@@ -1,0 +1,231 @@
+"""A plan as a person reads it: the headline, then what changes, then what else should be known."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import Plan, Verdict
+from kdeclare.report.diagnostics_text import diagnostics_text, tally
+from kdeclare.report.graph_text import graph_text
+from kdeclare.report.outcome import adopting, plan_outcome, to_do
+from kdeclare.report.style import PLAIN, Style
+from kdeclare.report.values import clean, key_of, plural, show
+
+ORPHANED = "orphaned"
+"""The code of the diagnostic about an orphan; the text has a paragraph of its own for them."""
+
+_MANY = 20
+_ICONS = {
+    Action.CREATE: "+",
+    Action.UPDATE: "~",
+    Action.DELETE: "-",
+    Action.FORGET: "○",
+    Action.NO_OP: "·",
+}
+_MOVE = "↻"
+_WIDEST = 44  # a longer value does not push the arrows of its neighbours
+
+_WHY = {
+    (Action.UPDATE, Reason.DECLARED): "not managed before",
+    (Action.UPDATE, Reason.CHANGED): "manifest changed",
+    (Action.UPDATE, Reason.DRIFTED): "changed outside kdeclare",
+    (Action.UPDATE, Reason.MISSING): "partly gone from the cluster",
+    (Action.UPDATE, Reason.ORPHANED): "no longer declared",
+    (Action.CREATE, Reason.MISSING): "applied before, gone from the cluster",
+    (Action.CREATE, Reason.DRIFTED): "deleted outside kdeclare",
+    (Action.DELETE, Reason.ORPHANED): "no longer declared",
+    (Action.FORGET, Reason.FORGOTTEN): "released by --forget, stays in the cluster",
+}
+
+
+def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
+    """The whole text, ending in a new line. ``graph`` adds the order of execution."""
+    blocks = [_headline(plan, style), changes_text(plan, style)]
+    if graph:
+        blocks.append(graph_text(plan.operations, style))
+    blocks += [
+        _verdicts_elsewhere(plan, style),
+        _irreversible(plan, style),
+        _unmanaged(plan, style),
+        _adoption(plan) if plan.has_changes else "",
+        _orphans(plan, style),
+        _diagnostics(plan, style),
+        _last_line(plan, style),
+    ]
+    return "\n".join(block for block in blocks if block)
+
+
+def icon(change: Change) -> str:
+    """``+ ~ - ○ ·``, or ``↻`` when all that changes is where replicas are."""
+    if change.action is Action.UPDATE and change.fields and all(_is_move(f) for f in change.fields):
+        return _MOVE
+    return _ICONS[change.action]
+
+
+def why(change: Change, plan: Plan) -> str:
+    """The reason in words; empty where the action says it all."""
+    if change.reason is Reason.ROLLBACK:
+        return f"undoing run {plan.undoes}" if plan.undoes else "rollback"
+    return _WHY.get((change.action, change.reason), "")
+
+
+def _headline(plan: Plan, style: Style) -> str:
+    outcome = plan_outcome(plan)
+    paint = style.red if outcome.exit_code in (ExitCode.ERROR, ExitCode.DENIED) else style.bold
+    return f"{paint(outcome.headline)}\n{'' if plan.has_changes else _adoption(plan)}"
+
+
+def changes_text(plan: Plan, style: Style = PLAIN) -> str:
+    """The changes with their fields, one paragraph each; empty when there are none."""
+    said = defaultdict(list)
+    for verdict in plan.verdicts:
+        if verdict.outcome != "allow":
+            said[verdict.resource].append(verdict)
+    lines: list[str] = []
+    for change in plan.changes:
+        if change.action is not Action.NO_OP:
+            lines.append(_title(change, plan, style))
+            lines += _rows(change, style)
+            lines += [f"      {_verdict(v, style)}" for v in said.get(str(change.id), ())]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def _title(change: Change, plan: Plan, style: Style) -> str:
+    paint = _paint(change, style)
+    parts = [f"  {paint(icon(change))} {style.bold(clean(str(change.id)))}"]
+    if change.blocked:
+        parts.append(style.red(f"BLOCKED: {clean(change.blocked)}"))
+    reason = why(change, plan)
+    if reason:
+        parts.append(style.yellow(reason) if change.reason is Reason.DRIFTED else clean(reason))
+    if change.risk is not Risk.SAFE:
+        risky = style.yellow if change.risk is Risk.DISRUPTIVE else style.red
+        parts.append(risky(change.risk.value))
+    title = parts[0] + ("  " + " · ".join(parts[1:]) if parts[1:] else "")
+    return title + (style.dim(f"  ({clean(str(change.source))})") if change.source else "")
+
+
+def _rows(change: Change, style: Style) -> list[str]:
+    if change.action in (Action.CREATE, Action.DELETE, Action.FORGET):
+        rows = [(_name(f), show(_one_side(change, f), f.path)) for f in change.fields]
+        width = max((len(name) for name, _ in rows), default=0)
+        return [f"      {name:<{width}}  {value}" for name, value in rows]
+    cells = [
+        (_name(f), "" if f.op is FieldOp.CHANGE else f.op.value, show(f.before, f.path), f)
+        for f in change.fields
+    ]
+    names = max((len(name) for name, _, _, _ in cells), default=0)
+    ops = max((len(op) for _, op, _, _ in cells), default=0)
+    befores = max((len(before) for _, _, before, _ in cells if len(before) <= _WIDEST), default=0)
+    op_column = ops + 2 if ops else 0
+    arrow = style.dim("→")
+    return [
+        f"      {name:<{names}}  {op:<{op_column}}{before:<{befores}} {arrow} {_after(f, style)}"
+        for name, op, before, f in cells
+    ]
+
+
+def _after(field: FieldChange, style: Style) -> str:
+    after = show(field.after, field.path)
+    if field.op is FieldOp.DELETE and field.after is None:
+        return f"{after}{style.dim(' (back to the default)')}"
+    if field.value is not None and field.op in (FieldOp.APPEND, FieldOp.SUBTRACT):
+        elements = field.value if isinstance(field.value, list | tuple) else [field.value]
+        sign = "+" if field.op is FieldOp.APPEND else "-"
+        return f"{after}  {style.dim(' '.join(sign + show(e) for e in elements))}"
+    return after
+
+
+def _one_side(change: Change, field: FieldChange) -> object:
+    return field.after if change.action is Action.CREATE else field.before
+
+
+def _name(field: FieldChange) -> str:
+    return clean(key_of(field.path))
+
+
+def _is_move(field: FieldChange) -> bool:
+    return field.path.startswith(("replicas.", "assignments.")) or field.path == "replicationFactor"
+
+
+def _paint(change: Change, style: Style) -> Callable[[str], str]:
+    if icon(change) == _MOVE:
+        return style.cyan
+    return {Action.CREATE: style.green, Action.UPDATE: style.yellow, Action.DELETE: style.red}.get(
+        change.action, style.dim
+    )
+
+
+def _verdict(verdict: Verdict, style: Style) -> str:
+    word = style.red("denied") if verdict.outcome == "deny" else style.yellow("warned")
+    return f"{word} by policy {clean(verdict.policy)}: {clean(verdict.message)}"
+
+
+def _verdicts_elsewhere(plan: Plan, style: Style) -> str:
+    """Of policies, what was said about resources that are in order."""
+    shown = {str(c.id) for c in plan.changes if c.action is not Action.NO_OP}
+    others = [v for v in plan.verdicts if v.outcome != "allow" and v.resource not in shown]
+    return _block("Policies:", (f"{clean(v.resource)}: {_verdict(v, style)}" for v in others))
+
+
+def _irreversible(plan: Plan, style: Style) -> str:
+    lines = (
+        f"{clean(str(o.resource))}: {clean(o.irreversible)} {style.dim(f'({clean(o.verb)})')}"
+        for o in plan.operations
+        if o.irreversible is not None
+    )
+    return _block(style.red("Cannot be rolled back:"), lines)
+
+
+def _adoption(plan: Plan) -> str:
+    count = adopting(plan)
+    if count:
+        return f"{plural(count, 'resource')} will be taken into ownership by apply.\n"
+    if plan.ownership and not plan.has_changes:
+        return f"{plural(len(plan.ownership), 'record')} of ownership will be brought up to date by apply.\n"
+    return ""
+
+
+def _orphans(plan: Plan, style: Style) -> str:
+    orphans = [c for c in plan.changes if c.action is Action.NO_OP]
+    if not orphans:
+        return ""
+    title = f"{plural(len(orphans), 'orphan')}: owned, but no longer declared"
+    lines = [f"{style.yellow('warning:')} {style.bold(title)}"]
+    lines += [style.dim(f"  {_ICONS[c.action]} {clean(str(c.id))}") for c in orphans]
+    name = clean(str(orphans[0].id)) if len(orphans) == 1 else "KIND/NAME"
+    hint = f"--allow-deletes deletes, --forget {name} lets go of it and keeps it in the cluster."
+    lines.append(f"  {style.cyan('hint:')} {hint}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _unmanaged(plan: Plan, style: Style) -> str:
+    found = [(id_, keys) for id_, keys in plan.unmanaged_configs.items() if keys]
+    lines = [f"{clean(id_)}  {clean(', '.join(keys))}" for id_, keys in found[:_MANY]]
+    if len(found) > _MANY:
+        lines.append(f"… and on {plural(len(found) - _MANY, 'more resource')}")
+    title = "Set on declared resources, neither declared nor owned, left alone:"
+    return _block(style.dim(title), (style.dim(line) for line in lines))
+
+
+def _diagnostics(plan: Plan, style: Style) -> str:
+    orphans = {str(c.id) for c in plan.changes if c.action is Action.NO_OP}
+    said = (d for d in plan.diagnostics if not (d.code == ORPHANED and d.resource in orphans))
+    return diagnostics_text(said, style)
+
+
+def _last_line(plan: Plan, style: Style) -> str:
+    if not plan.has_changes and not plan.has_errors:
+        return ""
+    s = plan.summary
+    rest = [(s.unchanged, "unchanged"), (s.orphaned, "orphaned"), (s.unmanaged, "unmanaged")]
+    parts = [to_do(plan) or "nothing to do", *(f"{count:,} {word}" for count, word in rest if count)]
+    problems = tally(plan.diagnostics)
+    return f"{style.bold('Summary:')} {' · '.join([*parts, problems] if problems else parts)}\n"
+
+
+def _block(title: str, lines: Iterator[str]) -> str:
+    body = [f"  {line}\n" for line in lines]
+    return f"{title}\n{''.join(body)}" if body else ""

@@ -1,0 +1,152 @@
+"""What a run did, for people: what went well in one line, what did not one by one, and how to go on."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import RunResult, Status
+from kdeclare.report.diagnostics_text import diagnostics_text
+from kdeclare.report.outcome import Outcome, run_outcome
+from kdeclare.report.style import PLAIN, Style
+from kdeclare.report.values import clean, duration, listed, plural
+
+_DEEDS = {
+    "topic.create": ("topic created", "topics created"),
+    "topic.delete": ("topic deleted", "topics deleted"),
+    "partitions.increase": ("topic given more partitions", "topics given more partitions"),
+    "configs.alter": ("resource configured", "resources configured"),
+    "partitions.reassign": ("reassignment done", "reassignments done"),
+    "throttle.set": ("throttle set", "throttles set"),
+    "throttle.clear": ("throttle cleared", "throttles cleared"),
+}
+_FOLD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """One operation and how it ended, for people.
+
+    status: None where it was begun and nobody has seen how it ended.
+    cause: the operation whose failure kept this one from being begun.
+    """
+
+    name: str
+    status: Status | None
+    error: str | None = None
+    message: str = ""
+    cause: str = ""
+
+
+def run_text(run: RunResult, style: Style = PLAIN, seconds: float | None = None) -> str:
+    """The whole text, ending in a new line. ``seconds``: how long the run took, if known."""
+    outcome = run_outcome(run)
+    ended = _ended(run)
+    blocks = [_headline(run, outcome, style, seconds), ended_text(ended, style)]
+    blocks.append(diagnostics_text(run.diagnostics, style))
+    blocks.append(_next(run, outcome, style))
+    return "\n".join(block for block in blocks if block)
+
+
+def deeds(verbs: Iterable[str]) -> str:
+    """``2 topics created, 5 resources configured``."""
+    counts = Counter(verbs)
+    known = [verb for verb in _DEEDS if verb in counts]
+    parts = [plural(counts.pop(verb), *_DEEDS[verb]) for verb in known]
+    return listed([*parts, *(f"{count:,} × {clean(verb)}" for verb, count in sorted(counts.items()))])
+
+
+def ended_text(ended: Sequence[Ended], style: Style = PLAIN) -> str:
+    """What did not end well, and moves that go on, one paragraph a way of ending."""
+    sections: tuple[tuple[Status | None, str, str], ...] = (
+        (Status.FAILED, style.red("Failed:"), style.red("✗")),
+        (Status.STALE, style.yellow("Changed by someone else since it was planned, left alone:"), "!"),
+        (Status.SKIPPED, style.yellow("Skipped, as something that it needs did not end well:"), "-"),
+        (None, style.yellow("Under way when the run stopped, outcome unknown until observed:"), "?"),
+        (Status.INTERRUPTED, style.yellow("Not begun:"), "-"),
+        (Status.STARTED, style.cyan("Goes on in the cluster:"), style.cyan("↻")),
+    )
+    blocks = []
+    for status, title, mark in sections:
+        items = [item for item in ended if item.status is status]
+        if items:
+            blocks.append("".join(f"{line}\n" for line in [title, *_items(items, mark, style)]))
+    return "\n".join(blocks)
+
+
+def _items(items: Sequence[Ended], mark: str, style: Style) -> list[str]:
+    lines = []
+    totals = Counter(item.error or item.cause for item in items)
+    shown: Counter[str] = Counter()
+    for item in items:
+        kind = item.error or item.cause
+        if totals[kind] > _FOLD and shown[kind] >= _FOLD // 2:
+            continue
+        shown[kind] += 1
+        lines.append(f"  {mark} {item.name}" + (f"  {style.dim('← ' + item.cause)}" if item.cause else ""))
+        error = item.error if item.status is Status.FAILED or not item.message else None
+        words = ": ".join(clean(part) for part in (error, item.message) if part)
+        if words:
+            lines.append(f"      {words}")
+        if totals[kind] > _FOLD and shown[kind] == _FOLD // 2:
+            rest = totals[kind] - shown[kind]
+            lines.append(style.dim(f"  … and {rest:,} more{f' ({kind})' if kind else ''}"))
+    return lines
+
+
+def _headline(run: RunResult, outcome: Outcome, style: Style, seconds: float | None) -> str:
+    paint = {ExitCode.OK: style.green, ExitCode.DENIED: style.yellow}.get(outcome.exit_code, style.red)
+    lines = [paint(outcome.headline)]
+    verbs = (o.verb for o in run.plan.operations if _status(run, o.id) is Status.DONE)
+    did = deeds(verbs)
+    if did:
+        lines.append(f"In {duration(seconds)}: {did}." if seconds is not None else f"{did}.")
+    if run.run_id:
+        lines.append(style.dim(f"Run {clean(run.run_id)}"))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _next(run: RunResult, outcome: Outcome, style: Style) -> str:
+    lines = []
+    statuses = {result.status for result in run.results.values()}
+    if outcome.exit_code is ExitCode.DENIED:
+        lines.append("What was denied was left alone; everything else is done.")
+    elif outcome.exit_code is ExitCode.INTERRUPTED:
+        lines.append("The next plan or apply settles what was under way and goes on from there.")
+    elif outcome.exit_code is ExitCode.PARTIAL and run.plan.undoes:
+        lines.append(f"'kdeclare rollback {clean(run.plan.undoes)}' tries again what is left.")
+    elif outcome.exit_code is ExitCode.PARTIAL:
+        lines.append("'kdeclare plan' shows what is left, 'kdeclare apply' does it.")
+    if Status.STARTED in statuses:
+        lines.append("'kdeclare status --watch' follows the moves.")
+    troubled = outcome.exit_code is not ExitCode.OK and not run.plan.undoes
+    if run.run_id and troubled and Status.DONE in statuses:
+        lines.append(f"'kdeclare rollback {clean(run.run_id)}' undoes what was done.")
+    return "".join(f"{style.cyan('next:')} {line}\n" for line in lines)
+
+
+def _status(run: RunResult, operation: str) -> Status | None:
+    result = run.results.get(operation)
+    return result.status if result else None
+
+
+def _ended(run: RunResult) -> list[Ended]:
+    """Every operation of the plan; one that nothing was heard of was not begun."""
+    names = operation_names(run.plan)
+    ended = []
+    for operation in run.plan.operations:
+        result = run.results.get(operation.id)
+        if result is None:
+            ended.append(Ended(names[operation.id], Status.INTERRUPTED))
+        else:
+            cause = names.get(result.cause, result.cause) if result.cause else ""
+            ended.append(
+                Ended(names[operation.id], result.status, result.error, result.message, clean(cause))
+            )
+    return ended
+
+
+def operation_names(plan: Plan) -> dict[str, str]:
+    """Operation ids to ``verb resource``, fit for a terminal."""
+    return {o.id: clean(f"{o.verb} {o.resource}") for o in plan.operations}

@@ -1,0 +1,108 @@
+"""How values read: big numbers explained, nothing that could play tricks on a terminal."""
+
+import json
+from collections.abc import Iterable
+
+from kdeclare.kinds.secrets import SHOWN, is_secret
+from kdeclare.model.jsontypes import Json
+
+UNSET = "(unset)"
+_FOREVER = 2**63 - 1
+_TIMES = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
+_SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+_ENDLESS = {"retention.ms", "retention.bytes", "log.retention.ms", "log.retention.bytes"}
+_LIKE_REMOTE = {"local.retention.ms", "local.retention.bytes"}
+
+
+def clean(text: str) -> str:
+    """The text with control characters made visible: values come from clusters and files of others."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def show(value: Json, path: str = "") -> str:
+    """A field's value as a person reads it; ``path`` tells its unit."""
+    if value is None:
+        return UNSET
+    if isinstance(value, str):
+        return _text(value, path)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(show(item) for item in value)}]"
+    if is_secret(value):
+        return SHOWN
+    if isinstance(value, dict):
+        return clean(json.dumps(value, ensure_ascii=False))
+    return str(value) + _explained(path, str(value))
+
+
+def key_of(path: str) -> str:
+    """A field's path without ``configs.``: Kafka's own name of the key."""
+    return path.removeprefix("configs.")
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """``1 topic``, ``2 topics``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Parts of a sentence with commas between, the empty ones left out."""
+    return ", ".join(part for part in parts if part)
+
+
+def duration(seconds: float) -> str:
+    """A time span to the precision that matters."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _text(value: str, path: str) -> str:
+    if not value or value != value.strip():
+        return json.dumps(value, ensure_ascii=False)
+    return clean(value) + _explained(path, value)
+
+
+def _explained(path: str, value: str) -> str:
+    key = key_of(path)
+    if not key.endswith((".ms", ".bytes", ".rate")) or not value.lstrip("-").isascii():
+        return ""
+    try:
+        number = int(value)
+    except ValueError:
+        return ""
+    if number == _FOREVER or (number == -1 and key in _ENDLESS):
+        return " (no limit)"
+    if number == -2 and key in _LIKE_REMOTE:
+        return " (as retention)"
+    if key.endswith(".ms"):
+        reading = _in_units(number, _TIMES)
+    elif key.endswith(".bytes"):
+        reading = _in_units(number, _SIZES)
+    elif key.endswith("throttled.rate"):
+        reading = _in_units(number, _SIZES)
+        reading = reading and f"{reading}/s"
+    else:
+        reading = ""
+    return f" ({reading})" if reading else ""
+
+
+def _in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
+    for index, (unit, size) in enumerate(units):
+        if number < size:
+            continue
+        whole, rest = divmod(number, size)
+        if rest == 0:
+            return f"{whole:,} {unit}"
+        if index + 1 < len(units):  # 1 d 12 h says more than 1.5 d
+            small_unit, small = units[index + 1]
+            if rest % small == 0 and units is _TIMES:
+                return f"{whole:,} {unit} {rest // small} {small_unit}"
+        return f"≈ {number / size:,.1f} {unit}".replace(".0 ", " ")
+    return ""

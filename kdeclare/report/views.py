@@ -1,0 +1,118 @@
+"""What the commands about runs show, as plain data. The use-cases fill it; the renderers read it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.plan import Plan, Summary
+from kdeclare.model.run import Status
+from kdeclare.model.state import LockInfo
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One run in a list.
+
+    outcome: done, denied, partial, error, interrupted, or unfinished (it was killed, or still runs).
+    counts: operations by how they ended; those that never began are in ``operations`` only.
+    undoes, undone_by: the run that it rolled back, and the one that rolled it back.
+    """
+
+    run_id: str
+    started: datetime
+    ended: datetime | None
+    outcome: str
+    user: str
+    command: str
+    plan_id: str
+    summary: Summary = field(default_factory=Summary)
+    operations: int = 0
+    counts: Mapping[Status, int] = field(default_factory=dict)
+    undoes: str | None = None
+    undone_by: str | None = None
+
+    @property
+    def done(self) -> int:
+        """Operations that ended well, moves that go on among them."""
+        return self.counts.get(Status.DONE, 0) + self.counts.get(Status.STARTED, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStep:
+    """One operation of one run, as its journal tells it. ``status`` None: never begun, or unknown.
+
+    begun, ended: None when the journal has no such line; begun without ended is an unknown outcome.
+    """
+
+    id: str
+    verb: str
+    resource: str
+    status: Status | None = None
+    begun: datetime | None = None
+    ended: datetime | None = None
+    error: str | None = None
+    message: str = ""
+    cause: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """One run in full: its plan, and its steps in the order of the plan."""
+
+    run: RunSummary
+    plan: Plan
+    steps: tuple[RunStep, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedRun:
+    """A run without an end. ``unknown``: operations begun whose outcome nobody has seen yet."""
+
+    run: RunSummary
+    unknown: tuple[RunStep, ...] = ()
+
+    @property
+    def not_begun(self) -> int:
+        """Operations that the run had not come to."""
+        return self.run.operations - sum(self.run.counts.values()) - len(self.unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveInFlight:
+    """One partition that the cluster is moving. ``run_id``: the run that asked for it, if one did."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    run_id: str | None = None
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas it is heading to."""
+        return tuple(r for r in self.replicas if r not in self.removing)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusView:
+    """What goes on in one environment right now. ``last``: the latest run that ended."""
+
+    project: str
+    env: str
+    cluster: str
+    unfinished: tuple[UnfinishedRun, ...] = ()
+    moves: tuple[MoveInFlight, ...] = ()
+    lock: LockInfo | None = None
+    last: RunSummary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationView:
+    """What reading the manifests found."""
+
+    files: int
+    resources: int
+    diagnostics: tuple[Diagnostic, ...] = ()

@@ -1,0 +1,110 @@
+"""Files and folders that are whole or not there at all, also after a crash. Raises OSError only."""
+
+import errno
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of ``data`` at the file's position, however many calls it takes."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where its file system can."""
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    except OSError as cause:
+        if cause.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(fd)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder, durable, with all that is missing above it."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir()
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    sync_folder(folder.parent)
+
+
+def replace_file(path: Path, data: bytes, backup: Path | None = None) -> None:
+    """Give ``path`` new content in one step; what it held before becomes ``backup``."""
+    fresh = _temporary(path)
+    try:
+        _create(fresh, data)
+        if backup is not None and path.exists():
+            _keep(path, backup)
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def create_folder(path: Path, files: dict[str, bytes]) -> None:
+    """Create a folder that holds ``files``, in one step. Raises FileExistsError when there is one."""
+    fresh = _temporary(path)
+    try:
+        fresh.mkdir()
+        for name, data in files.items():
+            _create(fresh / name, data)
+        sync_folder(fresh)
+        try:
+            fresh.rename(path)
+        except OSError as cause:
+            if cause.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from cause
+            raise
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what interrupted writers left in a folder. Only for who is its one writer."""
+    for left in folder.glob(".*.tmp"):
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                left.unlink()
+
+
+def _temporary(path: Path) -> Path:
+    """A name beside ``path`` that no other process uses; hidden, and known to `sweep`."""
+    return path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
+
+
+def _create(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        write_all(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _keep(path: Path, backup: Path) -> None:
+    """Make ``backup`` what ``path`` is. A link costs nothing; not every file system has them."""
+    fresh = _temporary(backup)
+    try:
+        try:
+            os.link(path, fresh)
+        except OSError:
+            _create(fresh, path.read_bytes())
+        fresh.replace(backup)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise

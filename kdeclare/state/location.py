@@ -1,0 +1,43 @@
+"""From what a person wrote as the state's location to the store."""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from .local import LocalStore
+from .port import StateStore
+from .problems import bad_location
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_HINT = "Give a folder, or file:///absolute/folder."
+_BAD_IN_NAME = re.compile(r"[/\\\x00-\x1f]")
+
+
+def open_store(location: str | Path, project: str, env: str) -> StateStore:
+    """The store of one project in one environment; nothing is read or created yet.
+
+    location: a folder, or ``file:`` with one. Raises KdeclareError for any other scheme, and for a
+    project or environment name that cannot be a folder's.
+    """
+    folder = _folder(str(location))
+    for what, name in (("project", project), ("environment", env)):
+        if not name or name.startswith(".") or _BAD_IN_NAME.search(name):
+            raise bad_location(
+                f"The {what} name '{name}' cannot be the name of a folder.",
+                "Give it another name: no slashes, and no dot in front.",
+            )
+    return LocalStore(folder / project / env)
+
+
+def _folder(location: str) -> Path:
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        if not location:
+            raise bad_location("The state's location is empty.", _HINT)
+        return Path(location)
+    if scheme[1].lower() != "file":
+        raise bad_location(f"'{location}': a store of the kind '{scheme[1]}' is not available.", _HINT)
+    parts = urlsplit(location)
+    if parts.netloc not in ("", "localhost") or not parts.path:
+        raise bad_location(f"'{location}' names no folder on this machine.", _HINT)
+    return Path(unquote(parts.path))

@@ -1,0 +1,240 @@
+"""What contract and conformance tests stand on: the same handful of things on memory and on real Kafka."""
+
+import itertools
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import (
+    Alteration,
+    Cluster,
+    ConfigOp,
+    ConfigQuery,
+    Fault,
+    NewPartitions,
+    NewTopic,
+    Result,
+)
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.model.live import ConfigEntry, Topic
+
+SET, DELETE, APPEND, SUBTRACT = FieldOp.SET, FieldOp.DELETE, FieldOp.APPEND, FieldOp.SUBTRACT
+CLUSTER_WIDE = ConfigResource(ConfigScope.BROKER, "")
+
+
+def topic_resource(name: str) -> ConfigResource:
+    """A topic as the owner of configs."""
+    return ConfigResource(ConfigScope.TOPIC, name)
+
+
+def broker_resource(broker: int) -> ConfigResource:
+    """A broker as the owner of configs."""
+    return ConfigResource(ConfigScope.BROKER, str(broker))
+
+
+class Tools:
+    """The shared part of both beds."""
+
+    cluster: Cluster
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.prefix = f"t{uuid.uuid4().hex[:8]}"
+        self._names = itertools.count(1)
+        self._seen: set[str] = set()
+        self._altered: dict[ConfigResource, set[str]] = {}
+
+    def eventually(self, check: Callable[[], None]) -> None:
+        """Once is enough where nothing is asynchronous."""
+        check()
+
+    def name(self, suffix: str = "") -> str:
+        """A new topic name; the topic is deleted at the end if it is there."""
+        name = f"{self.prefix}-{next(self._names)}{suffix}"
+        self._seen.add(name)
+        return name
+
+    def own(self, name: str) -> str:
+        """Have a topic of that very name deleted at the end."""
+        self._seen.add(name)
+        return name
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """Ids of the brokers."""
+        return tuple(b.id for b in self.cluster.describe().brokers)
+
+    def create(
+        self,
+        assignments: Mapping[int, tuple[int, ...]] | None = None,
+        *,
+        name: str | None = None,
+        partitions: int | None = 1,
+        factor: int | None = 1,
+        configs: Mapping[str, str] | None = None,
+    ) -> str:
+        """Create a topic that must work; its name."""
+        name = name or self.name()
+        if assignments is not None:
+            partitions = factor = None
+        new = NewTopic(name, partitions, factor, assignments, configs or {})
+        assert self.cluster.create_topics([new]) == {name: None}
+        count = len(assignments) if assignments else partitions
+
+        def visible() -> None:
+            found = self.topic(name).partitions
+            assert len(found) == count or count is None
+            assert all(len(p.isr) == len(p.replicas) for p in found)
+
+        self.eventually(visible)
+        return name
+
+    def add_partitions(
+        self, name: str, total: int, assignments: tuple[tuple[int, ...], ...] | None = None
+    ) -> Result:
+        """CreatePartitions for one topic."""
+        return self.cluster.create_partitions([NewPartitions(name, total, assignments)])[name]
+
+    def topic(self, name: str) -> Topic:
+        """One topic, which must be there."""
+        found = self.cluster.topics([name])
+        assert name in found
+        return found[name]
+
+    def alter(
+        self, resource: ConfigResource, *ops: tuple[str, FieldOp, str | None], validate_only: bool = False
+    ) -> Result:
+        """IncrementalAlterConfigs for one resource."""
+        item = Alteration(resource, tuple(ConfigOp(*op) for op in ops))
+        if resource.scope is ConfigScope.BROKER:
+            self._altered.setdefault(resource, set()).update(op[0] for op in ops)
+        return self.cluster.alter_configs([item], validate_only=validate_only)[resource]
+
+    def described(self, resource: ConfigResource, *keys: str) -> Mapping[str, ConfigEntry]:
+        """The overrides of a resource and the given keys."""
+        query = ConfigQuery(resource, frozenset(keys), overrides=True)
+        return self.cluster.configs([query]).get(resource, {})
+
+    def entry(self, resource: ConfigResource, key: str) -> ConfigEntry:
+        """One described key, which must be there."""
+        return self.cluster.configs([ConfigQuery(resource, frozenset({key}))])[resource][key]
+
+    def overrides(self, resource: ConfigResource) -> dict[str, str | None]:
+        """The overrides of a resource as described."""
+        return {key: entry.value for key, entry in self.described(resource).items()}
+
+    def expect_overrides(self, resource: ConfigResource, expected: Mapping[str, str | None]) -> None:
+        """The overrides come to be exactly these."""
+
+        def check() -> None:
+            assert self.overrides(resource) == expected
+
+        self.eventually(check)
+
+    def move(
+        self, name: str, partition: int, target: tuple[int, ...] | None, *, grow: bool = False
+    ) -> Result:
+        """AlterPartitionReassignments for one partition."""
+        where = TopicPartition(name, partition)
+        return self.cluster.reassign({where: target}, allow_replication_factor_change=grow)[where]
+
+    def clean(self) -> None:
+        """Delete the topics and reset the broker keys that were made."""
+        there = [n for n in self._seen if n in self.cluster.topics(sorted(self._seen))]
+        for name in there:
+            stuck = [where for where in self.cluster.moves([name])]
+            if stuck:
+                self.cluster.reassign(dict.fromkeys(stuck), allow_replication_factor_change=True)
+        if there:
+            self.cluster.delete_topics(there)
+        for resource, keys in self._altered.items():
+            for key in keys & self.overrides(resource).keys():
+                self.cluster.alter_configs([Alteration(resource, (ConfigOp(key, DELETE, None),))])
+
+
+class MemoryBed(Tools):
+    """On the in-process cluster."""
+
+    cluster: MemoryCluster
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        super().__init__(cluster)
+        self.memory = cluster
+        cluster.tick_on_poll = False
+
+    def produce(self, topic: str, records: int) -> None:
+        """Put records into a topic."""
+        self.memory.produce(topic, records)
+
+    def hold_moves(self, topic: str) -> None:
+        """Let reassignments stay in flight until they are released."""
+        self.memory.move_ticks = 1
+
+    def release_moves(self) -> None:
+        """Let them end."""
+        self.memory.move_ticks = 0
+        self.memory.tick()
+
+
+class KafkaBed(Tools):
+    """On real brokers."""
+
+    def __init__(self, cluster: Cluster, bootstrap: str) -> None:
+        super().__init__(cluster)
+        self._bootstrap = bootstrap
+
+    def eventually(self, check: Callable[[], None]) -> None:
+        """Again and again for ten seconds."""
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                return check()
+            except (AssertionError, KeyError, Fault):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def produce(self, topic: str, records: int, size: int = 10) -> None:
+        """Put records into a topic, round robin over its partitions."""
+        from kafka import KafkaProducer
+
+        producer = KafkaProducer(bootstrap_servers=self._bootstrap)
+        count = len(self.topic(topic).partitions)
+        for number in range(records):
+            producer.send(topic, b"x" * size, partition=number % count)
+        producer.flush()
+        producer.close()
+
+    def hold_moves(self, topic: str) -> None:
+        """Fill the topic and throttle its replication to a byte a second."""
+        self.produce(topic, 20 * len(self.topic(topic).partitions), 50_000)
+        for broker in self.brokers:
+            assert self.alter(broker_resource(broker), *self._rates(SET, "1")) is None
+        lists = [(f"{side}.replication.throttled.replicas", SET, "*") for side in ("leader", "follower")]
+        assert self.alter(topic_resource(topic), *lists) is None
+        # brokers take up their throttles on their own time, and nothing shows when
+        time.sleep(0.5)
+
+    def release_moves(self) -> None:
+        """Take the throttles away."""
+        for broker in self.brokers:
+            assert self.alter(broker_resource(broker), *self._rates(DELETE, None)) is None
+
+    def _rates(self, op: FieldOp, value: str | None) -> Iterable[tuple[str, FieldOp, str | None]]:
+        return [(f"{side}.replication.throttled.rate", op, value) for side in ("leader", "follower")]
+
+
+AnyBed = MemoryBed | KafkaBed
+
+
+def error(result: Result) -> str | None:
+    """The error's name; None for success."""
+    return None if result is None else result.error
+
+
+def message(result: Result) -> str:
+    """Kafka's words."""
+    assert result is not None
+    return result.message

@@ -1,0 +1,39 @@
+"""Real brokers for the tests: one sandbox a session, three brokers on three racks."""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster import sandbox as kafka_sandbox
+from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus
+
+
+def free_port(brokers: int) -> int:
+    """A first port for a sandbox with that many brokers, below where systems hand out ports."""
+    while True:
+        settings = SandboxSettings(Path(), brokers, 1, random.randrange(20000, 30000))
+        if all(kafka_sandbox.is_free(p) for i in settings.broker_ids for p in settings.ports(i)):
+            return settings.port
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
+    """A running sandbox; its addresses are ``.bootstrap``. A test leaves no broker of it down.
+
+    With KDECLARE_TEST_SANDBOX set to the folder of a sandbox that runs, that one is used and goes on
+    running: for somebody who runs the same tests over and over.
+    """
+    own = os.environ.get("KDECLARE_TEST_SANDBOX")
+    if own:
+        running = kafka_sandbox.status(Path(own))
+        assert running.ready, f"the sandbox in {own} is not ready"
+        yield running
+        return
+    settings = SandboxSettings(tmp_path_factory.mktemp("sandbox"), port=free_port(3))
+    try:
+        yield kafka_sandbox.start(settings, print)
+    finally:
+        kafka_sandbox.reset(settings.folder)

@@ -1,0 +1,200 @@
+"""The sandbox with real brokers."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import free_port
+
+from kdeclare.cluster import sandbox as kafka_sandbox
+from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, processes
+from kdeclare.cluster.sandbox.layout import layout_of
+from kdeclare.model.diagnostics import KdeclareError
+
+pytestmark = pytest.mark.kafka
+
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+
+
+@pytest.fixture
+def single(tmp_path: Path) -> Iterator[SandboxSettings]:
+    """Settings of a sandbox with one broker, not started; gone at the end. Its name needs escaping."""
+    settings = SandboxSettings(tmp_path / "a sänd=box", brokers=1, racks=1, port=free_port(1))
+    yield settings
+    kafka_sandbox.reset(settings.folder)
+
+
+def start(settings: SandboxSettings) -> SandboxStatus:
+    """Start without a word."""
+    return kafka_sandbox.start(settings, lambda _: None)
+
+
+def pids(status: SandboxStatus) -> list[int | None]:
+    """The pids of all brokers."""
+    return [b.pid for b in status.brokers]
+
+
+def create_topic(status: SandboxStatus, name: str, *options: str) -> None:
+    """Create a topic with Kafka's own tool."""
+    done = kafka_sandbox.run_kafka_tool(
+        TOPICS, "--bootstrap-server", status.bootstrap, "--create", "--topic", name, *options
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
+def topics(status: SandboxStatus) -> set[str]:
+    """The names of all topics."""
+    done = kafka_sandbox.run_kafka_tool(TOPICS, "--bootstrap-server", status.bootstrap, "--list")
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_all_brokers_are_ready_and_spread_over_the_racks(sandbox: SandboxStatus) -> None:
+    now = kafka_sandbox.status(sandbox.folder)
+    assert now.ready
+    assert [(b.id, b.rack, b.ready) for b in now.brokers] == [
+        (1, "rack-a", True),
+        (2, "rack-b", True),
+        (3, "rack-c", True),
+    ]
+    assert all(path.stat().st_size > 0 for path in now.log_files)
+
+
+def test_only_the_loopback_address_is_listened_on(sandbox: SandboxStatus) -> None:
+    for broker in kafka_sandbox.status(sandbox.folder).brokers:
+        listening = [c.laddr for c in psutil.Process(broker.pid).net_connections() if c.status == "LISTEN"]
+        assert {address.ip for address in listening} <= {"127.0.0.1", "::ffff:127.0.0.1"}
+        assert {address.port for address in listening} == {broker.port, broker.port + 100}
+
+
+def test_a_broker_stays_small(sandbox: SandboxStatus) -> None:
+    for broker in kafka_sandbox.status(sandbox.folder).brokers:
+        assert psutil.Process(broker.pid).memory_info().rss < 400 * 1024 * 1024
+
+
+def test_a_second_start_does_nothing(sandbox: SandboxStatus) -> None:
+    assert sandbox.settings is not None
+    assert pids(start(sandbox.settings)) == pids(kafka_sandbox.status(sandbox.folder))
+
+
+def test_other_settings_are_refused_while_it_exists(sandbox: SandboxStatus) -> None:
+    assert sandbox.settings is not None
+    with pytest.raises(KdeclareError, match=r"was made with 3 broker\(s\) on 3 rack\(s\)") as failed:
+        start(SandboxSettings(sandbox.folder, 2, 2, sandbox.settings.port))
+    assert failed.value.diagnostics[0].code == "sandbox-differs"
+
+
+def test_a_topic_gets_copies_on_all_racks(sandbox: SandboxStatus) -> None:
+    create_topic(sandbox, "sandbox-spread", "--partitions", "1", "--replication-factor", "3")
+    assert "sandbox-spread" in topics(sandbox)
+
+
+def test_a_killed_broker_is_seen_as_down_and_comes_back(sandbox: SandboxStatus) -> None:
+    try:
+        after = kafka_sandbox.kill_broker(sandbox.folder, 3)
+        assert [b.alive for b in after.brokers] == [True, True, False]
+        assert not after.ready
+    finally:
+        back = kafka_sandbox.start_broker(sandbox.folder, 3)
+    assert back.ready
+
+
+def test_start_brings_back_only_what_is_down(sandbox: SandboxStatus) -> None:
+    assert sandbox.settings is not None
+    before = pids(kafka_sandbox.kill_broker(sandbox.folder, 1))
+    after = start(sandbox.settings)
+    assert after.ready
+    assert pids(after)[1:] == before[1:]
+
+
+def test_topics_outlive_a_stop_and_die_with_a_reset(single: SandboxSettings) -> None:
+    first = start(single)
+    create_topic(first, "kept")
+    stopped = kafka_sandbox.stop(single.folder)
+    assert stopped.exists
+    assert not stopped.running
+    assert not psutil.pid_exists(first.brokers[0].pid or 0)
+    assert topics(start(single)) == {"kept"}
+    assert not kafka_sandbox.reset(single.folder).exists
+    assert not single.folder.exists()
+
+
+def test_two_starts_at_once_make_one_sandbox(single: SandboxSettings) -> None:
+    with ThreadPoolExecutor() as pool:
+        one, two = pool.map(start, [single, single])
+    assert pids(one) == pids(two)
+
+
+def test_brokers_outlive_the_process_that_started_them(single: SandboxSettings) -> None:
+    program = (
+        "import sys; from pathlib import Path; from kdeclare.cluster.sandbox import *;"
+        "start(SandboxSettings(Path(sys.argv[1]), 1, 1, int(sys.argv[2])), print)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(single.folder), str(single.port)], check=True)
+    assert kafka_sandbox.status(single.folder).ready
+
+
+def test_an_interrupted_start_leaves_no_process(single: SandboxSettings) -> None:
+    program = (
+        "import sys; from pathlib import Path; from kdeclare.cluster.sandbox import *;"
+        "start(SandboxSettings(Path(sys.argv[1]), 1, 1, int(sys.argv[2])), lambda t: print(t, flush=True))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(single.folder), str(single.port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("starting"):
+                process.send_signal(signal.SIGINT)
+                break
+    recorded = processes.load(layout_of(single.folder).broker(1).process)
+    assert recorded is not None
+    assert not processes.is_alive(recorded)
+    assert start(single).ready
+
+
+def test_a_broker_that_cannot_start_is_quoted_and_gone(single: SandboxSettings) -> None:
+    start(single)
+    kafka_sandbox.stop(single.folder)
+    data = layout_of(single.folder).broker(1).data
+    meta = data / "meta.properties"
+    meta.write_text(meta.read_text("latin-1").replace("node.id=1", "node.id=7"), "latin-1")
+    with pytest.raises(
+        KdeclareError, match=r"(?s)Broker 1 ended while it was starting\..*Stored node id 7"
+    ) as failed:
+        start(single)
+    assert failed.value.diagnostics[0].code == "sandbox-start"
+    assert not kafka_sandbox.status(single.folder).running
+
+
+def test_a_pid_that_somebody_else_has_now_is_not_stopped(single: SandboxSettings) -> None:
+    start(single)
+    kafka_sandbox.kill_broker(single.folder, 1)
+    files = layout_of(single.folder).broker(1)
+    recorded = processes.load(files.process)
+    assert recorded is not None
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        processes.save(processes.Recorded(stranger.pid, recorded.began, recorded.mark), files.process)
+        assert not kafka_sandbox.stop(single.folder).running
+        time.sleep(0.2)
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_a_taken_port_is_named_before_anything_is_made(single: SandboxSettings) -> None:
+    with socket.create_server(("127.0.0.1", single.port)), pytest.raises(KdeclareError) as failed:
+        start(single)
+    assert failed.value.diagnostics[0].code == "port-taken"
+    assert f"Port {single.port} on" in str(failed.value)
+    assert os.listdir(single.folder) in ([], [".lock"])  # noqa: PTH208

@@ -1,0 +1,292 @@
+"""Plans that show every way in which a plan can read."""
+
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.model.diagnostics import Place, denied, error, warning
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.operations import Operation
+from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
+
+ORDERS = ResourceId("Topic", "orders")
+PAYMENTS = ResourceId("Topic", "payments")
+REFUNDS = ResourceId("Topic", "refunds")
+OLD = ResourceId("Topic", "legacy.events")
+CLUSTER = ResourceId("BrokerConfig", "cluster-default")
+DRAIN = ResourceId("Reassignment", "drain-broker-3")
+
+SET, DELETE, APPEND, SUBTRACT, CHANGE = FieldOp
+
+
+def place(name: str, line: int = 1) -> Place:
+    return Place(f"manifests/{name}.yaml", line, 1)
+
+
+def field(path: str, before: Json, after: Json, op: FieldOp = CHANGE, value: Json = None) -> FieldChange:
+    return FieldChange(path, op, before, after, value)
+
+
+def config(key: str, before: Json, after: Json, op: FieldOp = SET, value: Json = None) -> FieldChange:
+    return FieldChange(f"configs.{key}", op, before, after, value)
+
+
+def op(
+    verb: str,
+    resource: ResourceId,
+    needs: dict[str, str] | None = None,
+    irreversible: str | None = None,
+) -> Operation:
+    inverse = None if irreversible else {"verb": verb, "args": {"back": True}}
+    return Operation(
+        f"{verb}:{resource}", verb, resource, {"a": 1}, {"b": 2}, needs or {}, inverse, irreversible
+    )
+
+
+def plan(**parts: object) -> Plan:
+    given: dict[str, object] = {
+        "project": "payments",
+        "env": "sandbox",
+        "cluster": ClusterRef("5L6g3nShT-eMCtK--X86sw", "127.0.0.1:19092"),
+        "base": Base("b1946ac9", 7),
+        "summary": Summary(),
+    }
+    return Plan(**(given | parts))  # type: ignore[arg-type]
+
+
+CREATE_ORDERS = Change(
+    ORDERS,
+    Action.CREATE,
+    Reason.DECLARED,
+    Risk.SAFE,
+    (
+        field("partitions", None, 12),
+        field("replicationFactor", None, 3),
+        config("cleanup.policy", None, ["compact", "delete"]),
+        config("retention.ms", None, "604800000"),
+        config("max.message.bytes", None, "1048588"),
+    ),
+    place("orders"),
+)
+
+UPDATE_PAYMENTS = Change(
+    PAYMENTS,
+    Action.UPDATE,
+    Reason.CHANGED,
+    Risk.IRREVERSIBLE,
+    (
+        field("partitions", 6, 12),
+        config("retention.ms", "86400000", "604800000"),
+        config("segment.bytes", None, "536870912"),
+        config("min.insync.replicas", "2", None, DELETE),
+        config("cleanup.policy", ["delete"], ["delete", "compact"], APPEND, ["compact"]),
+    ),
+    place("payments", 14),
+)
+
+DRIFT_REFUNDS = Change(
+    REFUNDS,
+    Action.UPDATE,
+    Reason.DRIFTED,
+    Risk.SAFE,
+    (
+        config("retention.ms", "-1", "2592000000"),
+        config("cleanup.policy", ["compact", "delete"], ["compact"], SUBTRACT, ["delete"]),
+    ),
+    place("refunds"),
+)
+
+BROKERS = Change(
+    CLUSTER,
+    Action.UPDATE,
+    Reason.CHANGED,
+    Risk.DISRUPTIVE,
+    (
+        config("log.cleaner.threads", "1", "2"),
+        config("listener.name.tls.ssl.keystore.password", "(sensitive)", "(sensitive)"),
+    ),
+    place("brokers"),
+)
+
+MOVE = Change(
+    DRAIN,
+    Action.UPDATE,
+    Reason.CHANGED,
+    Risk.DISRUPTIVE,
+    (field("replicas.orders-0", [1, 2, 3], [1, 2, 4]), field("replicas.orders-10", [3, 1, 2], [4, 1, 2])),
+    place("drain"),
+)
+
+DELETE_OLD = Change(
+    OLD,
+    Action.DELETE,
+    Reason.ORPHANED,
+    Risk.IRREVERSIBLE,
+    (field("partitions", 3, None), field("replicationFactor", 2, None), config("retention.ms", "1000", None)),
+)
+
+SAMPLES: dict[str, Plan] = {
+    "no-changes": plan(summary=Summary(unchanged=36)),
+    "adopting": plan(
+        summary=Summary(unchanged=3),
+        ownership=tuple(Ownership(r, None, {"configs": {}}) for r in (ORDERS, PAYMENTS, REFUNDS)),
+    ),
+    "orphans": plan(
+        summary=Summary(unchanged=35, orphaned=1),
+        changes=(Change(OLD, Action.NO_OP, Reason.ORPHANED, Risk.SAFE),),
+        diagnostics=(warning("orphaned", "Orphan", f"{OLD} is owned.", resource=str(OLD)),),
+    ),
+    "create": plan(
+        summary=Summary(create=1, unchanged=3),
+        changes=(CREATE_ORDERS,),
+        operations=(op("topic.create", ORDERS),),
+    ),
+    "everything": plan(
+        summary=Summary(1, 4, 1, 1, 29, 1, 0, 4, 2, 3),
+        changes=(
+            BROKERS,
+            MOVE,
+            DELETE_OLD,
+            CREATE_ORDERS,
+            UPDATE_PAYMENTS,
+            DRIFT_REFUNDS,
+            Change(ResourceId("Topic", "scratch"), Action.FORGET, Reason.FORGOTTEN, Risk.SAFE),
+            Change(ResourceId("Topic", "zombie"), Action.NO_OP, Reason.ORPHANED, Risk.SAFE),
+        ),
+        operations=(
+            op("configs.alter", CLUSTER),
+            op("topic.create", ORDERS),
+            op("partitions.increase", PAYMENTS, irreversible="Kafka cannot take partitions away."),
+            op(
+                "configs.alter",
+                PAYMENTS,
+                {f"partitions.increase:{PAYMENTS}": "partitions before their configs"},
+            ),
+            op("configs.alter", REFUNDS),
+            op("throttle.set", DRAIN, {f"topic.create:{ORDERS}": "created before anything on it"}),
+            op("partitions.reassign", DRAIN, {f"throttle.set:{DRAIN}": "throttled before it moves"}),
+            op("throttle.clear", DRAIN, {f"partitions.reassign:{DRAIN}": "taken off after the move"}),
+            op("topic.delete", OLD, irreversible="Its records are lost."),
+        ),
+        unmanaged_configs={
+            "Topic/payments": ("flush.ms", "segment.jitter.ms"),
+            "Topic/refunds": ("flush.ms",),
+        },
+    ),
+    "blocked": plan(
+        summary=Summary(create=1, unchanged=3, blocked=2),
+        changes=(
+            CREATE_ORDERS,
+            Change(
+                OLD,
+                Action.DELETE,
+                Reason.ORPHANED,
+                Risk.IRREVERSIBLE,
+                DELETE_OLD.fields,
+                None,
+                "prevent-destroy",
+            ),
+            Change(
+                PAYMENTS,
+                Action.UPDATE,
+                Reason.CHANGED,
+                Risk.IRREVERSIBLE,
+                (field("partitions", 6, 100),),
+                place("payments", 14),
+                "policy-denied",
+            ),
+        ),
+        operations=(op("topic.create", ORDERS),),
+        verdicts=(
+            Verdict("bounds", str(PAYMENTS), "deny", "100 partitions are more than the 48 allowed."),
+            Verdict("naming", str(ORDERS), "warn", "the name has no team in front."),
+            Verdict("factor", str(ORDERS), "allow", ""),
+            Verdict("factor", "Topic/other", "warn", "one replica only."),
+        ),
+        diagnostics=(
+            denied(
+                "prevent-destroy",
+                "The topic may not be deleted",
+                f"{OLD} had lifecycle.preventDestroy: true when it was last applied.",
+                hint="Declare it again without preventDestroy, apply, then take it out.",
+                resource=str(OLD),
+            ),
+        ),
+    ),
+    "errors": plan(
+        summary=Summary(update=1, unchanged=3, blocked=1),
+        changes=(
+            DRIFT_REFUNDS,
+            Change(
+                ORDERS,
+                Action.UPDATE,
+                Reason.CHANGED,
+                Risk.SAFE,
+                (field("partitions", 12, 6),),
+                place("orders"),
+                "invalid-partitions",
+            ),
+        ),
+        operations=(op("configs.alter", REFUNDS),),
+        diagnostics=(
+            warning("literal-secret", "Secret in a manifest", "It can be read by all who see the file."),
+            error(
+                "invalid-partitions",
+                "Partitions cannot be taken away",
+                f"{ORDERS} has 12 partitions; the manifest says 6.",
+                hint="Say 12 or more, or make a new topic and move the records.",
+                place=Place("manifests/orders.yaml", 6, 15),
+                resource=str(ORDERS),
+            ),
+        ),
+    ),
+    "rollback": plan(
+        undoes="20260131-120000-a1b2",
+        summary=Summary(update=1),
+        changes=(
+            Change(
+                PAYMENTS,
+                Action.UPDATE,
+                Reason.ROLLBACK,
+                Risk.SAFE,
+                (
+                    config("retention.ms", "604800000", "86400000"),
+                    config("segment.bytes", "536870912", None, DELETE),
+                ),
+            ),
+        ),
+        operations=(op("configs.alter", PAYMENTS),),
+        diagnostics=(
+            warning(
+                "irreversible", "Not undone", f"{PAYMENTS} keeps its 12 partitions.", resource=str(PAYMENTS)
+            ),
+            warning(
+                "conflict",
+                "Changed by someone else since",
+                f"{REFUNDS} retention.ms is 1000; the run left 2592000000.",
+                resource=str(REFUNDS),
+            ),
+        ),
+    ),
+    "nothing-to-undo": plan(undoes="20260131-120000-a1b2"),
+    "hostile": plan(
+        summary=Summary(update=1),
+        changes=(
+            Change(
+                ORDERS,
+                Action.UPDATE,
+                Reason.DRIFTED,
+                Risk.SAFE,
+                (
+                    config("compression.type", "\x1b[31mzstd\nx", "lz4"),
+                    config("empty", "", " padded "),
+                    config(
+                        "leader.replication.throttled.replicas",
+                        [f"{n}:{n % 3}" for n in range(40)],
+                        ["*"],
+                    ),
+                    config("follower.replication.throttled.rate", None, "52428800"),
+                ),
+            ),
+        ),
+        operations=(op("configs.alter", ORDERS),),
+    ),
+}

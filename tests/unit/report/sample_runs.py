@@ -1,0 +1,135 @@
+"""Runs and what surrounds them, in every way in which they can end."""
+
+from datetime import UTC, datetime, timedelta
+
+from sample_plans import DRAIN, ORDERS, PAYMENTS, REFUNDS, SAMPLES, op, plan
+
+from kdeclare.model.changes import Action, Change, Reason, Risk
+from kdeclare.model.diagnostics import error, warning
+from kdeclare.model.plan import Plan, Summary
+from kdeclare.model.run import OperationResult, RunResult, Status
+from kdeclare.model.state import LockInfo
+from kdeclare.report.views import (
+    MoveInFlight,
+    RunDetail,
+    RunStep,
+    RunSummary,
+    StatusView,
+    UnfinishedRun,
+)
+
+RUN_ID = "20260131-120000-a1b2"
+START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+
+
+def results(of: Plan, **ends: tuple[Status, str | None, str, str | None]) -> dict[str, OperationResult]:
+    """All done, but for those named by number: ``_3=(Status.FAILED, error, message, cause)``."""
+    found = {}
+    for number, operation in enumerate(of.operations):
+        end = ends.get(f"_{number}", (Status.DONE, None, "", None))
+        found[operation.id] = OperationResult(operation.id, *end)
+    return found
+
+
+EVERYTHING = SAMPLES["everything"]
+FAILED = (Status.FAILED, "INVALID_CONFIG", "Invalid value -5 for retention.ms: at least -1.", None)
+MANY = plan(
+    summary=Summary(update=30),
+    operations=tuple(op("configs.alter", type(ORDERS)("Topic", f"t{n:02}")) for n in range(30)),
+)
+
+RUNS: dict[str, RunResult] = {
+    "done": RunResult(RUN_ID, EVERYTHING, results(EVERYTHING)),
+    "nothing": RunResult(None, SAMPLES["no-changes"], {}),
+    "adopted": RunResult(RUN_ID, SAMPLES["adopting"], {}),
+    "forgot": RunResult(
+        RUN_ID,
+        plan(
+            summary=Summary(forget=1),
+            changes=(Change(ORDERS, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE),),
+        ),
+        {},
+    ),
+    "started": RunResult(
+        RUN_ID, EVERYTHING, results(EVERYTHING, _6=(Status.STARTED, None, "2 partitions to go", None))
+    ),
+    "partial": RunResult(
+        RUN_ID,
+        EVERYTHING,
+        results(
+            EVERYTHING,
+            _2=FAILED,
+            _3=(Status.SKIPPED, None, "", f"partitions.increase:{PAYMENTS}"),
+            _4=(Status.STALE, "stale", "retention.ms: planned on -1, now 5000.", None),
+        ),
+    ),
+    "denied": RunResult(RUN_ID, SAMPLES["blocked"], results(SAMPLES["blocked"])),
+    "interrupted": RunResult(
+        RUN_ID,
+        EVERYTHING,
+        {k: v for k, v in results(EVERYTHING).items() if not k.endswith(str(DRAIN))},
+        interrupted=True,
+    ),
+    "rolled-back": RunResult(
+        RUN_ID,
+        SAMPLES["rollback"],
+        results(SAMPLES["rollback"]),
+        (warning("note", "The broker was slow", "Retried 3 times."),),
+    ),
+    "all-failed": RunResult(RUN_ID, MANY, results(MANY, **{f"_{n}": FAILED for n in range(30)})),
+    "journal-lost": RunResult(
+        RUN_ID,
+        SAMPLES["create"],
+        results(SAMPLES["create"]),
+        (error("state-not-written", "The state cannot be written", "No space left on device."),),
+    ),
+}
+
+
+def summary(run_id: str, outcome: str, seconds: float | None, **more: object) -> RunSummary:
+    ended = None if seconds is None else START + timedelta(seconds=seconds)
+    given: dict[str, object] = {
+        "run_id": run_id,
+        "started": START,
+        "ended": ended,
+        "outcome": outcome,
+        "user": "ann@laptop",
+        "command": "kdeclare apply --yes",
+        "plan_id": "79ab0a3bdceca6919142011ab22308903daf5d277134decde7e752fcb442278d",
+        "operations": 9,
+        "counts": {Status.DONE: 9},
+    }
+    return RunSummary(**(given | more))  # type: ignore[arg-type]
+
+
+HISTORY = (
+    summary("20260131-130000-cccc", "unfinished", None, counts={Status.DONE: 3, Status.FAILED: 1}),
+    summary("20260131-121500-bbbb", "done", 0.4, undoes=RUN_ID, command="kdeclare rollback"),
+    summary(
+        RUN_ID, "partial", 83, counts={Status.DONE: 7, Status.FAILED: 1}, undone_by="20260131-121500-bbbb"
+    ),
+    summary("20260130-090000-aaaa", "error", 4000, counts={}),
+)
+
+STEPS = (
+    RunStep("a", "topic.create", str(ORDERS), Status.DONE, START, START + timedelta(seconds=1)),
+    RunStep("b", "configs.alter", str(ORDERS), None, START + timedelta(seconds=1)),
+    RunStep("c", "partitions.reassign", str(DRAIN), Status.SKIPPED, None, None, None, "", "d"),
+    RunStep("d", "throttle.set", str(DRAIN), Status.FAILED, START, START, "TIMEOUT", "No answer in 30 s."),
+    RunStep("e", "configs.alter", str(REFUNDS)),
+)
+
+DETAIL = RunDetail(HISTORY[2], EVERYTHING, STEPS, (warning("note", "The broker was slow"),))
+
+QUIET = StatusView("payments", "sandbox", "127.0.0.1:19092", last=HISTORY[1])
+BUSY = StatusView(
+    "payments",
+    "sandbox",
+    "127.0.0.1:19092",
+    unfinished=(UnfinishedRun(HISTORY[0], STEPS[1:2]),),
+    moves=(
+        MoveInFlight("orders", 0, (1, 2, 3, 4), (4,), (3,), RUN_ID),
+        MoveInFlight("payments.captured", 11, (1, 2, 3), (3,)),
+    ),
+    lock=LockInfo("bob@ci", 4711, "kdeclare apply", "2026-01-31T13:00:00Z"),
+)

@@ -1,0 +1,69 @@
+"""A journal after crashes and damage: the last line may be torn, no other."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.state.journal import line, parse
+from kdeclare.state.local import LocalStore
+
+ENTRIES = ({"begin": ["a"]}, {"end": "a", "note": "é\n"}, {"begin": ["b"]})
+DATA = b"".join(line(number, entry) for number, entry in enumerate(ENTRIES, start=1))
+ENDS = [0, *(i + 1 for i, byte in enumerate(DATA) if byte == 0x0A)]
+
+
+@pytest.mark.parametrize("cut", range(len(DATA) + 1))
+def test_cut_anywhere_it_is_what_was_whole(tmp_path: Path, cut: int) -> None:
+    whole = sum(end <= cut for end in ENDS) - 1
+    assert parse(DATA[:cut], "j") == (ENTRIES[:whole], ENDS[whole])
+
+
+def test_after_a_cut_it_goes_on_cleanly(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.begin_run("r1", "{}").close()
+    path = tmp_path / "runs" / "r1" / "journal.jsonl"
+    for cut in range(ENDS[1], ENDS[2]):
+        path.write_bytes(DATA[:cut])
+        with store.open_run("r1") as journal:
+            assert path.stat().st_size == cut  # looking changes nothing
+            journal.append("x")
+        assert store.entries("r1") == (ENTRIES[0], "x")
+
+
+@given(st.integers(0, len(DATA) - 1), st.integers(1, 255))
+def test_no_flipped_byte_goes_unnoticed(at: int, mask: int) -> None:
+    damaged = DATA[:at] + bytes([DATA[at] ^ mask]) + DATA[at + 1 :]
+    if at >= ENDS[2]:
+        assert parse(damaged, "j") == (ENTRIES[:2], ENDS[2])
+    else:
+        with pytest.raises(KdeclareError, match=r"j, line [12]: ") as caught:
+            parse(damaged, "j")
+        assert caught.value.diagnostics[0].code == "state-corrupt"
+
+
+@given(st.binary(max_size=40).filter(lambda tail: b"\n" not in tail))
+def test_any_tail_is_dropped(tail: bytes) -> None:
+    assert parse(DATA + tail, "j") == (ENTRIES, len(DATA))
+    assert parse(DATA + tail + b"\n", "j") == (ENTRIES, len(DATA))
+
+
+def test_a_missing_or_doubled_line_is_an_error(tmp_path: Path) -> None:
+    first, second, third = (line(n, e) for n, e in enumerate(ENTRIES, start=1))
+    for lines, number in (((first, third, third), 2), ((first, first, third), 2), ((second, third), 1)):
+        with pytest.raises(KdeclareError, match=f"line {number}: it is not the next in sequence"):
+            parse(b"".join(lines), "j")
+
+
+def test_a_bad_line_names_the_file(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.begin_run("r1", "{}").close()
+    path = tmp_path / "runs" / "r1" / "journal.jsonl"
+    path.write_bytes(b"oops\n" + DATA)
+    for use in (store.entries, store.open_run):
+        with pytest.raises(KdeclareError) as caught:
+            use("r1")
+        assert f"{path}, line 1" in caught.value.diagnostics[0].detail
+    assert path.read_bytes() == b"oops\n" + DATA

@@ -1,0 +1,207 @@
+"""The local folder: its files, what is damaged in them, and a disk that refuses."""
+
+import errno
+import json
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from kdeclare.model.state import State
+from kdeclare.state.local import LocalStore
+
+FIRST = State("lineage-1", 1, "cluster-1", {"Topic/orders": {"partitions": 3}})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "payments" / "eu"
+
+
+@pytest.fixture
+def store(folder: Path) -> LocalStore:
+    return LocalStore(folder)
+
+
+def files(folder: Path) -> set[str]:
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+
+
+def the_one(caught: pytest.ExceptionInfo[KdeclareError]) -> Diagnostic:
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.hint
+    return diagnostic
+
+
+def test_the_layout_of_the_contract(store: LocalStore, folder: Path) -> None:
+    with store.lock("kdeclare apply"):
+        store.begin_run("r1", "{}").close()
+        store.write(FIRST)
+        store.write(replace(FIRST, serial=2))
+    assert files(folder) == {
+        "lock",
+        "state.json",
+        "state.json.backup",
+        "runs/r1/plan.json",
+        "runs/r1/journal.jsonl",
+    }
+    value = json.loads((folder / "state.json").read_text())
+    assert value == {
+        "version": 1,
+        "lineage": "lineage-1",
+        "serial": 2,
+        "cluster_id": "cluster-1",
+        "resources": {"Topic/orders": {"partitions": 3}},
+    }
+    assert json.loads((folder / "state.json.backup").read_text())["serial"] == 1
+
+
+def test_the_backup_needs_no_links(store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    store.write(FIRST)
+    store.write(replace(FIRST, serial=2))
+    assert json.loads((folder / "state.json.backup").read_text())["serial"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (b"", "state-corrupt"),
+        (b'{"version": 1, "lin', "state-corrupt"),
+        (b"\xff\xfe\x00", "state-corrupt"),
+        (b"[]", "state-corrupt"),
+        (b"{}", "state-corrupt"),
+        (
+            b'{"version": 1, "lineage": "l", "serial": "1", "cluster_id": "c", "resources": {}}',
+            "state-corrupt",
+        ),
+        (b'{"version": 1, "lineage": "l", "serial": 1, "cluster_id": "c", "resources": []}', "state-corrupt"),
+        (b'{"version": 2, "lineage": "l", "serial": 1, "cluster_id": "c", "resources": {}}', "state-version"),
+    ],
+)
+def test_a_damaged_state_is_an_error_and_stays_as_it_is(
+    store: LocalStore, folder: Path, text: bytes, code: str
+) -> None:
+    folder.mkdir(parents=True)
+    (folder / "state.json").write_bytes(text)
+    for use in (store.read, lambda: store.write(FIRST)):
+        with pytest.raises(KdeclareError) as caught:
+            use()
+        assert the_one(caught).code == code
+        assert str(folder / "state.json") in the_one(caught).detail
+    assert (folder / "state.json").read_bytes() == text
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    store = LocalStore(tmp_path / "state" / "p" / "e")
+    for use in (store.read, store.holder, store.runs, lambda: store.begin_run("r1", "{}")):
+        with pytest.raises(KdeclareError) as caught:
+            use()
+        assert the_one(caught).code == "state-io"
+    with pytest.raises(KdeclareError), store.lock("kdeclare apply"):
+        pytest.fail("locked")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(errno.ENOSPC, "disk-full"), (errno.EDQUOT, "disk-full"), (errno.EIO, "state-io")],
+)
+def test_a_full_disk_leaves_no_half_written_file(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: str
+) -> None:
+    store.write(FIRST)
+    before = {name: (folder / name).read_bytes() for name in files(folder)}
+    monkeypatch.setattr(os, "write", half_then(number))
+    for use in (lambda: store.write(replace(FIRST, serial=2)), lambda: store.begin_run("r1", "{}")):
+        with pytest.raises(KdeclareError) as caught:
+            use()
+        assert the_one(caught).code == code
+    with pytest.raises(KdeclareError), store.lock("kdeclare apply"):
+        pytest.fail("locked")
+    monkeypatch.undo()
+    assert {name: (folder / name).read_bytes() for name in files(folder) - {"lock"}} == before
+    assert store.runs() == ()
+    assert store.holder() is None
+
+
+def half_then(number: int) -> object:
+    """An os.write that takes half of what it is given, and next time fails."""
+    original = os.write
+    calls = 0
+
+    def write(fd: int, data: bytes) -> int:
+        nonlocal calls
+        calls += 1
+        if calls % 2:
+            return original(fd, bytes(data)[: max(1, len(data) // 2)])
+        raise OSError(number, os.strerror(number))
+
+    return write
+
+
+def test_a_failed_append_leaves_no_trace(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store.begin_run("r1", "{}") as journal:
+        journal.append(1)
+        monkeypatch.setattr(os, "write", half_then(errno.ENOSPC))
+        with pytest.raises(KdeclareError) as caught:
+            journal.append(2)
+        assert the_one(caught).code == "disk-full"
+        monkeypatch.undo()
+        assert (folder / "runs/r1/journal.jsonl").read_bytes().count(b"\n") == 1
+        journal.append(3)
+    assert store.entries("r1") == (1, 3)
+
+
+def test_no_access_says_what_to_do(store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.write(FIRST)
+    original = os.open
+
+    def refuse(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return original(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert store.read() == FIRST
+    assert store.holder() is None
+    with pytest.raises(KdeclareError) as caught, store.lock("kdeclare apply"):
+        pytest.fail("locked")
+    assert the_one(caught).code == "state-no-access"
+    assert "--state" in the_one(caught).hint
+
+
+def test_leftovers_are_no_runs_and_go_with_the_next_lock(store: LocalStore, folder: Path) -> None:
+    store.write(FIRST)
+    (folder / ".state.json.0123.tmp").write_text("{")
+    (folder / "runs" / ".r1.0123.tmp").mkdir(parents=True)
+    (folder / "runs" / ".r1.0123.tmp" / "plan.json").write_text("{")
+    assert store.runs() == ()
+    with store.lock("kdeclare apply"):
+        assert files(folder) == {"lock", "state.json"}
+        assert list((folder / "runs").iterdir()) == []
+
+
+def test_5000_resources_are_read_and_written_fast(store: LocalStore) -> None:
+    record = {"partitions": 12, "replicationFactor": 3, "configs": {"retention.ms": "604800000", "a": "b"}}
+    store.write(State("l", 1, "c", {f"Topic/team.orders-{n}": record for n in range(5000)}))
+    reads, writes = [], []
+    for serial in range(2, 7):
+        start = time.perf_counter()
+        state = store.read()
+        reads.append(time.perf_counter() - start)
+        assert state is not None
+        start = time.perf_counter()
+        store.write(replace(state, serial=serial))
+        writes.append(time.perf_counter() - start)
+    # targets 50 and 150 ms; twice that here, for a busy machine
+    assert min(reads) < 0.1
+    assert min(writes) < 0.3

@@ -1,0 +1,150 @@
+"""The lock between processes: who holds it, who dies with it, who breaks it."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.state import State
+from kdeclare.state.local import LocalStore
+
+FIRST = State("lineage-1", 1, "cluster-1", {})
+
+HOLD = """
+import sys
+from pathlib import Path
+from kdeclare.state.local import LocalStore
+with LocalStore(Path(sys.argv[1])).lock("kdeclare apply"):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+# every process adds to a number in a file, which loses nothing only if the lock excludes
+COUNT = """
+import sys, time
+from pathlib import Path
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.state.local import LocalStore
+folder = Path(sys.argv[1])
+store, number = LocalStore(folder / "s"), folder / "number"
+done = 0
+while done < 20:
+    try:
+        with store.lock("count"):
+            value = int(number.read_text())
+            store.holder()
+            number.write_text(str(value + 1))
+            done += 1
+    except KdeclareError as error:
+        assert error.diagnostics[0].code == "locked", error
+        time.sleep(0.001)
+"""
+
+
+@contextmanager
+def other_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_another_process_is_kept_out_and_told_by_whom(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    with other_process(tmp_path) as process:
+        holder = store.holder()
+        assert holder is not None
+        assert (holder.pid, holder.what) == (process.pid, "kdeclare apply")
+        start = time.perf_counter()
+        with pytest.raises(KdeclareError, match=f"pid {process.pid}") as caught, store.lock("mine"):
+            pytest.fail("two holders")
+        assert time.perf_counter() - start < 0.5
+        assert caught.value.exit_code is ExitCode.LOCKED
+        process.communicate("\n", timeout=10)
+        assert store.holder() is None
+
+
+def test_kill_frees_the_lock_at_once(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    with other_process(tmp_path) as process:
+        process.kill()
+        process.wait(timeout=10)
+        assert (tmp_path / "lock").read_text() != ""  # what it wrote about itself is still there
+        assert store.holder() is None
+        with store.lock("mine"):
+            pass
+
+
+def test_processes_take_turns(tmp_path: Path) -> None:
+    (tmp_path / "number").write_text("0")
+    workers = [subprocess.Popen([sys.executable, "-c", COUNT, str(tmp_path)]) for _ in range(3)]
+    try:
+        assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]
+    finally:
+        for worker in workers:
+            worker.kill()
+    assert (tmp_path / "number").read_text() == "60"
+
+
+def test_who_lost_the_lock_writes_nothing_more(tmp_path: Path) -> None:
+    mine, other = LocalStore(tmp_path), LocalStore(tmp_path)
+    with mine.lock("mine"):
+        journal = mine.begin_run("r1", "{}")
+        mine.write(FIRST)
+        holder = other.holder()
+        assert holder is not None
+        other.break_lock(holder)
+        with other.lock("other"):
+            uses = (
+                lambda: journal.append(1),
+                lambda: mine.begin_run("r2", "{}"),
+                lambda: mine.write(replace(FIRST, serial=2)),
+            )
+            for use in uses:
+                with pytest.raises(KdeclareError) as caught:
+                    use()
+                assert caught.value.diagnostics[0].code == "lock-lost"
+            journal.close()
+            other.write(replace(FIRST, serial=2))
+            other.open_run("r1").close()
+            assert other.entries("r1") == ()
+    assert mine.holder() is None
+
+
+def test_losing_the_lock_does_not_free_the_next_holder(tmp_path: Path) -> None:
+    mine, other = LocalStore(tmp_path), LocalStore(tmp_path)
+    with mine.lock("mine"):
+        holder = other.holder()
+        assert holder is not None
+        other.break_lock(holder)
+        next_one = other.lock("other")
+        next_one.__enter__()
+    seen = LocalStore(tmp_path).holder()
+    assert seen is not None
+    assert seen.what == "other"
+    next_one.__exit__(None, None, None)
+
+
+def test_an_unreadable_note_still_means_locked(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    with other_process(tmp_path):
+        (tmp_path / "lock").write_text("not json")
+        holder = store.holder()
+        assert holder is not None
+        with pytest.raises(KdeclareError, match="unknown user"), store.lock("mine"):
+            pytest.fail("two holders")
+        store.break_lock(holder)
+        with store.lock("mine"):
+            pass

@@ -1,0 +1,73 @@
+"""The store in memory dies where it is told to, and stays dead until it is started again."""
+
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+
+from kdeclare.model.state import State
+from kdeclare.state.memory import Crash, MemoryStore, Step
+
+FIRST = State("lineage-1", 1, "cluster-1", {})
+
+
+class Killed(BaseException):
+    """A kill -9."""
+
+
+def work(store: MemoryStore) -> None:
+    with store.lock("work"):
+        try:
+            with store.begin_run("r1", "{}") as journal:
+                journal.append(1)
+                store.write(FIRST)
+                journal.append(2)
+                store.write(replace(FIRST, serial=2))
+        finally:
+            store.begin_run("cleanup", "{}").close()
+
+
+def content(store: MemoryStore) -> tuple[object, ...]:
+    state = store.read()
+    return store.runs(), store.entries("r1") if store.runs() else (), state.serial if state else 0
+
+
+STAGES: list[tuple[object, ...]] = [
+    ((), (), 0),
+    (("r1",), (), 0),
+    (("r1",), (1,), 0),
+    (("r1",), (1,), 1),
+    (("r1",), (1, 2), 1),
+    (("r1",), (1, 2), 2),
+    (("cleanup", "r1"), (1, 2), 2),
+]
+
+
+@pytest.mark.parametrize("n", range(1, 7))
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_it_dies_at_every_step(n: int, when: Literal["before", "after"]) -> None:
+    store = MemoryStore(Crash(n, when, Killed()))
+    with pytest.raises(Killed):
+        work(store)
+    assert content(store) == STAGES[n - (when == "before")]
+    with pytest.raises(Killed):
+        store.write(FIRST)
+    store.restart()
+    assert store.holder() is None
+    store.begin_run("r9", "{}").close()
+
+
+@pytest.mark.parametrize(
+    ("step", "n", "stage"), [("begin_run", 1, 0), ("append", 2, 3), ("write", 1, 2), ("write", 2, 4)]
+)
+def test_it_counts_one_kind_of_step(step: Step, n: int, stage: int) -> None:
+    store = MemoryStore(Crash(n, "before", Killed(), step))
+    with pytest.raises(Killed):
+        work(store)
+    assert content(store) == STAGES[stage]
+
+
+def test_it_tells_how_many_steps_there_are() -> None:
+    store = MemoryStore()
+    work(store)
+    assert store.steps == ["begin_run", "append", "write", "append", "write", "begin_run"]

@@ -1,0 +1,228 @@
+"""What every store promises: the same tests on the local folder and on memory."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.state import LockInfo, State
+from kdeclare.state.document import decode, encode
+from kdeclare.state.local import LocalStore
+from kdeclare.state.location import open_store
+from kdeclare.state.memory import MemoryStore
+from kdeclare.state.port import StateStore
+from kdeclare.state.runs import is_run_id, new_run_id
+
+FIRST = State("lineage-1", 1, "cluster-1", {"Topic/orders": {"partitions": 3, "configs": {"a": None}}})
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> StateStore:
+    return LocalStore(tmp_path / "p" / "e") if request.param == "local" else MemoryStore()
+
+
+def test_a_new_store_holds_nothing(store: StateStore, tmp_path: Path) -> None:
+    assert store.read() is None
+    assert store.runs() == ()
+    assert store.holder() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_written_is_read(store: StateStore) -> None:
+    store.write(FIRST)
+    assert store.read() == FIRST
+    second = replace(FIRST, serial=2, resources={})
+    store.write(second)
+    assert store.read() == second
+
+
+@pytest.mark.parametrize(
+    "overtaken",
+    [
+        replace(FIRST, serial=1),
+        replace(FIRST, serial=3),
+        replace(FIRST, serial=2, lineage="lineage-2"),
+    ],
+)
+def test_a_write_never_loses_another(store: StateStore, overtaken: State) -> None:
+    store.write(FIRST)
+    with pytest.raises(KdeclareError) as caught:
+        store.write(overtaken)
+    assert caught.value.diagnostics[0].code == "state-overtaken"
+    assert store.read() == FIRST
+
+
+def test_the_first_serial_is_one(store: StateStore) -> None:
+    with pytest.raises(KdeclareError, match="nothing is stored"):
+        store.write(replace(FIRST, serial=2))
+    assert store.read() is None
+
+
+def test_a_run_has_its_plan_and_its_entries(store: StateStore) -> None:
+    with store.begin_run("r1", '{"é": "\u2028"}') as journal:
+        assert journal.run_id == "r1"
+        journal.append({"begin": ["a", "b"]})
+        journal.append({"end": "a", "error": "line\nbreak \ud800 \x00 é"})
+    assert store.runs() == ("r1",)
+    assert store.plan_text("r1") == '{"é": "\u2028"}'
+    assert store.entries("r1") == ({"begin": ["a", "b"]}, {"end": "a", "error": "line\nbreak \ud800 \x00 é"})
+
+
+def test_an_unfinished_run_goes_on(store: StateStore) -> None:
+    store.begin_run("r1", "{}").close()
+    for number in range(3):
+        with store.open_run("r1") as journal:
+            journal.append(number)
+    assert store.entries("r1") == (0, 1, 2)
+
+
+def test_a_closed_journal_takes_nothing(store: StateStore) -> None:
+    journal = store.begin_run("r1", "{}")
+    journal.close()
+    journal.close()
+    with pytest.raises(ValueError, match="closed"):
+        journal.append(1)
+
+
+def test_a_stored_entry_is_a_copy(store: StateStore) -> None:
+    entry = {"ids": ["a"]}
+    with store.begin_run("r1", "{}") as journal:
+        journal.append(entry)
+        entry["ids"].append("b")
+    assert store.entries("r1") == ({"ids": ["a"]},)
+
+
+def test_what_is_no_json_is_refused_and_not_stored(store: StateStore) -> None:
+    with store.begin_run("r1", "{}") as journal:
+        with pytest.raises(TypeError):
+            journal.append({"x": object()})
+        journal.append(1)
+    assert store.entries("r1") == (1,)
+
+
+def test_a_run_begins_once(store: StateStore) -> None:
+    with store.begin_run("r1", "first") as journal:
+        journal.append(1)
+    with pytest.raises(KdeclareError) as caught:
+        store.begin_run("r1", "second")
+    assert caught.value.diagnostics[0].code == "run-exists"
+    assert store.plan_text("r1") == "first"
+    assert store.entries("r1") == (1,)
+
+
+@pytest.mark.parametrize("run_id", ["r2", "", ".", "..", "../r1", "r1/../r1"])
+def test_an_unknown_run_is_named(store: StateStore, run_id: str) -> None:
+    store.begin_run("r1", "{}").close()
+    for ask in (store.open_run, store.plan_text, store.entries):
+        with pytest.raises(KdeclareError) as caught:
+            ask(run_id)
+        assert caught.value.diagnostics[0].code == "unknown-run"
+
+
+def test_one_holder_at_a_time(store: StateStore) -> None:
+    with store.lock("kdeclare apply"):
+        holder = store.holder()
+        assert holder is not None
+        with pytest.raises(KdeclareError) as caught, store.lock("kdeclare rollback"):
+            pytest.fail("two holders")
+    assert caught.value.exit_code is ExitCode.LOCKED
+    detail = caught.value.diagnostics[0].detail
+    for part in (holder.who, str(holder.pid), holder.since, "kdeclare apply"):
+        assert part in detail
+    assert store.holder() is None
+
+
+def test_the_lock_is_free_after_an_error(store: StateStore) -> None:
+    with pytest.raises(RuntimeError), store.lock("kdeclare apply"):
+        raise RuntimeError
+    with store.lock("kdeclare apply"):
+        pass
+
+
+def test_a_lock_is_broken_for_the_holder_that_was_seen(store: StateStore) -> None:
+    other = LockInfo("ann@host", 1, "kdeclare apply", "2026-11-21T12:51:07Z")
+    with pytest.raises(KdeclareError, match="nobody holds it"):
+        store.break_lock(other)
+    with store.lock("kdeclare apply"):
+        with pytest.raises(KdeclareError, match="it is held by"):
+            store.break_lock(other)
+        holder = store.holder()
+        assert holder is not None
+        store.break_lock(holder)
+        assert store.holder() is None
+        with store.lock("kdeclare rollback"):
+            pass
+
+
+words = st.text(st.characters(codec="utf-8"), max_size=5)
+json_values: st.SearchStrategy[Json] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | words,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(words, inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(words, json_values, max_size=3))
+def test_state_text_round_trips(resources: dict[str, Json]) -> None:
+    state = State("l", 7, "c", resources)
+    assert decode(encode(state).encode(), "here") == state
+
+
+def test_state_text_is_stable_and_one_line_a_resource() -> None:
+    text = encode(State("l", 1, "c", {"Topic/b": {"y": 1, "x": ["é"]}, "Topic/a": None}))
+    assert text == (
+        '{\n  "version": 1,\n  "lineage": "l",\n  "serial": 1,\n  "cluster_id": "c",\n  "resources": {\n'
+        '    "Topic/a": null,\n    "Topic/b": {"x": ["é"], "y": 1}\n  }\n}\n'
+    )
+
+
+PLAN_ID = "1a2b3c4d5e6f"
+NOON = datetime(2026, 11, 21, 12, 51, 7, 999, tzinfo=UTC)
+
+
+def test_a_run_id_says_when_and_what() -> None:
+    assert new_run_id(NOON, PLAN_ID, ()) == "20261121T125107Z-1a2b3c4d"
+
+
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["00000000", "ffffffff", PLAN_ID])), max_size=30)
+)
+def test_run_ids_sort_in_the_order_they_were_made(made: list[tuple[int, str]]) -> None:
+    ids: list[str] = []
+    for seconds, plan_id in made:
+        ids.append(new_run_id(NOON + timedelta(seconds=seconds), plan_id, sorted(ids)))
+    assert ids == sorted(set(ids))
+    assert all(map(is_run_id, ids))
+
+
+def test_other_names_do_not_disturb_run_ids() -> None:
+    assert new_run_id(NOON, PLAN_ID, ["zzz", "r1"]) == "20261121T125107Z-1a2b3c4d"
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}", "file:{}", "FILE://localhost{}"])
+def test_a_store_is_opened_by_folder_or_file_uri(tmp_path: Path, form: str) -> None:
+    open_store(form.format(tmp_path), "payments", "eu-1").write(FIRST)
+    assert (tmp_path / "payments" / "eu-1" / "state.json").is_file()
+
+
+@pytest.mark.parametrize(
+    "location", ["kafka://host/topic", "s3:bucket", "file://elsewhere/state", "file:", ""]
+)
+def test_other_locations_are_refused(location: str) -> None:
+    with pytest.raises(KdeclareError) as caught:
+        open_store(location, "p", "e")
+    assert caught.value.diagnostics[0].code == "state-location"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a\nb", ".hidden"])
+def test_names_that_are_no_folder_are_refused(tmp_path: Path, name: str) -> None:
+    for project, env in ((name, "e"), ("p", name)):
+        with pytest.raises(KdeclareError) as caught:
+            open_store(tmp_path, project, env)
+        assert caught.value.diagnostics[0].code == "state-location"
