@@ -142,9 +142,9 @@ class Tools:
 
     def clean(self) -> None:
         """Delete the topics and reset the broker keys that were made."""
-        there = [n for n in self._seen if n in self.cluster.topics(sorted(self._seen))]
+        there = list(self.cluster.topics(sorted(self._seen))) if self._seen else []
         for name in there:
-            stuck = [where for where in self.cluster.moves([name])]
+            stuck = list(self.cluster.moves([name]))
             if stuck:
                 self.cluster.reassign(dict.fromkeys(stuck), allow_replication_factor_change=True)
         if there:

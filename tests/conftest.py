@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from beds import AnyBed, KafkaBed, MemoryBed
 
 from kdeclare.cluster.memory import MemoryCluster
+from tests.beds import AnyBed, KafkaBed, MemoryBed
 
 if TYPE_CHECKING:
     from kdeclare.cluster.sandbox import SandboxStatus

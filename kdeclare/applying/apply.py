@@ -41,13 +41,21 @@ class Applier:
     clock: Clock = field(default_factory=SystemClock)
     stop: Event = field(default_factory=Event)
 
-    def apply(self, plan: Plan, options: RunOptions, *, skip_stale: bool = False) -> RunResult:
+    def apply(
+        self,
+        plan: Plan,
+        options: RunOptions,
+        *,
+        skip_stale: bool = False,
+        identity: str | None = None,
+    ) -> RunResult:
         """Run ``plan``. Raises KdeclareError when it must not be run at all (exit 1 or 4), and Fault.
 
+        identity: the plan's id where it was read from a file.
         Every expectation is checked before the first request is sent.
         """
         state = self.store.read()
-        identity = plan_id(plan)
+        identity = identity or plan_id(plan)
         _refuse(plan, identity, state, self.store)
         stale = self._stale(plan, state)
         if stale and not skip_stale:

@@ -108,8 +108,7 @@ def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
     begun: dict[str, None] = {}
     results: dict[str, OperationResult] = {}
     outcome = ended = None
-    for number, entry in enumerate(entries, start=1):
-        line = _parse(run_id, number, entry)
+    for line in lines(run_id, entries):
         if isinstance(line, RunLine):
             start = line
         elif isinstance(line, BeginLine):
@@ -121,6 +120,11 @@ def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
         else:
             outcome, ended = line.outcome, line.at
     return RunRecord(run_id, start, tuple(begun), results, outcome, ended)
+
+
+def lines(run_id: str, entries: Sequence[Json]) -> list[Line]:
+    """The lines of a journal. Raises KdeclareError for one that is not of ours."""
+    return [_parse(run_id, number, entry) for number, entry in enumerate(entries, start=1)]
 
 
 def _parse(run_id: str, number: int, entry: Json) -> Line:

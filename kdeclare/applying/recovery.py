@@ -31,8 +31,11 @@ class Recovered:
 
 
 def unfinished(store: StateStore) -> list[RunRecord]:
-    """Runs without a last line, oldest first. Raises KdeclareError for a corrupt journal."""
-    records = (fold(run_id, store.entries(run_id)) for run_id in store.runs())
+    """The last run, if it has no last line; earlier ones were settled before it could begin.
+
+    Raises KdeclareError for a corrupt journal.
+    """
+    records = (fold(run_id, store.entries(run_id)) for run_id in store.runs()[-1:])
     return [record for record in records if not record.is_over]
 
 

@@ -67,16 +67,24 @@ class Scheduler:
 
     def run(self) -> Results:
         """A result for every operation, in the plan's order."""
-        with ThreadPoolExecutor(self._options.workers, thread_name_prefix="apply") as pool:
-            while True:
-                self._launch(pool)
-                if not self._flying and not self._moving:
-                    break
-                self._land()
-                self._look_at_moves()
+        pool = ThreadPoolExecutor(self._options.workers, thread_name_prefix="apply")
+        try:
+            self._step_through(pool)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # a request that hangs must not hold us up
+            raise
+        pool.shutdown()
         rest = [OperationResult(id_, Status.INTERRUPTED) for id_ in self._todo]
         self.results |= {result.id: result for result in rest}
         return {id_: self.results[id_] for id_ in self._operations}
+
+    def _step_through(self, pool: ThreadPoolExecutor) -> None:
+        while True:
+            self._launch(pool)
+            if not self._flying and not self._moving:
+                return
+            self._land()
+            self._look_at_moves()
 
     @property
     def _stopping(self) -> bool:

@@ -95,3 +95,6 @@ class Kind(Protocol):
 
     def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """The record of ownership when of the operations only ``done`` ended well."""
+
+    def export(self, live: Snapshot) -> Mapping[str, str]:
+        """The text of a manifest for each live resource of this kind, by name."""

@@ -1,6 +1,6 @@
 """Kind `BrokerConfig`: dynamic configs of one broker, or of all of them by default."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict
 from kdeclare.cluster.port import ConfigQuery
 from kdeclare.kinds.base import NAME, Desired, Difference, Placer, Problem
 from kdeclare.kinds.catalog import catalog
-from kdeclare.kinds.config_diff import ConfigDiff, ConfigSide, diff_configs
+from kdeclare.kinds.config_diff import NEVER_RESET, ConfigDiff, ConfigSide, diff_configs
 from kdeclare.kinds.config_ops import by_occurrence, config_fields, config_operations
+from kdeclare.kinds.export import config_lines, manifest
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.thread_pools import in_steps
 from kdeclare.kinds.verbs.configs import own_source
@@ -114,6 +115,21 @@ class BrokerConfigKind:
         kept = {k: v for k, v in old.items() if k not in keys}
         return {"configs": kept | {k: v for k, v in new.items() if k in keys}}
 
+    def export(self, live: Snapshot) -> Mapping[str, str]:
+        """One manifest for each broker, and for the cluster default, that has something set."""
+        texts: dict[str, str] = {}
+        for entity, entries in live.configs.items():
+            if entity.scope is not ConfigScope.BROKER:
+                continue
+            name = entity.name or CLUSTER_DEFAULT
+            side = ConfigSide(f"{self.name}/{name}", entries, own_source(entity), catalog(entity.scope))
+            held = _HELD_BY_CLUSTER if not entity.name else frozenset()
+            lines = config_lines(side, [k for k in sorted(entries) if k not in NEVER_RESET | held])
+            if lines:
+                comments = [f"Dynamic configs imported from cluster {live.cluster.id}."]
+                texts[name] = manifest(self.name, name, lines, comments)
+        return texts
+
 
 def _entity(name: str) -> ConfigResource:
     return ConfigResource(ConfigScope.BROKER, "" if name == CLUSTER_DEFAULT else name)
@@ -155,20 +171,33 @@ def _kept(resource: ResourceId, key: str, desired: Desired) -> Diagnostic:
     )
 
 
-def _scope_problems(resource: str, name: str, spec: BrokerConfigSpec) -> list[Problem]:
+def _scope_problems(resource: str, name: str, spec: BrokerConfigSpec) -> Iterator[Problem]:
     keys = catalog(ConfigScope.BROKER)
-    return [
-        Problem(
-            ("configs", key),
-            error(
-                "per-broker-config",
-                "Config of single brokers",
+    for key in spec.configs:
+        info = keys.get(key)
+        if info is not None and info.mode == "per-listener":
+            yield _misplaced(
+                resource,
+                key,
+                f"'{key}' can be changed at run time only for one listener of one broker.",
+                f"Write listener.name.<listener>.{key}, in a BrokerConfig named by a broker id.",
+            )
+        elif info is not None and info.mode == "per-broker" and name == CLUSTER_DEFAULT:
+            yield _misplaced(
+                resource,
+                key,
                 f"'{key}' can only be set on a broker id, not on '{CLUSTER_DEFAULT}'.",
-                hint="Write one BrokerConfig a broker.",
-                resource=resource,
-                subject=key,
-            ),
-        )
-        for key in spec.configs
-        if name == CLUSTER_DEFAULT and (info := keys.get(key)) is not None and info.mode == "per-broker"
-    ]
+                "Write one BrokerConfig a broker.",
+            )
+
+
+def _misplaced(resource: str, key: str, detail: str, hint: str) -> Problem:
+    wrong = error(
+        "misplaced-config",
+        "Config set in the wrong place",
+        detail,
+        hint=hint,
+        resource=resource,
+        subject=key,
+    )
+    return Problem(("configs", key), wrong)

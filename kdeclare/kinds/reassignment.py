@@ -1,5 +1,6 @@
 """Kind `Reassignment`: where the replicas of named partitions are to be."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -145,6 +146,10 @@ class ReassignmentKind:
     def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """It owns nothing."""
         return None
+
+    def export(self, live: Snapshot) -> Mapping[str, str]:
+        """Nothing: where replicas are is no wish."""
+        return {}
 
 
 def _problem(

@@ -1,6 +1,7 @@
 """Sensitive values: what may be remembered of them, and how they are told apart."""
 
 import hashlib
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -34,13 +35,23 @@ class SecretSource(Protocol):
 
 
 def digest(resource: str, key: str, value: str) -> str:
-    """Salted and slow hash of a value.
+    """Salted and slow hash of a value, with its salt.
 
-    The salt is the place where the value stands, so equal plans are equal and equal passwords in two
-    places are not seen to be equal.
+    The salt is made from the place where the value stands, so equal plans are equal and equal passwords
+    in two places are not seen to be equal.
     """
-    salt = f"kdeclare/{resource}/{key}".encode()
-    return "pbkdf2$" + hashlib.pbkdf2_hmac("sha256", value.encode(), salt, _ITERATIONS).hex()
+    return _hashed(hashlib.sha256(f"kdeclare/{resource}/{key}".encode()).hexdigest()[:16], value)
+
+
+def matches(known: str, value: str) -> bool:
+    """Whether ``value`` is the one that the hash ``known`` was made of."""
+    _, salt, _ = known.split("$")
+    return hmac.compare_digest(_hashed(salt, value), known)
+
+
+def _hashed(salt: str, value: str) -> str:
+    digested = hashlib.pbkdf2_hmac("sha256", value.encode(), salt.encode(), _ITERATIONS)
+    return f"pbkdf2${salt}${digested.hex()}"
 
 
 def is_secret(value: Json) -> bool:

@@ -3,11 +3,11 @@
 """Which files a project's manifests are in."""
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kdeclare.model.diagnostics import Diagnostic, error, warning
+from kdeclare.model.diagnostics import Diagnostic, Place, error, warning
 
 _SUFFIXES = (".yaml", ".yml")
 
@@ -18,10 +18,12 @@ class Files:
 
     project_file: is no manifest wherever it is met.
     overlays: files and folders that are no manifests of their own.
+    stated: where a path that is given stands in the project file, for when it cannot be read.
     """
 
     project_file: Path | None = None
     overlays: tuple[Path, ...] = ()
+    stated: Mapping[Path, Place] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
 
@@ -36,6 +38,9 @@ class Files:
                 continue
             if _is_below(absolute, left_out):
                 self.diagnostics.append(_overlay_given(path))
+            elif not os.path.lexists(path):
+                gone = unreadable(path, FileNotFoundError())
+                self.diagnostics.append(replace(gone, place=self.stated.get(root)))
             elif os.path.isdir(path):
                 yield from self._folder("" if path == "." else path, left_out | {project or ""}, ())
             elif self._is_new(absolute):

@@ -89,14 +89,14 @@ class _Loader:
 
     def manifests(self, roots: Sequence[Path]) -> None:
         """Load files and folders."""
-        files = Files(self._project.file, self._project.all_overlays)
+        files = Files(self._project.file, self._project.all_overlays, self._project.stated)
         for file in files.find(roots):
             for root in self._documents(file):
                 self._manifest(root)
         self.diagnostics += files.diagnostics
 
     def _overlay(self, path: Path) -> None:
-        files = Files(self._project.file)
+        files = Files(self._project.file, stated=self._project.stated)
         for file in files.find((path,)):
             # all of a folder is one overlay: the same resource in two of its files has no order
             self.diagnostics += self.overlays.add(list(self._documents(file)), self._reader)

@@ -164,16 +164,24 @@ def _syntax_error(file: str, data: bytes, e: yaml.MarkedYAMLError) -> Diagnostic
     mark = e.problem_mark or e.context_mark
     where = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file, 1, 1)
     said = ", ".join(part for part in (e.context, e.problem) if part) or "this is no YAML"
+    if e.context_mark and e.problem_mark and e.context_mark.line != e.problem_mark.line:
+        said += f"; it begins in line {e.context_mark.line + 1}"
     lines = data.split(b"\n")
     line = lines[where.line - 1] if where.line <= len(lines) else b""
-    hint = ""
+    detail = f"{said[0].upper()}{said[1:]}."
+    return error(_SYNTAX, "YAML syntax error", detail, hint=_syntax_hint(said, line), place=where)
+
+
+def _syntax_hint(said: str, line: bytes) -> str:
     if b"\t" in line[: len(line) - len(line.lstrip())]:
-        hint = "Indent with spaces; YAML does not allow tabs there."
-    elif e.problem == "mapping values are not allowed in this context":
-        hint = "Put a text that holds ': ' in quotes, and check the indentation."
-    elif "anchor" in said or "alias" in said:
-        hint = "An anchor (&name) is defined once, before the aliases (*name) that use it."
-    return error(_SYNTAX, "YAML syntax error", f"{said[0].upper()}{said[1:]}.", hint=hint, place=where)
+        return "Indent with spaces; YAML does not allow tabs there."
+    if "mapping values are not allowed" in said:
+        return "Put a text that holds ': ' in quotes, and check the indentation."
+    if "flow" in said and b"${" in line:
+        return "Put ${…} in quotes where it stands inside of { } or [ ]."
+    if "anchor" in said or "alias" in said:
+        return "An anchor (&name) is defined once, before the aliases (*name) that use it."
+    return ""
 
 
 def _unreadable_text(file: str, data: bytes) -> Diagnostic:

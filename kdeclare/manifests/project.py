@@ -11,10 +11,10 @@ from yaml.nodes import MappingNode, Node
 
 from kdeclare.manifests.nodes import child, compose, find
 from kdeclare.manifests.reading import KAFKA, VALUE, Reader
-from kdeclare.manifests.schema_errors import explain
-from kdeclare.manifests.shapes import Envelope, Metadata, not_a_manifest
+from kdeclare.manifests.schema_errors import Location, explain
+from kdeclare.manifests.shapes import Envelope, Metadata, TextMap, not_a_manifest
 from kdeclare.manifests.substitution import Scope, Variable
-from kdeclare.manifests.suggest import did_you_mean, one_of
+from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error
 
 PROJECT_FILE = "kdeclare.yaml"
@@ -29,7 +29,7 @@ class EnvironmentSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     bootstrapServers: str | None = None  # noqa: N815
-    clientConfig: dict[str, str] = {}  # noqa: N815
+    clientConfig: TextMap = {}  # noqa: N815
     clientConfigFile: str | None = None  # noqa: N815
     variables: dict[str, Any] = {}
     overlays: list[str] = []
@@ -79,6 +79,7 @@ class Project:
     manifests: as stated, or None where nothing is stated (then the folder ``manifests``, if it is there).
     state: a folder or a URI.
     all_overlays: of all environments; folders of manifests may hold them, and they are no manifests.
+    stated: where in the project file a path stands.
     """
 
     name: str = DEFAULT
@@ -88,6 +89,7 @@ class Project:
     state: str = "state"
     environment: Environment = Environment()
     all_overlays: tuple[Path, ...] = ()
+    stated: Mapping[Path, Place] = field(default_factory=dict, repr=False)
 
 
 def open_project(file: Path | None, env: str | None, environ: Mapping[str, str]) -> Project:
@@ -124,6 +126,9 @@ def _project(
         tuple(folder / path for path in chosen.overlays),
     )
     overlays = {path: None for e in all_of_it.environments.values() for path in e.overlays}
+    in_environment: Location = ("spec", "environments", env, "overlays")
+    stated = {folder / path: find(root, (*in_environment, n)) for n, path in enumerate(chosen.overlays)}
+    stated |= {folder / p: find(root, ("spec", "manifests", n)) for n, p in enumerate(spec.manifests or ())}
     return Project(
         name,
         file,
@@ -132,6 +137,7 @@ def _project(
         spec.state if _URI.match(spec.state) else str(folder / spec.state),
         environment,
         tuple(folder / path for path in overlays),
+        stated,
     )
 
 
@@ -197,7 +203,7 @@ def _choose(
         error(
             "unknown-environment",
             "No such environment",
-            f"There is no environment '{name}'; there is {one_of(known).replace(' or ', ' and ')}.",
+            f"The project has no environment '{name}'; it has {', '.join(sorted(known))}.",
             hint=did_you_mean(name, known),
             place=find(root, ("spec", "defaultEnvironment")) if stated and root is not None else None,
             subject=name,

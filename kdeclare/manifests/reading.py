@@ -168,11 +168,11 @@ class Reader:
             return None
         meaning = resolve(text)
         if isinstance(meaning, Ambiguous):
-            self._ambiguous(node, meaning, TEXT)
+            self._bad_key(node, f"'{text}' {meaning.what}")
             return None
         value = meaning[VALUE]
         if isinstance(value, bool | float) or value is None:
-            self._bad_key(node, "is null" if value is None else f"'{text}' is not text")
+            self._bad_key(node, "is null" if value is None else f"'{text}' is no text")
             return None
         key: str | int = value
         if node.tag is None and len(self._keys) < _CACHED:
@@ -183,8 +183,8 @@ class Reader:
         self.problems.append(
             error(
                 "bad-key",
-                "Key is not text",
-                f"This key {what}.",
+                "Key is no text",
+                f"The key {what}.",
                 hint="Put it in quotes if the text is meant.",
                 place=place(node),
             )

@@ -5,10 +5,11 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
-from yaml.nodes import Node
+from yaml.nodes import Node, ScalarNode
 
 from kdeclare.manifests.nodes import child, find
 from kdeclare.manifests.reading import BROKEN
+from kdeclare.manifests.substitution import has_reference
 from kdeclare.manifests.suggest import closest, did_you_mean, one_of
 from kdeclare.model.diagnostics import Diagnostic, error
 from kdeclare.model.references import Referenced
@@ -36,9 +37,9 @@ _BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "less_than": lambda c: f"must be less than {c['lt']}",
     "less_than_equal": lambda c: f"must be at most {c['le']}",
     "multiple_of": lambda c: f"must be a multiple of {c['multiple_of']}",
-    "too_short": lambda c: f"needs at least {c['min_length']} of them",
-    "too_long": lambda c: f"takes at most {c['max_length']} of them",
-    "string_too_short": lambda c: f"needs at least {c['min_length']} characters",
+    "too_short": lambda c: f"needs {_counted(c['min_length'], 'element')}",
+    "too_long": lambda c: f"takes at most {c['max_length']} elements",
+    "string_too_short": lambda c: f"needs {_counted(c['min_length'], 'character')}",
     "string_too_long": lambda c: f"takes at most {c['max_length']} characters",
     "string_pattern_mismatch": lambda c: f"does not match the pattern {c['pattern']}",
     "finite_number": lambda _: "must be a finite number",
@@ -55,6 +56,9 @@ def explain(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -
         if item["input"] is BROKEN:
             continue
         where = data_path(item["loc"], data)
+        written = _reference_at(root, where)
+        if written is not None:
+            item["input"] = Referenced("", written)  # its value is not for messages
         expected = expected_type(item["type"])
         slot = (where, "wrong-type" if expected else f"{item['type']}{item['loc'][-1:]}")
         _, words = merged.setdefault(slot, (item, []))
@@ -62,6 +66,17 @@ def explain(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -
             words.append(expected)
     found = (_explained(item, where, words, model, root) for (where, _), (item, words) in merged.items())
     return [problem for problem in found if problem is not None]
+
+
+def _reference_at(root: Node, where: Location) -> str | None:
+    """The scalar as written, where references stand in it."""
+    node = root
+    for step in where:
+        pair = child(node, step)
+        if pair is None:
+            break
+        node = pair[1]
+    return node.value if isinstance(node, ScalarNode) and has_reference(node.value) else None
 
 
 def affected_fields(e: ValidationError) -> set[str | int] | None:
@@ -107,7 +122,7 @@ def _explained(
         return _wrong_key(where, words, root)
     if words:
         detail = f"'{name}' takes {' or '.join(words)}, not {_described(item['input'], words)}."
-        hint = _type_hint(item["input"], words)
+        hint = _type_hint(item["input"], words) if len(where) > 1 else ""
         return error("wrong-type", "Wrong type", detail, hint=hint, place=find(root, where), subject=name)
     if code in ("literal_error", "enum"):
         return _not_a_choice(item, where, model, root)
@@ -129,6 +144,8 @@ def _unknown_field(where: Location, model: type[BaseModel], root: Node) -> Diagn
     known = sorted(set(known_fields(model, where[:-1])))
     inside = f" in '{dotted(where[:-1])}'" if len(where) > 1 else ""
     near = did_you_mean(str(where[-1]), known)
+    if "configs" in known and "." in str(where[-1]):
+        near = "A config of Kafka belongs under 'configs'."
     return error(
         "unknown-field",
         "Unknown field",
@@ -240,6 +257,8 @@ def dotted(path: Sequence[str | int]) -> str:
 def _described(value: Any, expected: Sequence[str]) -> str:
     if value is None:
         return "null"
+    if isinstance(value, Referenced):
+        return _shown(value)
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):
@@ -252,14 +271,20 @@ def _described(value: Any, expected: Sequence[str]) -> str:
 
 def _type_hint(value: Any, expected: Sequence[str]) -> str:
     if value is None:
-        return "Leave the field out where nothing is to be said."
+        return "Leave the field out where there is nothing to say."
+    if isinstance(value, dict | list | Referenced):
+        return ""
     if expected == ["text"]:
-        return "Put it in quotes." if not isinstance(value, dict | list) else ""
-    if isinstance(value, str) and not isinstance(value, Referenced):
+        return "Put it in quotes."
+    if isinstance(value, str):
         number = value.strip().lstrip("-").isdigit() and "a whole number" in expected
         truth = value.lower() in ("true", "false") and "true or false" in expected
         return "Write it without the quotes." if number or truth else ""
     return ""
+
+
+def _counted(least: int, what: str) -> str:
+    return f"at least one {what}" if least == 1 else f"at least {least} {what}s"
 
 
 def _is_number(value: Any) -> bool:

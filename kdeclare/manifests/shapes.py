@@ -17,12 +17,20 @@ from kdeclare.model.diagnostics import Diagnostic, error
 API_VERSION = "kdeclare/v1"
 
 
+TextMap = Annotated[
+    dict[str, str],
+    Field(json_schema_extra={"additionalProperties": {"type": ["string", "number", "boolean"]}}),
+]
+"""A mapping whose scalars are read as the text that stands there (`reading` says for which fields)."""
+
+
 class Metadata(BaseModel):
     """``metadata`` of every manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    name: Annotated[str, Field(min_length=1)]
-    labels: dict[str, str] = {}
+    # read as the text that stands there, so an editor may see a number
+    name: Annotated[str, Field(min_length=1, json_schema_extra={"type": ["string", "integer"]})]
+    labels: TextMap = {}
 
 
 class Envelope(BaseModel):

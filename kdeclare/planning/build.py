@@ -30,7 +30,8 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     query = what_to_observe(request)
     progress("Reading the cluster", 0, 0)
     live = observe(cluster, query, all_topics=True)
-    check_cluster(request, live)
+    if request.state is not None:
+        check_cluster_id(request.state.cluster_id, live.cluster.id, request.cluster_name)
     compared = compare(request, live)
     preflights = request.scope.preflight
     diagnostics = [*weighed(cluster, live, request.diagnostics, preflight=preflights)]
@@ -46,17 +47,15 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     return _assembled(request, live, compared, operations, diagnostics, blocked)
 
 
-def check_cluster(request: PlanRequest, live: Snapshot) -> None:
-    """Refuse the state of another cluster. Raises KdeclareError."""
-    state = request.state
-    if state is None or state.cluster_id == live.cluster.id:
+def check_cluster_id(planned: str, live: str, cluster_name: str) -> None:
+    """Refuse a plan or state of another cluster. Raises KdeclareError."""
+    if planned == live:
         return
     raise KdeclareError(
         error(
             "other-cluster",
-            "The state belongs to another cluster",
-            f"The state of {request.project}/{request.env} is about cluster {state.cluster_id}, "
-            f"and {request.cluster_name} is cluster {live.cluster.id}.",
+            "This is another cluster",
+            f"The plan or state is about cluster {planned}, and {cluster_name} is cluster {live}.",
             hint="Check --bootstrap-server and --env; another cluster needs an environment of its own.",
         )
     )

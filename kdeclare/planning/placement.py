@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 from kdeclare.model.live import Broker
 
-Rack = str | None
+_Rack = str | None
+_Weight = tuple[int, int]
+_Rank = tuple[int, _Weight, float]
 
 _DOWN = 1 << 20
 
@@ -81,7 +83,8 @@ def place(
     A partition's replicas are spread over as many racks as possible, as evenly as possible; brokers
     without a rack count as one rack together, as they do in Kafka's own placer (so without any racks
     the rule is void). As far as that and what stays allow, the topic's replicas are spread evenly over
-    brokers, and so are the leaders of its new partitions with those of its old ones.
+    brokers, and so are, as far as the replicas allow, leaders: those of new partitions make up for those
+    that stay.
 
     Raises FewerPartitions, NotEnoughBrokers, and PlacementError for a replication factor below 1.
     """
@@ -98,7 +101,10 @@ def place(
         if seat.wanted > len(seat.pool.difference(seat.stay)):
             raise NotEnoughBrokers(replication_factor, tuple(sorted(usable)), partition)
     counts = Counter(b for seat in seats for b in seat.stay)
-    _Chooser(racks, usable, load or {}, counts).fill(seats)
+    # who leads little comes first among equals, or a new partition may find no such leader to choose
+    leads = Counter(seat.stay[0] for seat in seats if seat.stay)
+    load = load or {}
+    _Chooser(racks, usable, {b: (leads[b], load.get(b, 0)) for b in racks}, counts).fill(seats)
 
     leaders = _leaders(seats)
     before = [*current, *[()] * (partitions - len(current))]
@@ -108,7 +114,9 @@ def place(
     )
 
 
-def _seat(replicas: tuple[int, ...], wanted: int, racks: Mapping[int, Rack], usable: frozenset[int]) -> _Seat:
+def _seat(
+    replicas: tuple[int, ...], wanted: int, racks: Mapping[int, _Rack], usable: frozenset[int]
+) -> _Seat:
     """What a partition that exists keeps, and what it chooses from."""
     if len(replicas) == wanted:
         return _Seat(replicas, frozenset(), 0)
@@ -126,7 +134,7 @@ def _leaders(seats: Sequence[_Seat]) -> list[int]:
     counts = Counter(seat.stay[0] for seat in seats if seat.stay)
     leading = [_Seat(seat.stay[:1], frozenset(seat.chosen), 0 if seat.stay else 1) for seat in seats]
     everyone = frozenset(b for seat in leading for b in (*seat.stay, *seat.pool))
-    _Chooser(dict.fromkeys(everyone), everyone, {}, counts).fill(leading)
+    _Chooser(dict.fromkeys(everyone), everyone, dict.fromkeys(everyone, (0, 0)), counts).fill(leading)
     return [(*seat.stay, *seat.chosen)[0] for seat in leading]
 
 
@@ -143,14 +151,19 @@ class _Chooser:
     """Fills seats so that racks come first and numbers second.
 
     usable: preferred to all other brokers, whatever the racks. counts: what the brokers have already.
+    weights: decide among brokers of equal counts, the least first.
     """
 
     def __init__(
-        self, racks: Mapping[int, Rack], usable: frozenset[int], load: Mapping[int, int], counts: Counter[int]
+        self,
+        racks: Mapping[int, _Rack],
+        usable: frozenset[int],
+        weights: Mapping[int, _Weight],
+        counts: Mapping[int, int],
     ) -> None:
         self._racks = racks
         self._usable = usable
-        self._load = load
+        self._weights = weights
         self._counts = dict(counts)
         # equal brokers take turns in no fixed pattern, so that partitions do not come in cliques
         self._dice = random.Random(0)
@@ -170,10 +183,10 @@ class _Chooser:
                 rank[best] = self._rank(best)
         self._even_out(seats, set(brokers))
 
-    def _rank(self, broker: int) -> tuple[int, int, float]:
-        return self._counts[broker], self._load.get(broker, 0), self._dice.random()
+    def _rank(self, broker: int) -> _Rank:
+        return self._counts[broker], self._weights[broker], self._dice.random()
 
-    def _next(self, seat: _Seat, rank: Mapping[int, tuple[int, int, float]]) -> int:
+    def _next(self, seat: _Seat, rank: Mapping[int, _Rank]) -> int:
         """The best broker for one more replica."""
         used = self._used(seat)
         taken = {*seat.stay, *seat.chosen}
@@ -188,21 +201,21 @@ class _Chooser:
     def _alike(self, pool: frozenset[int]) -> list[tuple[int, set[int]]]:
         """A pool in groups of brokers that always cost the same, each with one of them."""
         if pool not in self._groups:
-            groups: dict[tuple[Rack, bool], set[int]] = {}
+            groups: dict[tuple[_Rack, bool], set[int]] = {}
             for broker in sorted(pool):
                 groups.setdefault((self._racks.get(broker), broker in self._usable), set()).add(broker)
             self._groups[pool] = [(min(group), group) for group in groups.values()]
         return self._groups[pool]
 
-    def _used(self, seat: _Seat) -> dict[Rack, int]:
+    def _used(self, seat: _Seat) -> dict[_Rack, int]:
         """How many replicas of the seat are in each rack."""
-        used: dict[Rack, int] = {}
+        used: dict[_Rack, int] = {}
         for broker in (*seat.stay, *seat.chosen):
             rack = self._racks.get(broker)
             used[rack] = used.get(rack, 0) + 1
         return used
 
-    def _cost(self, broker: int, used: Mapping[Rack, int]) -> int:
+    def _cost(self, broker: int, used: Mapping[_Rack, int]) -> int:
         """What one more replica on a broker does to the spread; a broker that is down beats no rack."""
         return used.get(self._racks.get(broker), 0) + (0 if broker in self._usable else _DOWN)
 

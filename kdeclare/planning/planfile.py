@@ -150,7 +150,8 @@ def read_plan_file(text: str, name: str) -> PlanFile:
             f"has plan format {version!r}{made}; this kdeclare, {VERSION}, reads {FORMAT_VERSION!r}",
             name,
         )
-    if raw["plan_id"] != _hash(raw):
+    identity = _hash(raw)
+    if identity is None or raw["plan_id"] != identity:
         raise _refused(
             "plan-tampered",
             "is not what kdeclare wrote: its content does not fit its plan_id",

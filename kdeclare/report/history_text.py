@@ -125,7 +125,7 @@ def _paint(run: RunSummary, text: str, style: Style) -> str:
 def _steps(detail: RunDetail, style: Style) -> str:
     lines = [style.bold("Steps:")]
     for step in detail.steps:
-        status = step.status.value if step.status else ("unknown" if step.begun else "not begun")
+        status = "not begun" if _status(step) is Status.INTERRUPTED else _status(step).value
         begun = moment(step.begun) if step.begun else "-"
         lines.append(f"  {begun:<20}  {status:<11}  {clean(step.verb)} {clean(step.resource)}")
     return "".join(f"{line}\n" for line in lines)
@@ -139,5 +139,8 @@ def _trouble(detail: RunDetail, style: Style) -> str:
 
 def _ended(step: RunStep, names: Mapping[str, str]) -> Ended:
     cause = names.get(step.cause, clean(step.cause)) if step.cause else ""
-    status = step.status if step.status or step.begun else Status.INTERRUPTED
-    return Ended(names[step.id], status, step.error, step.message, cause)
+    return Ended(names[step.id], _status(step), step.error, step.message, cause)
+
+
+def _status(step: RunStep) -> Status:
+    return step.status or (Status.UNKNOWN if step.begun else Status.INTERRUPTED)

@@ -1,17 +1,15 @@
 """One answer per plan and run: text, JSON and exit status are all derived from it."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kdeclare.model.changes import Action
-from kdeclare.model.diagnostics import Severity
+from kdeclare.model.diagnostics import Diagnostic, Severity
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult, Status
 from kdeclare.report.values import clean, listed, plural
-
-LEFT_OUT = frozenset({"conflict", "holds-records", "irreversible", "rollback-conflict", "topic-not-empty"})
-"""Codes of diagnostics that name what a rollback leaves undone: exit code 5 when it is carried out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,8 @@ def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
         return Outcome("error", f"{head} cannot be applied: {plural(errors, 'error')}.", ExitCode.ERROR)
     if plan.undoes:
         head += f", undoing run {clean(plan.undoes)}"
-    counts = to_do(plan)
+    left = left_alone(plan.diagnostics) if plan.undoes else 0
+    counts = listed([to_do(plan), f"{left:,} left alone" if left else ""])
     denied = is_denied(plan)
     if plan.has_changes or denied:
         headline = f"{head}: {counts or 'denied'}."
@@ -49,32 +48,28 @@ def run_outcome(run: RunResult) -> Outcome:
     """What a run comes to. What failed weighs more than what was denied before it began."""
     verb, to = ("Rolled back", "on") if run.plan.undoes else ("Applied", "to")
     place = f"{to} {place_of(run.plan)}"
-    counts = Counter(result.status for result in run.results.values())
     total = len(run.plan.operations)
-    good = counts[Status.DONE] + counts[Status.STARTED]
+    good = sum(r.status in (Status.DONE, Status.STARTED) and not r.error for r in run.results.values())
     of_total = f"{good:,} of {plural(total, 'operation')} done"
-    errors = sum(d.is_error for d in (*run.plan.diagnostics, *run.diagnostics))
-    missing = total - len(run.results)  # never reported: not begun
     if run.interrupted:
-        return Outcome(
-            "interrupted", f"Interrupted: {of_total}, {verb.lower()} {place}.", ExitCode.INTERRUPTED
-        )
-    if not run.complete or missing > 0:
-        headline = f"{verb} in part {place}: {listed([of_total, *_losses(counts, missing)])}."
-        if not good:
-            headline = f"Nothing was {verb.lower()} {place}: {listed(_losses(counts, missing))}."
-        return Outcome("partial", headline, ExitCode.PARTIAL)
-    left_out = _left_out(run)
-    if left_out or (errors and good):
-        notes = [f"{left_out:,} left out" if left_out else "", plural(errors, "error") if errors else ""]
-        headline = f"{verb} in part {place}: {listed([of_total, *notes])}."
-        if not good:
-            headline = f"Nothing was {verb.lower()} {place}: {listed(notes)}."
-        return Outcome("partial", headline, ExitCode.PARTIAL)
+        headline = f"Interrupted: {of_total}, {verb.lower()} {place}."
+        return Outcome("interrupted", headline, ExitCode.INTERRUPTED)
+    diagnostics = (*run.plan.diagnostics, *run.diagnostics)
+    errors = sum(d.is_error for d in diagnostics)
+    left = left_alone(diagnostics) if run.plan.undoes else 0
+    troubles = _losses(run)
+    if left:
+        troubles.append(f"{left:,} left alone")
+    partial = bool(troubles) or (errors > 0 and good > 0)
     if errors:
-        return Outcome(
-            "error", f"Nothing was {verb.lower()} {place}: {plural(errors, 'error')}.", ExitCode.ERROR
-        )
+        troubles.append(plural(errors, "error"))
+    if troubles:
+        headline = f"Nothing was {verb.lower()} {place}: {listed(troubles)}."
+        if good:
+            headline = f"{verb} in part {place}: {listed([of_total, *troubles])}."
+        if partial:
+            return Outcome("partial", headline, ExitCode.PARTIAL)
+        return Outcome("error", headline, ExitCode.ERROR)
     if is_denied(run.plan):
         blocked = run.plan.summary.blocked or 1
         did = f"{verb} {place}: {of_total}," if good else f"Nothing was {verb.lower()} {place}:"
@@ -98,6 +93,13 @@ def adopting(plan: Plan) -> int:
     """How many resources apply would take into ownership without changing them."""
     acting = {c.id for c in plan.changes if c.action is not Action.NO_OP}
     return sum(o.before is None and o.after is not None and o.id not in acting for o in plan.ownership)
+
+
+def left_alone(diagnostics: Iterable[Diagnostic]) -> int:
+    """How many diagnostics name something that a rollback does not bring back."""
+    from kdeclare.applying.rollback import LEFT_ALONE  # a tenth of a second that a plan needs not wait
+
+    return sum(d.code in LEFT_ALONE for d in diagnostics)
 
 
 def where(plan: Plan) -> str:
@@ -128,7 +130,10 @@ def to_do(plan: Plan) -> str:
 
 def _in_order(plan: Plan) -> str:
     if plan.undoes:
-        return f"Nothing of run {clean(plan.undoes)} is left to undo on {place_of(plan)}."
+        run, left = clean(plan.undoes), left_alone(plan.diagnostics)
+        if left:
+            return f"Nothing of run {run} can be undone on {place_of(plan)}: {left:,} left alone."
+        return f"Nothing of run {run} is left to undo on {place_of(plan)}."
     return f"{where(plan)}: {plural(plan.summary.unchanged, 'resource')} in order."
 
 
@@ -148,14 +153,20 @@ def _taken(plan: Plan) -> str:
     return f"Nothing to do on {place}."
 
 
-def _losses(counts: Counter[Status], missing: int) -> list[str]:
-    words = {Status.FAILED: "failed", Status.STALE: "changed by someone else", Status.SKIPPED: "skipped"}
-    losses = [f"{counts[status]:,} {word}" for status, word in words.items() if counts[status]]
-    not_begun = counts[Status.INTERRUPTED] + missing
-    return [*losses, f"{not_begun:,} not begun"] if not_begun else losses
-
-
-def _left_out(run: RunResult) -> int:
-    if not run.plan.undoes:
-        return 0
-    return sum(d.code in LEFT_OUT for d in (*run.plan.diagnostics, *run.diagnostics))
+def _losses(run: RunResult) -> list[str]:
+    """What did not end well, counted; an operation that nothing was heard of was not begun."""
+    words = {
+        Status.FAILED: "failed",
+        Status.STALE: "changed by someone else",
+        Status.SKIPPED: "skipped",
+        Status.UNKNOWN: "with unknown outcome",
+        Status.STARTED: "still moving",
+        Status.INTERRUPTED: "not begun",
+    }
+    counts: Counter[Status] = Counter()
+    for operation in run.plan.operations:
+        result = run.results.get(operation.id)
+        status = result.status if result else Status.INTERRUPTED
+        if status is not Status.DONE and not (status is Status.STARTED and result and not result.error):
+            counts[status] += 1
+    return [f"{counts[status]:,} {word}" for status, word in words.items() if counts[status]]

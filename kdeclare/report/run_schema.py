@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from kdeclare.planning.planfile_schema import CLOSED, ClusterDocument, DiagnosticDocument, SummaryDocument
 
-Ended = Literal["done", "started", "failed", "skipped", "stale", "interrupted"]
+Ended = Literal["done", "started", "failed", "skipped", "stale", "unknown", "interrupted"]
 
 
 @with_config(CLOSED)
@@ -32,6 +32,7 @@ class CountsDocument(TypedDict):
     failed: int
     skipped: int
     stale: int
+    unknown: int
     interrupted: int
 
 

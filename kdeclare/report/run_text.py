@@ -28,12 +28,11 @@ _FOLD = 20
 class Ended:
     """One operation and how it ended, for people.
 
-    status: None where it was begun and nobody has seen how it ended.
     cause: the operation whose failure kept this one from being begun.
     """
 
     name: str
-    status: Status | None
+    status: Status
     error: str | None = None
     message: str = ""
     cause: str = ""
@@ -59,11 +58,11 @@ def deeds(verbs: Iterable[str]) -> str:
 
 def ended_text(ended: Sequence[Ended], style: Style = PLAIN) -> str:
     """What did not end well, and moves that go on, one paragraph a way of ending."""
-    sections: tuple[tuple[Status | None, str, str], ...] = (
+    sections: tuple[tuple[Status, str, str], ...] = (
         (Status.FAILED, style.red("Failed:"), style.red("✗")),
         (Status.STALE, style.yellow("Changed by someone else since it was planned, left alone:"), "!"),
         (Status.SKIPPED, style.yellow("Skipped, as something that it needs did not end well:"), "-"),
-        (None, style.yellow("Under way when the run stopped, outcome unknown until observed:"), "?"),
+        (Status.UNKNOWN, style.yellow("Begun, but nobody has seen yet how it ended:"), "?"),
         (Status.INTERRUPTED, style.yellow("Not begun:"), "-"),
         (Status.STARTED, style.cyan("Goes on in the cluster:"), style.cyan("↻")),
     )
@@ -112,7 +111,7 @@ def _next(run: RunResult, outcome: Outcome, style: Style) -> str:
     statuses = {result.status for result in run.results.values()}
     if outcome.exit_code is ExitCode.DENIED:
         lines.append("What was denied was left alone; everything else is done.")
-    elif outcome.exit_code is ExitCode.INTERRUPTED:
+    elif outcome.exit_code is ExitCode.INTERRUPTED or Status.UNKNOWN in statuses:
         lines.append("The next plan or apply settles what was under way and goes on from there.")
     elif outcome.exit_code is ExitCode.PARTIAL and run.plan.undoes:
         lines.append(f"'kdeclare rollback {clean(run.plan.undoes)}' tries again what is left.")

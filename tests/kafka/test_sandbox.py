@@ -12,12 +12,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import free_port
 
 from kdeclare.cluster import sandbox as kafka_sandbox
 from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, processes
 from kdeclare.cluster.sandbox.layout import layout_of
 from kdeclare.model.diagnostics import KdeclareError
+from tests.conftest import free_port
 
 pytestmark = pytest.mark.kafka
 

@@ -1,11 +1,13 @@
 """The port `Cluster` over kafka-python."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from kdeclare.cluster.kafka import configs as _configs
 from kdeclare.cluster.kafka import offsets as _offsets
 from kdeclare.cluster.kafka import reassignments as _reassignments
 from kdeclare.cluster.kafka import topics as _topics
+from kdeclare.cluster.kafka.freshness import Freshness
 from kdeclare.cluster.kafka.wire import Wire
 from kdeclare.cluster.port import Alteration, ConfigQuery, NewPartitions, NewTopic, Result
 from kdeclare.model.diagnostics import Diagnostic
@@ -21,6 +23,7 @@ class KafkaCluster:
 
     def __init__(self, wire: Wire, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
         self._wire = wire
+        self._fresh = Freshness(wire)
         self.diagnostics = diagnostics
 
     def describe(self) -> ClusterInfo:
@@ -29,11 +32,11 @@ class KafkaCluster:
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """Metadata; never creates a topic."""
-        return _topics.topics(self._wire, names)
+        return _topics.topics(self._wire, self._fresh, names)
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Mapping[str, ConfigEntry]]:
         """DescribeConfigs, spread over all brokers; a broker's own configs from that broker."""
-        return _configs.configs(self._wire, queries)
+        return _configs.configs(self._wire, self._fresh, queries)
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """ListPartitionReassignments (KIP-455)."""
@@ -43,23 +46,27 @@ class KafkaCluster:
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Result]:
         """CreateTopics."""
-        return _topics.create_topics(self._wire, topics, validate_only)
+        with self._writing():
+            return _topics.create_topics(self._wire, topics, validate_only)
 
     def delete_topics(self, names: Sequence[str]) -> Mapping[str, Result]:
         """DeleteTopics."""
-        return _topics.delete_topics(self._wire, names)
+        with self._writing():
+            return _topics.delete_topics(self._wire, names)
 
     def create_partitions(
         self, items: Sequence[NewPartitions], *, validate_only: bool = False
     ) -> Mapping[str, Result]:
         """CreatePartitions."""
-        return _topics.create_partitions(self._wire, items, validate_only)
+        with self._writing():
+            return _topics.create_partitions(self._wire, items, validate_only)
 
     def alter_configs(
         self, items: Sequence[Alteration], *, validate_only: bool = False
     ) -> Mapping[ConfigResource, Result]:
         """IncrementalAlterConfigs (KIP-339)."""
-        return _configs.alter_configs(self._wire, items, validate_only)
+        with self._writing():
+            return _configs.alter_configs(self._wire, items, validate_only)
 
     def reassign(
         self,
@@ -69,17 +76,26 @@ class KafkaCluster:
         unguarded: bool = False,
     ) -> Mapping[TopicPartition, Result]:
         """AlterPartitionReassignments (KIP-455), guarded by the broker from version 1 on (KIP-860)."""
-        return _reassignments.reassign(
-            self._wire,
-            targets,
-            allow_replication_factor_change=allow_replication_factor_change,
-            unguarded=unguarded,
-        )
+        with self._writing():
+            return _reassignments.reassign(
+                self._wire,
+                targets,
+                allow_replication_factor_change=allow_replication_factor_change,
+                unguarded=unguarded,
+            )
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """ListOffsets, earliest and latest, at the leaders."""
-        return _offsets.record_counts(self._wire, topics)
+        return _offsets.record_counts(self._wire, self._fresh, topics)
 
     def close(self) -> None:
         """Close all connections. Safe to call twice."""
         self._wire.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Have later reads wait for what is written here, also where its outcome is not known."""
+        try:
+            yield
+        finally:
+            self._fresh.wrote()

@@ -8,6 +8,7 @@ from kafka.protocol.admin import IncrementalAlterConfigsRequest
 from kdeclare.cluster.kafka.batches import chunks, send_batches
 from kdeclare.cluster.kafka.configs_decoder import RESOURCE_TYPES, Described, read_configs
 from kdeclare.cluster.kafka.faults import INVALID_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, fault_for_code
+from kdeclare.cluster.kafka.freshness import Freshness
 from kdeclare.cluster.kafka.raw import RawDescribeConfigsRequest
 from kdeclare.cluster.kafka.topics import describe
 from kdeclare.cluster.kafka.wire import Wire
@@ -23,7 +24,9 @@ _TOPICS_A_REQUEST = 250
 """Small enough that all brokers get some, large enough that requests cost little (measured)."""
 
 
-def configs(wire: Wire, queries: Sequence[ConfigQuery]) -> dict[ConfigResource, Mapping[str, ConfigEntry]]:
+def configs(
+    wire: Wire, fresh: Freshness, queries: Sequence[ConfigQuery]
+) -> dict[ConfigResource, Mapping[str, ConfigEntry]]:
     """Described keys by resource, those that exist. Raises Fault."""
     wanted = _merged(queries)
     live = wire.brokers()
@@ -40,8 +43,8 @@ def configs(wire: Wire, queries: Sequence[ConfigQuery]) -> dict[ConfigResource, 
         return read_configs(response, wanted)
 
     parts = chunks(anywhere, _TOPICS_A_REQUEST)
-    spread = live if len(parts) > 1 else None
-    answers = wire.ask([_describe(part) for part in parts], read, changes=False, nodes=spread)
+    nodes = fresh.nodes(here)
+    answers = wire.ask([_describe(part) for part in parts], read, changes=False, nodes=nodes)
     for per_broker in wire.ask_each(here, read).values():
         answers.extend(per_broker)
     found: dict[ConfigResource, Mapping[str, ConfigEntry]] = {}

@@ -7,6 +7,7 @@ from kafka.protocol.consumer import ListOffsetsRequest, OffsetSpec
 
 from kdeclare.cluster.kafka.batches import chunks
 from kdeclare.cluster.kafka.faults import LEADER_NOT_AVAILABLE, fault_for_code
+from kdeclare.cluster.kafka.freshness import Freshness
 from kdeclare.cluster.kafka.topics import topics
 from kdeclare.cluster.kafka.wire import Wire
 from kdeclare.cluster.port import Fault
@@ -18,9 +19,9 @@ _CONSUMER = -1
 """The replica id of whoever is no broker."""
 
 
-def record_counts(wire: Wire, names: Sequence[str]) -> dict[str, int]:
+def record_counts(wire: Wire, fresh: Freshness, names: Sequence[str]) -> dict[str, int]:
     """Offsets between the start and the end of each topic that exists. Raises Fault."""
-    found = topics(wire, names)
+    found = topics(wire, fresh, names)
     requests = {}
     for leader, partitions in _by_leader(found).items():
         parts = chunks(partitions, _PARTITIONS_A_REQUEST)

@@ -14,6 +14,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kdeclare.cluster.kafka.batches import chunks, send_batches
 from kdeclare.cluster.kafka.faults import INVALID_TOPIC, NONE, UNKNOWN_TOPIC_OR_PARTITION, fault_for_code
+from kdeclare.cluster.kafka.freshness import Freshness
 from kdeclare.cluster.kafka.metadata_decoder import Found, read_topics
 from kdeclare.cluster.kafka.raw import RawMetadataRequest
 from kdeclare.cluster.kafka.wire import Wire
@@ -57,14 +58,11 @@ def _node_id(broker: Any) -> int:
     return int(broker.node_id)
 
 
-def topics(wire: Wire, names: Sequence[str] | None) -> dict[str, Topic]:
+def topics(wire: Wire, fresh: Freshness, names: Sequence[str] | None) -> dict[str, Topic]:
     """Topics by name, those that exist; None is all. Raises Fault."""
-    if names is None:
-        answers: list[list[Found] | Fault] = wire.ask([_metadata(None)], read_topics, changes=False)
-    else:
-        # One broker: the answer of several could be of several times.
-        parts = chunks(dict.fromkeys(names), _NAMES_A_REQUEST)
-        answers = wire.ask([_metadata(part) for part in parts], read_topics, changes=False)
+    parts = [None] if names is None else chunks(dict.fromkeys(names), _NAMES_A_REQUEST)
+    requests = [_metadata(part) for part in parts]
+    answers: list[list[Found] | Fault] = wire.ask(requests, read_topics, changes=False, nodes=fresh.nodes())
     found = {}
     for answer in answers:
         if isinstance(answer, Fault):

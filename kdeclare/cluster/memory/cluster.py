@@ -17,6 +17,7 @@ from kdeclare.cluster.port import (
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.model.live import Broker, ClusterInfo, ConfigEntry, Move, Partition, Topic
 
+from .configs import MAX_VALUE
 from .controls import Controls
 from .definitions import TOPIC_KEYS
 from .faults import Call
@@ -150,7 +151,7 @@ class MemoryCluster(Controls):
     def delete_topics(self, names: Sequence[str]) -> Mapping[str, Result]:
         """See `Cluster.delete_topics`."""
         return self._change(
-            "delete_topics", names, lambda n: n, str, self._state.delete, "Duplicate topic name."
+            "delete_topics", list(dict.fromkeys(names)), lambda n: n, str, self._state.delete, ""
         )
 
     def create_partitions(
@@ -178,11 +179,15 @@ class MemoryCluster(Controls):
                     raise Fault(
                         "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{item.resource.name}' does not exist."
                     )
-                raise Fault("INVALID_REQUEST", f"No broker {item.resource.name} is registered.")
+                # only that broker could answer, and there is nobody to send it to
+                raise Fault("NETWORK_EXCEPTION", f"broker {item.resource.name}", FaultKind.RETRIABLE)
             after = self._state.configs.altered(item.resource, item.ops)
             if not validate_only:
                 self._state.configs.store(item.resource, after)
 
+        if any(len(op.value or "") > MAX_VALUE for item in items for op in item.ops):
+            # a broker closes the connection on a string that is too long for the protocol
+            raise Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
         return self._change(
             "alter_configs",
             items,

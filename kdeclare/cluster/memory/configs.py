@@ -79,7 +79,7 @@ class Configs:
         kind = _kind(key)
         if name in held:
             return ConfigEntry(key.normal(held[name]), ConfigSource.TOPIC, kind)
-        inherited = self.broker_value(self.asked, SYNONYMS[name])
+        inherited = self.broker_value(self.asked, SYNONYMS[name]) if SYNONYMS[name] else None
         if inherited is None:
             return ConfigEntry(key.default, ConfigSource.DEFAULT, kind)
         synonym, text, source = inherited
@@ -201,7 +201,7 @@ def _apply(held: dict[str, str], op: ConfigOp, keys: Mapping[str, Key]) -> dict[
         return {**held, op.key: op.value}
     key = keys.get(op.key)
     if key is None or key.type is not Type.LIST:
-        raise Fault("INVALID_CONFIG", f"Can't {op.op.value} to key {op.key} because its type is not LIST.")
+        raise Fault("INVALID_CONFIG", _no_list(op, key, keys is TOPIC_KEYS))
     elements = _stored_elements(held.get(op.key, key.default))
     for element in _java_split(op.value):
         if op.op is FieldOp.APPEND:
@@ -210,6 +210,15 @@ def _apply(held: dict[str, str], op: ConfigOp, keys: Mapping[str, Key]) -> dict[
         elif element in elements:
             elements.remove(element)
     return {**held, op.key: ",".join(elements)}
+
+
+def _no_list(op: ConfigOp, key: Key | None, is_topic: bool) -> str:
+    # for topics it is the controller that answers, for brokers the broker itself
+    if is_topic:
+        return f"Can't {op.op.value} to key {op.key} because its type is not LIST."
+    if key is None:
+        return f"Unknown config name: {op.key}"
+    return f"Config value {op.op.value.lower()} is not allowed for config key: {op.key}"
 
 
 def _stored_elements(text: str | None) -> list[str]:

@@ -52,7 +52,7 @@ class Controls:
     ) -> None:
         racks = {1: "a", 2: "b", 3: "c"} if brokers is None else dict(brokers)
         configs = Configs(min(racks), tiered, elr)
-        configs.static = {broker: dict(static or {}) for broker in racks}
+        configs.static = {broker: _properties(broker, rack, static or {}) for broker, rack in racks.items()}
         if elr:
             configs.store(CLUSTER_WIDE, {MIN_ISR: "1"})
         self._state = Topics(
@@ -101,7 +101,7 @@ class Controls:
     ) -> None:
         """Register a broker, or change one that is there."""
         with self._lock:
-            self._state.configs.static.setdefault(broker, {})
+            self._state.configs.static.setdefault(broker, _properties(broker, rack, {}))
             self._state.set_broker(BrokerState(broker, rack, fenced, shutting_down))
 
     def fence(self, broker: int, fenced: bool = True) -> None:
@@ -112,7 +112,8 @@ class Controls:
     def set_static(self, broker: int, values: Mapping[str, str]) -> None:
         """Change a broker's server.properties, as if it had been restarted with them."""
         with self._lock:
-            self._state.configs.static[broker] = dict(values)
+            rack = self._state.brokers[broker].rack
+            self._state.configs.static[broker] = _properties(broker, rack, values)
 
     def set_partition(self, where: TopicPartition, state: PartitionState) -> None:
         """Put one partition into a state that would take long to bring about."""
@@ -195,3 +196,7 @@ class Controls:
         twin.faults = FaultPlan()
         twin.calls = []
         return twin
+
+
+def _properties(broker: int, rack: str | None, more: Mapping[str, str]) -> dict[str, str]:
+    return {"node.id": str(broker), **({} if rack is None else {"broker.rack": rack}), **more}

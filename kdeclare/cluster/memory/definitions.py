@@ -18,7 +18,7 @@ def _gzip_level(value: object) -> str | None:
     return None if value == -1 or 1 <= value <= 9 else "Value must be between 1 and 9 or equal to -1"
 
 
-_TOPIC: tuple[tuple[str, Type, str, Check | None, tuple[str, ...]], ...] = (
+_TOPIC: tuple[tuple[str, Type, str | None, Check | None, tuple[str, ...]], ...] = (
     ("cleanup.policy", Type.LIST, "delete", items_of("compact", "delete"), ("log.cleanup.policy",)),
     ("compression.gzip.level", Type.INT, "-1", _gzip_level, ("compression.gzip.level",)),
     ("compression.lz4.level", Type.INT, "9", between(1, 17), ("compression.lz4.level",)),
@@ -35,6 +35,7 @@ _TOPIC: tuple[tuple[str, Type, str, Check | None, tuple[str, ...]], ...] = (
         ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
     ),
     ("follower.replication.throttled.replicas", Type.LIST, "", throttled_replicas, ()),
+    ("internal.segment.bytes", Type.INT, None, None, ()),
     ("index.interval.bytes", Type.INT, "4096", at_least(0), ("log.index.interval.bytes",)),
     ("leader.replication.throttled.replicas", Type.LIST, "", throttled_replicas, ()),
     ("local.retention.bytes", Type.LONG, "-2", at_least(-2), ("log.local.retention.bytes",)),
@@ -91,7 +92,8 @@ _TOPIC: tuple[tuple[str, Type, str, Check | None, tuple[str, ...]], ...] = (
 )
 
 TOPIC_KEYS: Mapping[str, Key] = {
-    name: Key(name, kind, default, check) for name, kind, default, check, _ in _TOPIC
+    name: Key(name, kind, default, check, unique=name == "cleanup.policy")
+    for name, kind, default, check, _ in _TOPIC
 }
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {name: synonyms for name, _, _, _, synonyms in _TOPIC}
@@ -148,6 +150,10 @@ THREAD_POOLS = frozenset(
         "num.network.threads",
         "num.recovery.threads.per.data.dir",
         "num.replica.fetchers",
+        "remote.log.manager.copier.thread.pool.size",
+        "remote.log.manager.expiration.thread.pool.size",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.reader.threads",
     }
 )
 """May at most double or halve with one change (DynamicThreadPool)."""
@@ -229,7 +235,7 @@ def _broker_keys() -> dict[str, Key]:
             # a key with weaker synonyms is null by default, so that those count
             default = None if len(synonyms) > 1 and place == 0 else known.default
             check = None if len(synonyms) > 1 else known.check
-            keys.setdefault(name, Key(name, known.type, default, check))
+            keys.setdefault(name, Key(name, known.type, default, check, known.unique))
     return keys
 
 

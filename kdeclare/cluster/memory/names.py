@@ -10,9 +10,9 @@ MAX_LENGTH = 249
 def illegal(name: str) -> str | None:
     """What is wrong with a topic name, in Kafka's words; None if nothing is."""
     if not name:
-        return "Topic name is invalid: the empty string is illegal, can't be empty"
+        return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
-        return f"Topic name is invalid: '{name}' is illegal, can't be '.' or '..'"
+        return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > MAX_LENGTH:
         return (
             f"Topic name is invalid: the length of '{name}' is longer than the max allowed length "

@@ -87,7 +87,8 @@ class _Racks:
         if factor > self._total:
             raise Impossible(
                 f"The target replication factor of {factor} cannot be reached because only "
-                f"{self._total} broker(s) are registered."
+                f"{self._total} broker(s) are registered or some brokers have all their log directories "
+                "cordoned."
             )
 
     def place(self, factor: int) -> tuple[int, ...]:

@@ -73,6 +73,8 @@ class Topics:
 
     def create(self, new: NewTopic, existing: Iterable[str], *, validate_only: bool) -> None:
         """CreateTopics for one topic; ``existing`` is what was there before the request."""
+        if new.name == "__cluster_metadata":
+            raise Fault("INVALID_REQUEST", f"Creation of internal topic {new.name} is prohibited.")
         wrong = names.illegal(new.name)
         if wrong:
             raise Fault("INVALID_TOPIC_EXCEPTION", wrong)
@@ -105,7 +107,7 @@ class Topics:
                 )
         if sorted(given) != list(range(len(given))):
             raise Fault(
-                "INVALID_REPLICA_ASSIGNMENT", "partitions should be a consecutive 0-based integer sequence."
+                "INVALID_REPLICA_ASSIGNMENT", "partitions should be a consecutive 0-based integer sequence"
             )
         size: int | None = None
         lists = []
@@ -177,7 +179,7 @@ class Topics:
     def delete(self, name: str) -> None:
         """DeleteTopics for one topic: with its configs, for good."""
         if name not in self.topics:
-            raise _no_topic()
+            raise Fault("UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition.")
         del self.topics[name]
         self.configs.store(ConfigResource(ConfigScope.TOPIC, name), {})
 
@@ -185,7 +187,7 @@ class Topics:
         """CreatePartitions for one topic; the factor is the length of partition 0's list as it is now."""
         topic = self.topics.get(new.topic)
         if topic is None:
-            raise _no_topic()
+            raise Fault("UNKNOWN_TOPIC_OR_PARTITION", "")
         have = len(topic.partitions)
         if new.total == have:
             raise Fault("INVALID_PARTITIONS", f"Topic already has {have} partition(s).")
@@ -196,7 +198,7 @@ class Topics:
                 "increase.",
             )
         factor = len(topic.partitions[0].replicas)
-        if new.assignments is None:
+        if not new.assignments:
             lists = self._place(new.total - have, factor)
         else:
             lists = self._assigned_additions(new, have, factor)
@@ -295,7 +297,3 @@ class Topics:
         """What min.insync.replicas comes to: with ELR never more than partition 0's factor."""
         value = int(self.configs.topic_entry(name, MIN_ISR).value or "1")
         return min(value, len(self.topics[name].partitions[0].replicas)) if self.configs.elr else value
-
-
-def _no_topic() -> Fault:
-    return Fault("UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition.")

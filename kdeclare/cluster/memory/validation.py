@@ -162,11 +162,15 @@ def _check_pool(
     then = configs.broker_value(broker, (name,), {resource: after})
     current = int(now[1]) if now else int(default)
     wanted = int(then[1]) if then else int(default)
-    reason = f"Dynamic thread count update validation failed for {name}={wanted}"
+    reason = ""
     if wanted < current // 2:
-        raise Fault("INVALID_REQUEST", f"{reason}, value should be at least half the current value {current}")
-    if wanted > current * 2:
+        reason = f"value should be at least half the current value {current}"
+    elif wanted > current * 2:
+        reason = f"value should not be greater than double the current value {current}"
+    if reason:
         raise Fault(
             "INVALID_REQUEST",
-            f"{reason}, value should not be greater than double the current value {current}",
+            "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count update "
+            f"validation failed for {name}={wanted}, {reason} for configuration Invalid dynamic "
+            "configuration",
         )

@@ -24,12 +24,12 @@ class Type(StrEnum):
 
 
 _RANGES = {Type.INT: (-(2**31), 2**31 - 1), Type.LONG: (-(2**63), 2**63 - 1)}
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?\d+")
 _COMMA = re.compile(r"\s*,\s*")
 
 Value = bool | int | float | str | tuple[str, ...]
-Check = Callable[[Value], str | None]
-"""None, or what is wrong in the words of the ConfigDef validator."""
+Check = Callable[[Value], str | tuple[str, str] | None]
+"""None, or what is wrong in the words of the ConfigDef validator; the bad element before it, if it is one."""
 
 
 class Invalid(ValueError):
@@ -38,12 +38,16 @@ class Invalid(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One config key. ``default`` is text; None where Kafka's default is null."""
+    """One config key. ``default`` is text; None where Kafka's default is null.
+
+    unique: elements of the list count once, and none may be empty (ValidList since 4.2).
+    """
 
     name: str
     type: Type
     default: str | None
     check: Check | None = None
+    unique: bool = False
 
     @property
     def sensitive(self) -> bool:
@@ -53,9 +57,14 @@ class Key:
     def parse(self, text: str) -> Value:
         """The typed value. Raises Invalid."""
         value = _parse(self.name, self.type, text)
+        if self.unique and isinstance(value, tuple):
+            if not all(value):
+                raise Invalid(f"Configuration '{self.name}' values must not be empty.")
+            value = tuple(dict.fromkeys(value))
         problem = self.check(value) if self.check else None
         if problem:
-            raise Invalid(f"Invalid value {_shown(value)} for configuration {self.name}: {problem}")
+            shown, reason = problem if isinstance(problem, tuple) else (_shown(value), problem)
+            raise Invalid(f"Invalid value {shown} for configuration {self.name}: {reason}")
         return value
 
     def normal(self, text: str) -> str:
@@ -169,10 +178,10 @@ def one_of(*words: str) -> Check:
 def items_of(*words: str) -> Check:
     """ValidList.in, where the empty list is valid."""
 
-    def check(value: Value) -> str | None:
+    def check(value: Value) -> tuple[str, str] | None:
         assert isinstance(value, tuple)
         bad = next((v for v in value if v not in words), None)
-        return None if bad is None else f"String must be one of: {', '.join(words)}"
+        return None if bad is None else (bad, f"String must be one of: {', '.join(words)}")
 
     return check
 
@@ -180,12 +189,10 @@ def items_of(*words: str) -> Check:
 def throttled_replicas(value: Value) -> str | None:
     """ThrottledReplicaListValidator: ``*`` alone, or partition:broker pairs."""
     assert isinstance(value, tuple)
-    if value == ("*",):
+    if "".join(value) == "*":
         return None
-    # Java's split drops trailing empty parts, hence a comma at the end is forgiven
-    items = value[:-1] if value and not value[-1] else value
-    if all(re.fullmatch(r"[0-9]+:[0-9]+", item.strip()) for item in items):
-        return None
+    if all(re.fullmatch(r"([0-9]+:[0-9]+)?", item) for item in value):
+        return None  # empty parts are forgiven
     return (
         "must be the literal '*' or a list of replicas in the following format: "
         "[partitionId]:[brokerId],[partitionId]:[brokerId],..."

@@ -25,7 +25,7 @@ _LAST_PATIENCE_SECONDS = 7.0
 Progress = Callable[[str], None]
 
 
-def start(settings: SandboxSettings, progress: Progress, *, timeout: float = 180.0) -> SandboxStatus:
+def start(settings: SandboxSettings, progress: Progress, *, timeout: float = 300.0) -> SandboxStatus:
     """Bring the sandbox up and return when all its brokers can be used.
 
     Makes it if the folder holds none, starts what is not running, and does nothing if all runs.
@@ -80,7 +80,7 @@ def reset(folder: Path) -> SandboxStatus:
         return status(folder)
     with _locked(layout, _unheard):
         if read_marker(layout) is not None:
-            _stop(layout)
+            _stop(layout, patience=0.0)  # no need to let them tidy up what is deleted next
             shutil.rmtree(layout.brokers, ignore_errors=True)
             layout.marker.unlink(missing_ok=True)  # last, so that an interrupted reset can be repeated
         layout.lock.unlink(missing_ok=True)
@@ -99,7 +99,7 @@ def kill_broker(folder: Path, broker_id: int) -> SandboxStatus:
     return observed(layout, marker)
 
 
-def start_broker(folder: Path, broker_id: int, *, timeout: float = 180.0) -> SandboxStatus:
+def start_broker(folder: Path, broker_id: int, *, timeout: float = 300.0) -> SandboxStatus:
     """Start one broker of a sandbox again, and return when it can be used. Raises as ``start`` does."""
     layout, marker = _existing(folder, broker_id)
     with _locked(layout, _unheard):
@@ -183,10 +183,10 @@ def _bring_up(
         raise
 
 
-def _stop(layout: Layout) -> None:
+def _stop(layout: Layout, patience: float = _STOP_PATIENCE_SECONDS) -> None:
     folders = layout.brokers.iterdir() if layout.brokers.exists() else iter(())
     recorded = [processes.load(layout.broker(int(f.name)).process) for f in folders if f.name.isdigit()]
-    processes.end([r for r in recorded if r is not None], _STOP_PATIENCE_SECONDS, _LAST_PATIENCE_SECONDS)
+    processes.end([r for r in recorded if r is not None], patience, _LAST_PATIENCE_SECONDS)
 
 
 def _refuse_foreign(layout: Layout) -> None:

@@ -22,7 +22,8 @@ class KeyInfo:
     """One config key.
 
     type: ConfigDef.Type by name. default: the key's own default, None where it has none.
-    mode: ``read-only``, ``per-broker`` or ``cluster-wide`` for a broker key, ``topic`` for a topic's.
+    mode: of a broker key ``read-only``, ``per-broker``, ``per-listener`` (on a broker id, with a listener's
+    prefix) or ``cluster-wide``; of a topic's ``topic``.
     """
 
     type: str

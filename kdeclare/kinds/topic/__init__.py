@@ -1,11 +1,14 @@
 """Kind `Topic`: partitions, replication factor or assignments, and configs."""
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel
 
 from kdeclare.cluster.port import ConfigQuery
 from kdeclare.kinds.base import Desired, Difference, Placer, Problem
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.topic.diff import diff_topic
+from kdeclare.kinds.topic.export import topic_manifests
 from kdeclare.kinds.topic.operations import topic_operations
 from kdeclare.kinds.topic.spec import TopicBody, TopicSpec, parse_topic
 from kdeclare.model.changes import Change
@@ -59,3 +62,7 @@ class TopicKind:
                 names = ("partitions", "replicationFactor", "assignments")
                 record |= {name: after[name] for name in names if name in after}
         return record
+
+    def export(self, live: Snapshot) -> Mapping[str, str]:
+        """See `kinds.topic.export`."""
+        return topic_manifests(live)

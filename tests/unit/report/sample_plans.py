@@ -266,6 +266,10 @@ SAMPLES: dict[str, Plan] = {
             ),
         ),
     ),
+    "cannot-undo": plan(
+        undoes="20260131-120000-a1b2",
+        diagnostics=(warning("has-records", "The topic holds records", f"{ORDERS} holds 5 records."),),
+    ),
     "nothing-to-undo": plan(undoes="20260131-120000-a1b2"),
     "hostile": plan(
         summary=Summary(update=1),

@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-from sample_plans import DRAIN, ORDERS, PAYMENTS, REFUNDS, SAMPLES, op, plan
-
 from kdeclare.model.changes import Action, Change, Reason, Risk
 from kdeclare.model.diagnostics import error, warning
 from kdeclare.model.plan import Plan, Summary
@@ -17,6 +15,7 @@ from kdeclare.report.views import (
     StatusView,
     UnfinishedRun,
 )
+from tests.unit.report.sample_plans import DRAIN, ORDERS, PAYMENTS, REFUNDS, SAMPLES, op, plan
 
 RUN_ID = "20260131-120000-a1b2"
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -61,6 +60,15 @@ RUNS: dict[str, RunResult] = {
             _2=FAILED,
             _3=(Status.SKIPPED, None, "", f"partitions.increase:{PAYMENTS}"),
             _4=(Status.STALE, "stale", "retention.ms: planned on -1, now 5000.", None),
+        ),
+    ),
+    "lost-sight": RunResult(
+        RUN_ID,
+        EVERYTHING,
+        results(
+            EVERYTHING,
+            _5=(Status.UNKNOWN, "REQUEST_TIMED_OUT", "The answer did not come.", None),
+            _6=(Status.STARTED, "move-timeout", "Still moving after 60 s.", None),
         ),
     ),
     "denied": RunResult(RUN_ID, SAMPLES["blocked"], results(SAMPLES["blocked"])),

@@ -195,13 +195,13 @@ def test_5000_resources_are_read_and_written_fast(store: LocalStore) -> None:
     store.write(State("l", 1, "c", {f"Topic/team.orders-{n}": record for n in range(5000)}))
     reads, writes = [], []
     for serial in range(2, 7):
-        start = time.perf_counter()
+        start = time.process_time()
         state = store.read()
-        reads.append(time.perf_counter() - start)
+        reads.append(time.process_time() - start)
         assert state is not None
-        start = time.perf_counter()
+        start = time.process_time()
         store.write(replace(state, serial=serial))
-        writes.append(time.perf_counter() - start)
-    # targets 50 and 150 ms; twice that here, for a busy machine
-    assert min(reads) < 0.1
-    assert min(writes) < 0.3
+        writes.append(time.process_time() - start)
+    # CPU time, as others may keep the machine busy; the targets are 50 and 150 ms
+    assert min(reads) < 0.05
+    assert min(writes) < 0.15

@@ -1,0 +1,145 @@
+"""Applying manifests or a saved plan, and rolling a run back: all under the lock."""
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from kdeclare.app.history import unknown_run
+from kdeclare.app.plan import loaded_well, plan_for, save_plan
+from kdeclare.app.recovering import recover_locked
+from kdeclare.app.secrets import ProjectSecrets
+from kdeclare.app.workspace import Workspace, who
+from kdeclare.applying.apply import Applier
+from kdeclare.applying.entries import RunRecord, fold
+from kdeclare.applying.rollback import rollback_plan
+from kdeclare.applying.scheduler import RunOptions
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds.secrets import SecretSource
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import RunResult
+from kdeclare.planning.build import check_cluster_id
+from kdeclare.planning.planfile import PlanFile, read_plan
+from kdeclare.planning.preflight import Progress
+from kdeclare.planning.request import Scope
+
+Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
+"""Shows the plan, with what was recovered before it, and says whether to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a run is done. command: what the person typed, for the history."""
+
+    command: str
+    confirm: Confirm
+    progress: Progress
+    options: RunOptions
+    skip_stale: bool = False
+
+
+def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, how: How) -> RunResult | None:
+    """Plan and apply; None when the person said no. Raises KdeclareError."""
+    connection = workspace.connecting()
+    try:
+        loaded = loaded_well(workspace, paths)
+        with workspace.explained(), workspace.store.lock(how.command):
+            cluster = connection.get()
+            notices = recover_locked(workspace.store, cluster)
+            planned = plan_for(workspace, loaded, cluster, scope, how.progress, notices)
+            return _confirmed(workspace, cluster, planned.plan, planned.secrets, how, notices)
+    finally:
+        connection.close()
+
+
+def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | None:
+    """Apply a plan file; None when the person said no. Raises KdeclareError."""
+    plan = file.plan
+    _same_environment(workspace, plan)
+    with workspace.cluster() as cluster, workspace.store.lock(how.command):
+        check_cluster_id(plan.cluster.id, cluster.describe().id, workspace.cluster_name)
+        notices = recover_locked(workspace.store, cluster)
+        secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
+        return _confirmed(workspace, cluster, plan, secrets, how, notices, file.plan_id)
+
+
+def roll_back(
+    workspace: Workspace, run_id: str | None, how: How, *, allow_data_loss: bool, out: Path | None
+) -> RunResult | None:
+    """Undo a run (default: the last); with ``out`` only save the plan. Raises KdeclareError."""
+    store = workspace.store
+    with workspace.cluster() as cluster, store.lock(how.command):
+        notices = recover_locked(store, cluster)
+        run, record = _find_run(workspace, run_id)
+        check_cluster_id(run.cluster.id, cluster.describe().id, workspace.cluster_name)
+        secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
+        plan = rollback_plan(run, record, store.read(), cluster, secrets, allow_data_loss=allow_data_loss)
+        if out is not None:
+            save_plan(plan, out)
+            how.confirm(plan, notices)
+            return None
+        return _confirmed(workspace, cluster, plan, secrets, how, notices)
+
+
+def _confirmed(
+    workspace: Workspace,
+    cluster: Cluster,
+    plan: Plan,
+    secrets: SecretSource,
+    how: How,
+    notices: tuple[Diagnostic, ...],
+    identity: str | None = None,
+) -> RunResult | None:
+    if not how.confirm(plan, notices):
+        return None
+    stop = Event()
+    applier = Applier(workspace.store, cluster, secrets, how.progress, who(), how.command, stop=stop)
+    with _stops_at_ctrl_c(stop):
+        return applier.apply(plan, how.options, skip_stale=how.skip_stale, identity=identity)
+
+
+@contextmanager
+def _stops_at_ctrl_c(stop: Event) -> Iterator[None]:
+    """The first Ctrl-C ends the run in good order, the second one as a crash would."""
+
+    def on_signal(number: int, _: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _same_environment(workspace: Workspace, plan: Plan) -> None:
+    here = (workspace.project.name, workspace.project.environment.name)
+    if here == (plan.project, plan.env):
+        return
+    raise KdeclareError(
+        error(
+            "other-environment",
+            "The plan is for another environment",
+            f"The plan is for {plan.project}/{plan.env}, and this is {here[0]}/{here[1]}.",
+            hint="Choose its project file and environment with --project and --env.",
+        )
+    )
+
+
+def _find_run(workspace: Workspace, run_id: str | None) -> tuple[Plan, RunRecord]:
+    runs = workspace.store.runs()
+    if run_id is not None and run_id not in runs:
+        raise unknown_run(run_id)
+    if not runs:
+        raise KdeclareError(
+            error("no-run", "Nothing to undo", "No run has been recorded yet in this environment.")
+        )
+    chosen = run_id or runs[-1]
+    plan = read_plan(workspace.store.plan_text(chosen), f"run {chosen}")
+    return plan, fold(chosen, workspace.store.entries(chosen))

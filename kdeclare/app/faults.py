@@ -1,0 +1,38 @@
+"""A cluster's refusal of a whole request, as an error for people."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+
+
+@contextmanager
+def explained(cluster_name: str) -> Iterator[None]:
+    """Turn a Fault that reaches here into a KdeclareError."""
+    try:
+        yield
+    except Fault as fault:
+        raise KdeclareError(_problem(cluster_name, fault)) from fault
+
+
+def _problem(cluster_name: str, fault: Fault) -> Diagnostic:
+    if fault.error.endswith("AUTHORIZATION_FAILED"):
+        return error(
+            "not-authorized",
+            "Not permitted",
+            f"{cluster_name} does not permit this: {fault.message or fault.error} ({fault.error}).",
+            hint="Ask for the permission: reading wants Describe and DescribeConfigs on topics and cluster.",
+        )
+    if fault.kind is not FaultKind.REFUSED:
+        return error(
+            "cluster-lost",
+            "The cluster does not answer any more",
+            f"{cluster_name}: {fault.message or fault.error} ({fault.error}).",
+            hint="Look at its brokers; then kdeclare status says whether anything is left unfinished.",
+        )
+    return error(
+        "refused-by-cluster",
+        "The cluster refuses the request",
+        f"{cluster_name}: {fault.message or 'no reason given'} ({fault.error}).",
+    )

@@ -1,0 +1,106 @@
+"""Making a plan, and reading and writing plan files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kdeclare.app.recovering import recover_if_possible
+from kdeclare.app.secrets import ProjectSecrets, known_secrets
+from kdeclare.app.workspace import Workspace
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.wishes import LITERAL_SECRET, UNKNOWN_CONFIG
+from kdeclare.manifests.checks import name_collisions
+from kdeclare.manifests.load import Loaded, load
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.plan import Plan
+from kdeclare.planning.build import build_plan
+from kdeclare.planning.planfile import write_plan
+from kdeclare.planning.preflight import Progress
+from kdeclare.planning.request import PlanRequest, Scope
+
+CHECKS = (name_collisions("Topic"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, what was recovered before it could be made, and the secrets of its manifests."""
+
+    plan: Plan
+    secrets: ProjectSecrets
+    notices: tuple[Diagnostic, ...] = ()
+
+
+def load_manifests(workspace: Workspace, paths: Sequence[Path]) -> Loaded:
+    """All that the manifests say, mistakes included."""
+    return load(workspace.project, paths, KINDS, workspace.environ, CHECKS)
+
+
+def make_plan(
+    workspace: Workspace, paths: Sequence[Path], scope: Scope, progress: Progress, what: str
+) -> Planned:
+    """Load, settle what an earlier run left open, observe and plan; for people who only look.
+
+    what: the command, for other people's messages. Raises KdeclareError.
+    """
+    connecting = workspace.connecting()
+    try:
+        loaded = loaded_well(workspace, paths)
+        with workspace.explained():
+            cluster = connecting.get()
+            notices = recover_if_possible(workspace.store, cluster, what)
+            return plan_for(workspace, loaded, cluster, scope, progress, notices)
+    finally:
+        connecting.close()
+
+
+def loaded_well(workspace: Workspace, paths: Sequence[Path]) -> Loaded:
+    """The manifests. Raises KdeclareError unless all that is wrong is for the cluster to judge."""
+    loaded = load_manifests(workspace, paths)
+    if any(d.is_error and d.code != UNKNOWN_CONFIG for d in loaded.diagnostics):
+        raise KdeclareError(*loaded.diagnostics)
+    return loaded
+
+
+def plan_for(
+    workspace: Workspace,
+    loaded: Loaded,
+    cluster: Cluster,
+    scope: Scope,
+    progress: Progress,
+    notices: tuple[Diagnostic, ...] = (),
+) -> Planned:
+    """The plan for loaded manifests. Raises KdeclareError and Fault."""
+    project = workspace.project
+    secrets = ProjectSecrets(project.folder, workspace.environ, known_secrets(loaded.desired))
+    request = PlanRequest(
+        project=project.name,
+        env=project.environment.name,
+        cluster_name=workspace.cluster_name,
+        desired=loaded.desired,
+        state=workspace.store.read(),
+        scope=scope,
+        diagnostics=loaded.diagnostics,
+    )
+    return Planned(build_plan(request, cluster, secrets, progress), secrets, notices)
+
+
+def save_plan(plan: Plan, path: Path) -> str:
+    """Write a plan file; its id. Raises KdeclareError, also for a plan with a literal secret."""
+    literal = [d for d in plan.diagnostics if d.code == LITERAL_SECRET]
+    if literal:
+        raise KdeclareError(
+            *(
+                error(
+                    LITERAL_SECRET,
+                    "A literal secret cannot be saved in a plan",
+                    f"{d.resource}: '{d.subject}' is sensitive and stands literally in the manifest.",
+                    hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
+                    place=d.place,
+                    resource=d.resource,
+                )
+                for d in literal
+            )
+        )
+    return write_plan(plan, path, datetime.now(UTC))

@@ -1,0 +1,60 @@
+"""Where the values of secrets come from at apply."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.secrets import Secret, matches
+from kdeclare.manifests.substitution import resolve_reference
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.jsontypes import Json
+
+
+@dataclass(frozen=True)
+class ProjectSecrets:
+    """Resolves references again, relative to the project.
+
+    known: hash to value, of the manifests loaded in this very process, literals among them.
+    """
+
+    folder: Path
+    environ: Mapping[str, str] = field(repr=False)
+    known: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def reveal(self, secret: Mapping[str, Json]) -> str:
+        """See `kinds.secrets.SecretSource`."""
+        value = self.known.get(secret["secret"])
+        if value is not None:
+            return value
+        reference = secret.get("reference")
+        if reference is None:
+            raise KdeclareError(
+                error(
+                    "literal-secret",
+                    "A secret cannot be had again",
+                    "The plan holds a secret that was written literally into a manifest.",
+                    hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
+                )
+            )
+        value = resolve_reference(reference, self.folder, self.environ)
+        if matches(secret["secret"], value):
+            return value
+        raise KdeclareError(
+            error(
+                "secret-changed",
+                "A secret has changed",
+                f"{reference} no longer stands for the value that was planned.",
+                hint="Make a new plan.",
+            )
+        )
+
+
+def known_secrets(desired: Iterable[Desired]) -> dict[str, str]:
+    """The secrets of loaded manifests, by hash."""
+    found: dict[str, str] = {}
+    for item in desired:
+        for wish in getattr(item.body, "configs", {}).values():
+            if isinstance(wish, Secret):
+                found[wish.digest] = wish.value
+    return found

@@ -1,0 +1,123 @@
+"""What a command works with: a project in an environment, its state, and its cluster."""
+
+import getpass
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kdeclare.app.faults import explained
+from kdeclare.cluster.port import Cluster
+from kdeclare.manifests.project import Project, open_project
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.state.location import open_store
+from kdeclare.state.port import StateStore
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options that all commands with a cluster share, as given."""
+
+    project: Path | None = None
+    env: str | None = None
+    bootstrap_server: str | None = None
+    command_config: Path | None = None
+    state: str | None = None
+    timeout_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Project, environment and state. The cluster is connected to only when `cluster` is entered.
+
+    connect: opens the cluster; retries are already around it.
+    """
+
+    project: Project
+    store: StateStore
+    cluster_name: str
+    connect: Callable[[], Cluster]
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+    @contextmanager
+    def cluster(self) -> Iterator[Cluster]:
+        """The cluster, connected. Raises KdeclareError, also for whatever the cluster refuses inside."""
+        connection = self.connecting()
+        try:
+            with self.explained():
+                yield connection.get()
+        finally:
+            connection.close()
+
+    def connecting(self) -> "Connection":
+        """Begin to connect, so that files can be read meanwhile; to be closed by whoever asked."""
+        return Connection(self.connect)
+
+    def explained(self) -> AbstractContextManager[None]:
+        """Inside, a Fault becomes a KdeclareError."""
+        return explained(self.cluster_name)
+
+
+class Connection:
+    """A connection under way."""
+
+    def __init__(self, connect: Callable[[], Cluster]) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="connect")
+        self._future: Future[Cluster] = self._pool.submit(connect)
+
+    def get(self) -> Cluster:
+        """The cluster. Raises what connecting raised."""
+        return self._future.result()
+
+    def close(self) -> None:
+        """Let go of it, also when nobody asked for it."""
+        self._pool.shutdown(wait=True)
+        if self._future.exception() is None:
+            self._future.result().close()
+
+
+def open_workspace(options: Options, environ: Mapping[str, str]) -> Workspace:
+    """Read the project file and find the state; nothing is connected to. Raises KdeclareError."""
+    project = open_project(options.project, options.env, environ)
+    environment = project.environment
+    servers = options.bootstrap_server or environment.bootstrap_servers
+    store = open_store(options.state or project.state, project.name, environment.name)
+
+    def connect() -> Cluster:
+        from kdeclare.cluster.kafka import connect as open_kafka
+        from kdeclare.cluster.kafka import read_properties
+        from kdeclare.cluster.retrying import Retrying
+
+        config = dict(environment.client_config)
+        if environment.client_config_file is not None:
+            config |= read_properties(environment.client_config_file)
+        if options.command_config is not None:
+            config |= read_properties(options.command_config)
+        if not (servers or config.get("bootstrap.servers")):
+            raise _no_servers(project)
+        return Retrying(open_kafka(servers or "", config, timeout_s=options.timeout_s))
+
+    return Workspace(project, store, servers or environment.name, connect, environ)
+
+
+def _no_servers(project: Project) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "no-bootstrap-server",
+            "No cluster to connect to",
+            f"Neither --bootstrap-server nor the environment '{project.environment.name}' names one.",
+            hint="Give --bootstrap-server HOST:PORT, or bootstrapServers in the project file.",
+        )
+    )
+
+
+def who() -> str:
+    """user@host, for the history and for other people's messages."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"

@@ -1,0 +1,62 @@
+"""Live resources as the text of manifests."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from kdeclare.kinds.config_diff import ConfigSide, override
+from kdeclare.kinds.secrets import SHOWN
+
+_PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?|[A-Za-z_][A-Za-z0-9_./-]*")
+_TAKEN = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~", "inf", "nan"])
+
+
+def manifest(kind: str, name: str, spec: Sequence[str], comments: Sequence[str] = ()) -> str:
+    """A manifest with ``comments`` above it; ``spec`` are its lines, not yet indented."""
+    return "\n".join(
+        [
+            *(f"# {line}" for line in comments),
+            "apiVersion: kdeclare/v1",
+            f"kind: {kind}",
+            "metadata:",
+            f"  name: {scalar(name, text=True)}",
+            "spec:" if spec else "spec: {}",
+            *(f"  {line}" for line in spec),
+            "",
+        ]
+    )
+
+
+def config_lines(side: ConfigSide, keys: Sequence[str]) -> list[str]:
+    """``configs:`` with the overrides of ``keys``; a sensitive one becomes a comment."""
+    lines: list[str] = []
+    for key in keys:
+        value = override(side, key)
+        if value is None:
+            continue
+        if value == SHOWN:
+            lines.append(f"  # {key} is set, and Kafka shows it to nobody: ${{env.NAME}} would declare it")
+        elif isinstance(value, list):
+            lines.append(f"  {key}: [{', '.join(scalar(e) for e in value)}]")
+        else:
+            lines.append(f"  {key}: {scalar(value)}")
+    if not lines:
+        return []
+    declares = any(not line.lstrip().startswith("#") for line in lines)
+    return ["configs:" if declares else "configs: {}", *lines]
+
+
+def scalar(value: str, *, text: bool = False) -> str:
+    """A YAML scalar for a config's text; ``text`` keeps what looks like a number a string."""
+    simple = _PLAIN.fullmatch(value) is not None and (
+        value in ("true", "false") or value.lower() not in _TAKEN
+    )
+    number = value[:1].isdigit() or value[:1] == "-" or value in ("true", "false")
+    if simple and not (text and number):
+        return value
+    return json.dumps(value, ensure_ascii=False).replace("${", "$${")
+
+
+def flow_map(values: Mapping[int, Sequence[int]]) -> list[str]:
+    """Lines of a mapping from partition to replicas."""
+    return [f"  {n}: [{', '.join(str(r) for r in replicas)}]" for n, replicas in values.items()]

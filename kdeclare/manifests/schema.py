@@ -1,0 +1,54 @@
+"""The JSON Schema of manifests, which editors use; made from the same models that validate them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
+
+from kdeclare.kinds.base import Kind
+from kdeclare.manifests.project import ProjectManifest
+from kdeclare.manifests.shapes import envelope
+from kdeclare.model.jsontypes import Json
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_REFERENCE = "Reference"
+_SUBSTITUTED = ("integer", "number", "boolean")
+
+
+class _Untitled(GenerateJsonSchema):
+    """Without a title for every field, which would only repeat its name."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def json_schema(kinds: Mapping[str, Kind]) -> Json:
+    """One schema for a document of any of the kinds, or of kind Project."""
+    models: list[type[BaseModel]] = [envelope(kind.name, kind.spec) for kind in kinds.values()]
+    models.append(ProjectManifest)
+    mode: JsonSchemaMode = "validation"
+    references, definitions = models_json_schema(
+        [(model, mode) for model in models], schema_generator=_Untitled
+    )
+    found = {name: _or_reference(schema) for name, schema in definitions["$defs"].items()}
+    found[_REFERENCE] = {
+        "type": "string",
+        "pattern": r"^\$\{(var|env|file)\.[^{}:]+\}$",
+        "description": "${var.NAME}, ${env.NAME} or ${file.PATH}",
+    }
+    alternatives = [references[model, mode] for model in models]
+    return {"$schema": _DIALECT, "title": "kdeclare manifest", "oneOf": alternatives, "$defs": found}
+
+
+def _or_reference(schema: Json) -> Json:
+    """Where a number or a truth value belongs, a reference to one may stand."""
+    if isinstance(schema, list):
+        return [_or_reference(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") in _SUBSTITUTED:
+        inner = {key: value for key, value in schema.items() if key != "default"}
+        outer = {key: value for key, value in schema.items() if key == "default"}
+        return {"anyOf": [inner, {"$ref": f"#/$defs/{_REFERENCE}"}], **outer}
+    return {key: _or_reference(value) for key, value in schema.items()}

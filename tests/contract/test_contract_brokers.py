@@ -1,0 +1,177 @@
+"""Broker configs through the port."""
+
+import pytest
+
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.live import ConfigSource, ConfigType
+from tests.beds import APPEND, CLUSTER_WIDE, DELETE, SET, SUBTRACT, AnyBed, broker_resource, error, message
+
+
+def test_brokers_are_described_with_their_racks(bed: AnyBed) -> None:
+    info = bed.cluster.describe()
+    assert [(b.id, b.rack, b.fenced) for b in info.brokers] == [
+        (1, "rack-a", False),
+        (2, "rack-b", False),
+        (3, "rack-c", False),
+    ]
+    assert info.rf_guard
+    assert info.id
+
+
+def test_a_broker_overrides_the_cluster_wide_value(bed: AnyBed) -> None:
+    key = "log.cleaner.backoff.ms"
+    assert bed.alter(CLUSTER_WIDE, (key, SET, "14000")) is None
+    assert bed.alter(broker_resource(1), (key, SET, "13000")) is None
+    bed.expect_overrides(broker_resource(1), {key: "13000"})
+    bed.expect_overrides(broker_resource(2), {})
+    bed.expect_overrides(CLUSTER_WIDE, {key: "14000", "min.insync.replicas": "1"})
+
+    def check() -> None:
+        one, two = bed.entry(broker_resource(1), key), bed.entry(broker_resource(2), key)
+        assert (one.value, one.source) == ("13000", ConfigSource.BROKER)
+        assert (two.value, two.source) == ("14000", ConfigSource.CLUSTER)
+
+    bed.eventually(check)
+    assert not bed.entry(broker_resource(1), key).read_only
+    assert bed.alter(broker_resource(1), (key, DELETE, None)) is None
+    bed.expect_overrides(broker_resource(1), {})
+
+
+@pytest.mark.parametrize("key", ["auto.create.topics.enable", "num.partitions", "log.retention.hours"])
+def test_read_only_keys_cannot_be_altered(bed: AnyBed, key: str) -> None:
+    for resource in (broker_resource(1), CLUSTER_WIDE):
+        answer = bed.alter(resource, (key, SET, "1"))
+        assert error(answer) == "INVALID_REQUEST"
+        assert "Cannot update these configs dynamically" in message(answer)
+    assert bed.entry(broker_resource(1), key).read_only
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("log.cleaner.threads", "many", "Not a number of type INT"),
+        ("log.cleaner.backoff.ms", "-1", "Value must be at least 0"),
+        ("compression.type", "zip", "String must be one of"),
+        ("log.cleaner.min.cleanable.ratio", "2", "Value must be no more than 1"),
+    ],
+)
+def test_invalid_broker_values(bed: AnyBed, key: str, value: str, words: str) -> None:
+    for resource in (broker_resource(1), CLUSTER_WIDE):
+        answer = bed.alter(resource, (key, SET, value))
+        assert error(answer) == "INVALID_REQUEST"
+        assert words in message(answer)
+
+
+def test_list_ops_on_brokers(bed: AnyBed) -> None:
+    assert bed.alter(CLUSTER_WIDE, ("log.cleanup.policy", APPEND, "compact")) is None
+    bed.expect_overrides(CLUSTER_WIDE, {"log.cleanup.policy": "delete,compact", "min.insync.replicas": "1"})
+    assert bed.alter(CLUSTER_WIDE, ("log.cleanup.policy", SUBTRACT, "delete")) is None
+    bed.expect_overrides(CLUSTER_WIDE, {"log.cleanup.policy": "compact", "min.insync.replicas": "1"})
+    assert bed.entry(broker_resource(1), "log.cleanup.policy").type is ConfigType.LIST
+
+
+@pytest.mark.parametrize("op", [APPEND, SUBTRACT])
+def test_list_ops_on_broker_keys_that_take_no_list(bed: AnyBed, op: FieldOp) -> None:
+    for key in ("log.cleaner.threads", "no.such.key"):
+        assert error(bed.alter(broker_resource(1), (key, op, "1"))) == "INVALID_CONFIG"
+
+
+def test_the_cluster_wide_default_is_described_as_it_was_written(bed: AnyBed) -> None:
+    assert bed.alter(CLUSTER_WIDE, ("log.cleaner.backoff.ms", SET, " 14000 ")) is None
+    bed.expect_overrides(CLUSTER_WIDE, {"log.cleaner.backoff.ms": " 14000 ", "min.insync.replicas": "1"})
+
+    def check() -> None:
+        assert bed.entry(broker_resource(1), "log.cleaner.backoff.ms").value == "14000"
+
+    bed.eventually(check)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "source"),
+    [
+        ("log.retention.ms", None, ConfigSource.DEFAULT),
+        ("log.retention.hours", "168", ConfigSource.DEFAULT),
+        ("node.id", "1", ConfigSource.STATIC),
+        ("broker.rack", "rack-a", ConfigSource.STATIC),
+        ("log.cleaner.threads", "1", ConfigSource.DEFAULT),
+    ],
+)
+def test_values_of_a_broker(bed: AnyBed, key: str, value: str | None, source: ConfigSource) -> None:
+    entry = bed.entry(broker_resource(1), key)
+    assert (entry.value, entry.source, entry.sensitive) == (value, source, False)
+
+
+@pytest.mark.parametrize("key", ["leader.replication.throttled.rate", "no.such.key"])
+def test_not_described_unless_set(bed: AnyBed, key: str) -> None:
+    assert bed.described(broker_resource(1), key) == {}
+
+
+def test_one_key_twice_and_null(bed: AnyBed) -> None:
+    twice = bed.alter(
+        CLUSTER_WIDE, ("log.cleaner.backoff.ms", SET, "1"), ("log.cleaner.backoff.ms", SET, "2")
+    )
+    assert error(twice) == "INVALID_REQUEST"
+    assert error(bed.alter(CLUSTER_WIDE, ("log.cleaner.backoff.ms", SET, None))) == "INVALID_REQUEST"
+
+
+def test_validate_only_changes_nothing(bed: AnyBed) -> None:
+    key = "log.cleaner.backoff.ms"
+    for resource in (broker_resource(1), CLUSTER_WIDE):
+        assert bed.alter(resource, (key, SET, "12000"), validate_only=True) is None
+        assert error(bed.alter(resource, (key, SET, "x"), validate_only=True)) == "INVALID_REQUEST"
+        assert key not in bed.overrides(resource)
+
+
+def test_thread_pools_take_small_steps(bed: AnyBed) -> None:
+    one = broker_resource(1)
+    key = "num.replica.fetchers"
+    assert bed.entry(one, key).value == "1"
+    answer = bed.alter(one, (key, SET, "3"))
+    assert error(answer) == "INVALID_REQUEST"
+    assert bed.alter(one, (key, SET, "2")) is None
+
+    def check() -> None:
+        assert bed.entry(one, key).value == "2"
+
+    bed.eventually(check)
+    assert bed.alter(one, (key, SET, "4")) is None
+    bed.expect_overrides(one, {key: "4"})
+    # not even back to the default in one go
+    answer = bed.alter(one, (key, DELETE, None))
+    assert error(answer) == "INVALID_REQUEST"
+    assert bed.alter(one, (key, SET, "2")) is None
+    bed.expect_overrides(one, {key: "2"})
+
+
+def test_min_isr_with_elr(bed: AnyBed) -> None:
+    answer = bed.alter(CLUSTER_WIDE, ("min.insync.replicas", DELETE, None))
+    assert error(answer) == "INVALID_CONFIG"
+    assert message(answer) == "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+    answer = bed.alter(broker_resource(1), ("min.insync.replicas", SET, "2"))
+    assert error(answer) == "INVALID_CONFIG"
+    assert message(answer) == "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+
+
+def test_a_described_secret_is_none(bed: AnyBed) -> None:
+    key = "listener.name.external.ssl.keystore.password"
+    one = broker_resource(1)
+    assert bed.alter(one, (key, SET, "hush")) is None
+    bed.expect_overrides(one, {key: None})
+    assert bed.entry(one, key).sensitive
+    bed.alter(one, (key, DELETE, None))
+
+
+def test_what_kafka_does_not_know_is_kept_and_shown_as_secret(bed: AnyBed) -> None:
+    key = "log.cleaner.threadzz"
+    for resource in (broker_resource(1), CLUSTER_WIDE):
+        assert bed.alter(resource, (key, SET, "2")) is None
+
+        def check(resource: object = resource) -> None:
+            entry = bed.entry(resource, key)  # type: ignore[arg-type]
+            assert (entry.value, entry.sensitive, entry.read_only) == (None, True, True)
+
+        bed.eventually(check)
+
+
+def test_a_broker_that_is_not_there(bed: AnyBed) -> None:
+    assert bed.described(broker_resource(99), "log.cleaner.threads") == {}

@@ -1,0 +1,325 @@
+"""Topic configs through the port: ops, validation, sources (KIP-339)."""
+
+import pytest
+
+from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.ids import ConfigResource
+from kdeclare.model.live import ConfigSource, ConfigType
+from tests.beds import (
+    APPEND,
+    CLUSTER_WIDE,
+    DELETE,
+    SET,
+    SUBTRACT,
+    AnyBed,
+    error,
+    message,
+    topic_resource,
+)
+
+LEADERS = "leader.replication.throttled.replicas"
+
+
+def made(bed: AnyBed, **configs: str) -> ConfigResource:
+    """A new topic with these overrides (underscores for dots)."""
+    return topic_resource(bed.create(configs={k.replace("_", "."): v for k, v in configs.items()}))
+
+
+def test_set_makes_an_override_and_delete_takes_it_away(bed: AnyBed) -> None:
+    topic = made(bed)
+    assert bed.alter(topic, ("retention.ms", SET, "5000")) is None
+    bed.expect_overrides(topic, {"retention.ms": "5000"})
+    assert bed.alter(topic, ("retention.ms", DELETE, None)) is None
+    bed.expect_overrides(topic, {})
+    assert bed.entry(topic, "retention.ms").source is ConfigSource.DEFAULT
+
+
+def test_set_to_the_default_is_an_override_all_the_same(bed: AnyBed) -> None:
+    topic = made(bed)
+    assert bed.alter(topic, ("retention.ms", SET, "604800000")) is None
+    bed.expect_overrides(topic, {"retention.ms": "604800000"})
+    assert bed.entry(topic, "retention.ms").source is ConfigSource.TOPIC
+
+
+@pytest.mark.parametrize("key", ["retention.ms", "no.such.key"])
+def test_delete_of_what_is_not_set_does_nothing(bed: AnyBed, key: str) -> None:
+    topic = made(bed, segment_ms="1000000")
+    assert bed.alter(topic, (key, DELETE, None)) is None
+    bed.expect_overrides(topic, {"segment.ms": "1000000"})
+
+
+@pytest.mark.parametrize(
+    ("start", "op", "value", "end"),
+    [
+        (None, APPEND, "compact", "delete,compact"),
+        (None, APPEND, "delete", "delete"),
+        (None, SUBTRACT, "compact", "delete"),
+        (None, SUBTRACT, "delete", ""),
+        ("compact", APPEND, "compact", "compact"),
+        ("compact", APPEND, "delete", "compact,delete"),
+        ("compact,delete", SUBTRACT, "compact", "delete"),
+        ("compact,delete", SUBTRACT, "delete,compact", ""),
+        ("compact", SUBTRACT, "delete", "compact"),
+        ("", APPEND, "compact", "compact"),
+        (None, APPEND, ",", "delete"),
+    ],
+)
+def test_list_ops_on_cleanup_policy(
+    bed: AnyBed, start: str | None, op: FieldOp, value: str, end: str
+) -> None:
+    topic = made(bed) if start is None else made(bed, cleanup_policy=start)
+    assert bed.alter(topic, ("cleanup.policy", op, value)) is None
+    bed.expect_overrides(topic, {"cleanup.policy": end})
+    assert bed.entry(topic, "cleanup.policy").type is ConfigType.LIST
+
+
+@pytest.mark.parametrize(
+    ("start", "op", "value", "end"),
+    [
+        (None, SUBTRACT, "0:9", ""),
+        (None, APPEND, "0:1,0:2", "0:1,0:2"),
+        ("0:1,0:2", SUBTRACT, "0:1", "0:2"),
+        ("0:1,0:1", SUBTRACT, "0:1", "0:1"),  # the first occurrence only
+        ("0:1,0:2,0:1", SUBTRACT, "0:1,0:1", "0:2"),
+        ("0:1,", APPEND, "0:2", "0:1,0:2"),  # empty parts go when the list is written again
+        ("0:1", APPEND, "0:2,,0:3", "0:1,0:2,,0:3"),
+    ],
+)
+def test_list_ops_on_throttled_replicas(
+    bed: AnyBed, start: str | None, op: FieldOp, value: str, end: str
+) -> None:
+    topic = made(bed) if start is None else made(bed, leader_replication_throttled_replicas=start)
+    assert bed.alter(topic, (LEADERS, op, value)) is None
+    bed.expect_overrides(topic, {LEADERS: end})
+
+
+def test_elements_with_blanks_are_other_elements(bed: AnyBed) -> None:
+    topic = made(bed)
+    assert bed.alter(topic, (LEADERS, SET, "0:1, 0:2")) is None
+    assert bed.alter(topic, (LEADERS, SUBTRACT, "0:2")) is None
+    bed.expect_overrides(topic, {LEADERS: "0:1,0:2"})  # described without the blank
+    assert bed.alter(topic, (LEADERS, SUBTRACT, " 0:2")) is None
+    bed.expect_overrides(topic, {LEADERS: "0:1"})
+
+
+@pytest.mark.parametrize("op", [APPEND, SUBTRACT])
+@pytest.mark.parametrize("key", ["retention.ms", "no.such.key"])
+def test_list_ops_on_what_takes_no_list(bed: AnyBed, key: str, op: FieldOp) -> None:
+    topic = made(bed)
+    answer = bed.alter(topic, (key, op, "1"))
+    assert error(answer) == "INVALID_CONFIG"
+    assert message(answer) == f"Can't {op} to key {key} because its type is not LIST."
+
+
+def test_one_key_twice(bed: AnyBed) -> None:
+    topic = made(bed)
+    answer = bed.alter(topic, ("retention.ms", SET, "1"), ("retention.ms", SET, "2"))
+    assert error(answer) == "INVALID_REQUEST"
+    assert message(answer) == "Error due to duplicate config keys"
+    bed.expect_overrides(topic, {})
+
+
+def test_null_cannot_be_set(bed: AnyBed) -> None:
+    topic = made(bed, compression_type="producer")
+    answer = bed.alter(topic, ("retention.bytes", SET, None), ("compression.type", SET, "lz4"))
+    assert error(answer) == "INVALID_REQUEST"
+    assert message(answer) == "Null value not supported for : retention.bytes"
+    bed.expect_overrides(topic, {"compression.type": "producer"})
+
+
+def test_one_bad_key_fails_its_resource_and_no_other(bed: AnyBed) -> None:
+    bad, good = made(bed), made(bed)
+    items = [
+        Alteration(bad, (ConfigOp("retention.ms", SET, "7"), ConfigOp("segment.ms", SET, "x"))),
+        Alteration(good, (ConfigOp("retention.ms", SET, "7"),)),
+        Alteration(topic_resource("not-there"), (ConfigOp("retention.ms", SET, "7"),)),
+    ]
+    results = bed.cluster.alter_configs(items)
+    assert error(results[bad]) == "INVALID_CONFIG"
+    assert results[good] is None
+    assert error(results[topic_resource("not-there")]) == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert "does not exist" in message(results[topic_resource("not-there")])
+    bed.expect_overrides(good, {"retention.ms": "7"})
+    bed.expect_overrides(bad, {})
+
+
+def test_one_resource_twice(bed: AnyBed) -> None:
+    topic = made(bed)
+    items = [Alteration(topic, (ConfigOp(key, SET, "7"),)) for key in ("retention.ms", "flush.ms")]
+    answer = bed.cluster.alter_configs(items)[topic]
+    assert error(answer) == "INVALID_REQUEST"
+    assert message(answer) == "Each resource must appear at most once."
+    bed.expect_overrides(topic, {})
+
+
+def test_validate_only_validates_and_changes_nothing(bed: AnyBed) -> None:
+    topic = made(bed)
+    assert bed.alter(topic, ("retention.ms", SET, "7"), validate_only=True) is None
+    assert error(bed.alter(topic, ("retention.ms", SET, "x"), validate_only=True)) == "INVALID_CONFIG"
+    bed.expect_overrides(topic, {})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("no.such.key", "1", "Unknown topic config name: no.such.key"),
+        (
+            "min.cleanable.dirty.ratio",
+            "1.1",
+            "Invalid value 1.1 for configuration min.cleanable.dirty.ratio: Value must be no more than 1",
+        ),
+        (
+            "retention.ms",
+            "-2",
+            "Invalid value -2 for configuration retention.ms: Value must be at least -1",
+        ),
+        (
+            "segment.bytes",
+            "100000",
+            "Invalid value 100000 for configuration segment.bytes: Value must be at least 1048576",
+        ),
+        (
+            "retention.ms",
+            "soon",
+            "Invalid value soon for configuration retention.ms: Not a number of type LONG",
+        ),
+        ("retention.ms", "", "Invalid value  for configuration retention.ms: Not a number of type LONG"),
+        (
+            "segment.bytes",
+            "2147483648",
+            "Invalid value 2147483648 for configuration segment.bytes: Not a number of type INT",
+        ),
+        (
+            "preallocate",
+            "yes",
+            "Invalid value yes for configuration preallocate: Expected value to be either true or false",
+        ),
+        (
+            "compression.type",
+            "zip",
+            "Invalid value zip for configuration compression.type: String must be one of: "
+            "uncompressed, zstd, lz4, snappy, gzip, producer",
+        ),
+        (
+            "cleanup.policy",
+            "compact,archive",
+            "Invalid value archive for configuration cleanup.policy: String must be one of: compact, delete",
+        ),
+        (
+            "compression.gzip.level",
+            "0",
+            "Invalid value 0 for configuration compression.gzip.level: "
+            "Value must be between 1 and 9 or equal to -1",
+        ),
+        ("cleanup.policy", "delete,", "Configuration 'cleanup.policy' values must not be empty."),
+        ("cleanup.policy", ",", "Configuration 'cleanup.policy' values must not be empty."),
+        ("remote.storage.enable", "true", "Tiered Storage functionality is disabled in the broker."),
+        ("min.insync.replicas", "0", "Value must be at least 1"),
+    ],
+)
+def test_invalid_values(bed: AnyBed, key: str, value: str, words: str) -> None:
+    topic = made(bed)
+    answer = bed.alter(topic, (key, SET, value))
+    assert error(answer) == "INVALID_CONFIG"
+    assert words in message(answer)
+    bed.expect_overrides(topic, {})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("retention.ms", " 5 ", "5"),
+        ("retention.ms", "+5", "5"),
+        ("preallocate", "TRUE", "true"),
+        ("min.cleanable.dirty.ratio", "0.50", "0.5"),
+        ("min.cleanable.dirty.ratio", "1", "1.0"),
+        ("min.cleanable.dirty.ratio", "0.0001", "1.0E-4"),
+        ("cleanup.policy", "", ""),
+        ("cleanup.policy", " delete , compact ", "delete,compact"),
+        ("cleanup.policy", "delete,delete", "delete"),
+        ("leader.replication.throttled.replicas", "0:1,0:1", "0:1,0:1"),
+        ("leader.replication.throttled.replicas", "0:1,,0:2,", "0:1,,0:2,"),
+        ("min.cleanable.dirty.ratio", "NaN", "NaN"),
+        ("retention.ms", "٣", "3"),
+        ("internal.segment.bytes", "1000", "1000"),
+        ("retention.bytes", "-500", "-500"),
+        ("min.insync.replicas", "5", "5"),
+        ("leader.replication.throttled.replicas", "*", "*"),
+    ],
+)
+def test_valid_values_and_how_they_are_shown(bed: AnyBed, key: str, value: str, shown: str) -> None:
+    topic = made(bed)
+    assert bed.alter(topic, (key, SET, value)) is None
+    bed.expect_overrides(topic, {key: shown})
+
+
+def test_keys_that_belong_together_are_validated_together(bed: AnyBed) -> None:
+    topic = made(bed)
+    answer = bed.alter(topic, ("min.compaction.lag.ms", SET, "50"), ("max.compaction.lag.ms", SET, "40"))
+    assert error(answer) == "INVALID_CONFIG"
+    assert "min.compaction.lag.ms (50) > max.compaction.lag.ms (40)" in message(answer)
+    both = (("min.compaction.lag.ms", SET, "30"), ("max.compaction.lag.ms", SET, "40"))
+    assert bed.alter(topic, *both) is None
+    assert error(bed.alter(topic, ("min.compaction.lag.ms", SET, "50"))) == "INVALID_CONFIG"
+    bed.expect_overrides(topic, {"min.compaction.lag.ms": "30", "max.compaction.lag.ms": "40"})
+
+
+def test_a_value_has_a_longest_length(bed: AnyBed) -> None:
+    topic = made(bed)
+    longest = ",".join(["0:1"] * 8191 + ["0:1"])
+    assert len(longest) == 32767
+    assert bed.alter(topic, (LEADERS, SET, longest)) is None
+    answer = bed.alter(topic, (LEADERS, APPEND, "0:2"))
+    assert error(answer) == "INVALID_CONFIG"
+    assert "exceeds the maximum value size of 32767 bytes" in message(answer)
+
+
+def test_a_longer_value_does_not_even_get_through(bed: AnyBed) -> None:
+    topic = made(bed)
+    with pytest.raises(Fault) as caught:
+        bed.alter(topic, (LEADERS, SET, "0" * 32768))
+    assert (caught.value.error, caught.value.kind) == ("NETWORK_EXCEPTION", FaultKind.UNKNOWN)
+    bed.expect_overrides(topic, {})
+
+
+def test_only_what_was_asked_for_is_described(bed: AnyBed) -> None:
+    topic = made(bed, retention_ms="7", flush_ms="9")
+    keys = frozenset({"retention.ms", "segment.ms", "no.such.key"})
+    found = bed.cluster.configs([ConfigQuery(topic, keys), ConfigQuery(topic_resource("not-there"), keys)])
+    assert {r: set(entries) for r, entries in found.items()} == {topic: {"retention.ms", "segment.ms"}}
+    with_overrides = bed.described(topic, "segment.ms")
+    assert set(with_overrides) == {"retention.ms", "flush.ms", "segment.ms"}
+
+
+def test_a_cluster_wide_value_is_inherited_through_the_synonym(bed: AnyBed) -> None:
+    topic = made(bed)
+    assert bed.alter(CLUSTER_WIDE, ("log.flush.interval.ms", SET, "77000")) is None
+
+    def check() -> None:
+        entry = bed.entry(topic, "flush.ms")
+        assert (entry.value, entry.source) == ("77000", ConfigSource.CLUSTER)
+
+    bed.eventually(check)
+    bed.expect_overrides(topic, {})
+    assert bed.alter(topic, ("flush.ms", SET, "66000")) is None
+    bed.expect_overrides(topic, {"flush.ms": "66000"})
+
+
+def test_a_list_op_starts_from_the_keys_default_not_from_the_brokers_value(bed: AnyBed) -> None:
+    topic = made(bed)
+    assert bed.alter(CLUSTER_WIDE, ("log.cleanup.policy", SET, "compact")) is None
+
+    def inherited() -> None:
+        assert bed.entry(topic, "cleanup.policy").value == "compact"
+
+    bed.eventually(inherited)
+    assert bed.alter(topic, ("cleanup.policy", APPEND, "compact")) is None
+    bed.expect_overrides(topic, {"cleanup.policy": "delete,compact"})
+
+
+def test_elr_holds_a_cluster_wide_min_isr(bed: AnyBed) -> None:
+    topic = made(bed)
+    entry = bed.entry(topic, "min.insync.replicas")
+    assert (entry.value, entry.source) == ("1", ConfigSource.CLUSTER)
+    assert bed.overrides(CLUSTER_WIDE)["min.insync.replicas"] == "1"

@@ -1,0 +1,280 @@
+"""Topics and partitions through the port."""
+
+import pytest
+
+from kdeclare.cluster.port import NewPartitions, NewTopic
+from tests.beds import AnyBed, error, message, topic_resource
+
+
+def refused(bed: AnyBed, new: NewTopic) -> tuple[str | None, str]:
+    """What CreateTopics says to a topic that it does not create."""
+    answer = bed.cluster.create_topics([new])[new.name]
+    assert new.name not in bed.cluster.topics([new.name])
+    return error(answer), message(answer)
+
+
+def counted(name: str, partitions: int | None, factor: int | None, **configs: str) -> NewTopic:
+    """A topic by counts."""
+    return NewTopic(name, partitions, factor, None, {k.replace("_", "."): v for k, v in configs.items()})
+
+
+def assigned(name: str, *replicas: tuple[int, ...]) -> NewTopic:
+    """A topic by assignments."""
+    return NewTopic(name, None, None, dict(enumerate(replicas)), {})
+
+
+def test_created_by_counts(bed: AnyBed) -> None:
+    topic = bed.topic(bed.create(partitions=4, factor=2))
+    assert len(topic.partitions) == 4
+    for partition in topic.partitions:
+        assert len(set(partition.replicas)) == 2
+        assert partition.leader == partition.replicas[0]
+        assert sorted(partition.isr) == sorted(partition.replicas)
+    assert topic.topic_id
+    assert not topic.internal
+
+
+def test_created_by_assignments(bed: AnyBed) -> None:
+    topic = bed.topic(bed.create({0: (3, 1), 1: (2, 3)}))
+    assert [p.replicas for p in topic.partitions] == [(3, 1), (2, 3)]
+    assert [p.leader for p in topic.partitions] == [3, 2]
+
+
+def test_created_with_the_brokers_defaults(bed: AnyBed) -> None:
+    topic = bed.topic(bed.create(partitions=None, factor=None))
+    assert [len(p.replicas) for p in topic.partitions] == [1]
+
+
+def test_placement_spreads_over_racks(bed: AnyBed) -> None:
+    topic = bed.topic(bed.create(partitions=3, factor=3))
+    assert all(set(p.replicas) == {1, 2, 3} for p in topic.partitions)
+    assert {p.leader for p in topic.partitions} == {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("..", "'..' is not allowed"),
+        ("a b", "contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
+        ("x" * 250, "is longer than the max allowed length 249"),
+    ],
+)
+def test_illegal_names(bed: AnyBed, name: str, words: str) -> None:
+    answer = bed.cluster.create_topics([counted(name, 1, 1)])[name]
+    assert error(answer) == "INVALID_TOPIC_EXCEPTION"
+    assert words in message(answer)
+
+
+def test_names_collide_with_existing_topics_only(bed: AnyBed) -> None:
+    one, two = bed.own(f"{bed.prefix}.x"), bed.own(f"{bed.prefix}_x")
+    both = bed.cluster.create_topics([counted(one, 1, 1), counted(two, 1, 1)])
+    assert both == {one: None, two: None}
+    three = f"{bed.prefix}.y"
+    bed.create(name=bed.own(f"{bed.prefix}_y"))
+    name, words = refused(bed, counted(three, 1, 1))
+    assert name == "INVALID_TOPIC_EXCEPTION"
+    assert words == f"Topic '{three}' collides with existing topic: {bed.prefix}_y"
+
+
+def test_existence_is_checked_before_the_factor(bed: AnyBed) -> None:
+    name = bed.create()
+    answer = bed.cluster.create_topics([counted(name, 1, 9)])[name]
+    assert (error(answer), message(answer)) == ("TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists.")
+
+
+@pytest.mark.parametrize(
+    ("partitions", "factor", "name", "words"),
+    [
+        (0, 1, "INVALID_PARTITIONS", "Number of partitions was set to an invalid non-positive value."),
+        (-2, 1, "INVALID_PARTITIONS", "Number of partitions was set to an invalid non-positive value."),
+        (1, 0, "INVALID_REPLICATION_FACTOR", "Replication factor must be larger than 0"),
+        (
+            1,
+            4,
+            "INVALID_REPLICATION_FACTOR",
+            "Unable to replicate the partition 4 time(s): The target replication factor of 4 cannot be "
+            "reached because only 3 broker(s) are registered",
+        ),
+    ],
+)
+def test_impossible_counts(bed: AnyBed, partitions: int, factor: int, name: str, words: str) -> None:
+    got, said = refused(bed, counted(bed.name(), partitions, factor))
+    assert got == name
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    ("lists", "words"),
+    [
+        (((),), "includes an empty replica list."),
+        (((1, 9),), "includes broker 9, but no such broker is registered."),
+        (((1, 2, 2),), "includes the broker 2 more than once."),
+        (
+            ((1, 2, 3), (1, 2)),
+            "includes a partition with 2 replica(s), but this is not consistent with previous partitions, "
+            "which have 3 replica(s).",
+        ),
+    ],
+)
+def test_impossible_assignments(bed: AnyBed, lists: tuple[tuple[int, ...], ...], words: str) -> None:
+    name, said = refused(bed, assigned(bed.name(), *lists))
+    assert name == "INVALID_REPLICA_ASSIGNMENT"
+    assert words in said
+
+
+def test_assignments_are_numbered_from_zero(bed: AnyBed) -> None:
+    new = NewTopic(bed.name(), None, None, {0: (1,), 2: (1,)}, {})
+    assert refused(bed, new) == (
+        "INVALID_REPLICA_ASSIGNMENT",
+        "partitions should be a consecutive 0-based integer sequence",
+    )
+
+
+@pytest.mark.parametrize(
+    ("partitions", "factor", "what"), [(1, None, "numPartitions"), (None, 1, "replication factor")]
+)
+def test_assignments_and_counts_exclude_each_other(
+    bed: AnyBed, partitions: int | None, factor: int | None, what: str
+) -> None:
+    name, said = refused(bed, NewTopic(bed.name(), partitions, factor, {0: (1,)}, {}))
+    assert name == "INVALID_REQUEST"
+    assert said == f"A manual partition assignment was specified, but {what} was not set to -1."
+
+
+def test_bad_configs_keep_a_topic_from_being_created(bed: AnyBed) -> None:
+    name, said = refused(bed, counted(bed.name(), 1, 1, no_such="1"))
+    assert (name, said) == ("INVALID_CONFIG", "Unknown topic config name: no.such")
+    name, said = refused(bed, counted(bed.name(), 1, 1, retention_ms="-2"))
+    assert name == "INVALID_CONFIG"
+
+
+def test_one_topic_twice_in_a_request(bed: AnyBed) -> None:
+    name = bed.name()
+    answer = bed.cluster.create_topics([counted(name, 1, 1), counted(name, 2, 1)])[name]
+    assert (error(answer), message(answer)) == ("INVALID_REQUEST", "Duplicate topic name.")
+    assert name not in bed.cluster.topics([name])
+
+
+def test_one_bad_topic_does_not_stop_another(bed: AnyBed) -> None:
+    bad, good = bed.name(), bed.name()
+    results = bed.cluster.create_topics([counted(bad, 1, 9), counted(good, 1, 1)])
+    assert error(results[bad]) == "INVALID_REPLICATION_FACTOR"
+    assert results[good] is None
+
+
+def test_validate_only_creates_nothing(bed: AnyBed) -> None:
+    name = bed.name()
+    assert bed.cluster.create_topics([counted(name, 1, 1)], validate_only=True) == {name: None}
+    answer = bed.cluster.create_topics([counted(name, 1, 4)], validate_only=True)[name]
+    assert error(answer) == "INVALID_REPLICATION_FACTOR"
+    assert name not in bed.cluster.topics([name])
+
+
+def test_deleted_with_its_configs_and_created_again_as_another(bed: AnyBed) -> None:
+    name = bed.create(configs={"retention.ms": "7"})
+    before = bed.topic(name).topic_id
+    assert bed.cluster.delete_topics([name]) == {name: None}
+
+    def gone() -> None:
+        assert name not in bed.cluster.topics([name])
+        assert bed.described(topic_resource(name), "retention.ms") == {}
+
+    bed.eventually(gone)
+    bed.create(name=name, partitions=2)
+    bed.expect_overrides(topic_resource(name), {})
+    assert bed.topic(name).topic_id != before
+
+
+def test_deleting_what_is_not_there(bed: AnyBed) -> None:
+    name = bed.create()
+    results = bed.cluster.delete_topics([name, "not-there"])
+    assert results[name] is None
+    assert error(results["not-there"]) == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_all_topics_and_those_that_exist(bed: AnyBed) -> None:
+    one, two = bed.create(), bed.create()
+    assert {one, two} <= set(bed.cluster.topics())
+    assert set(bed.cluster.topics([two, "not-there"])) == {two}
+    assert dict(bed.cluster.topics([])) == {}
+
+
+def test_records_are_counted(bed: AnyBed) -> None:
+    full, empty = bed.create(partitions=3), bed.create()
+    bed.produce(full, 5)
+    assert bed.cluster.record_counts([full, empty, "not-there"]) == {full: 5, empty: 0}
+
+
+# partitions
+
+
+def test_partitions_are_added(bed: AnyBed) -> None:
+    name = bed.create({0: (1, 2)})
+    assert bed.add_partitions(name, 3) is None
+
+    def check() -> None:
+        found = bed.topic(name).partitions
+        assert found[0].replicas == (1, 2)
+        assert [len(p.replicas) for p in found] == [2, 2, 2]
+
+    bed.eventually(check)
+    assert bed.add_partitions(name, 5, ((2, 3), (3, 1))) is None
+
+    def check_assigned() -> None:
+        assert [p.replicas for p in bed.topic(name).partitions[3:]] == [(2, 3), (3, 1)]
+
+    bed.eventually(check_assigned)
+
+
+@pytest.mark.parametrize(
+    ("total", "words"),
+    [
+        (2, "Topic already has 2 partition(s)."),
+        (1, "currently has 2 partition(s); 1 would not be an increase."),
+        (0, "currently has 2 partition(s); 0 would not be an increase."),
+    ],
+)
+def test_no_more_partitions_than_before(bed: AnyBed, total: int, words: str) -> None:
+    name = bed.create(partitions=2)
+    answer = bed.add_partitions(name, total)
+    assert error(answer) == "INVALID_PARTITIONS"
+    assert words in message(answer)
+
+
+@pytest.mark.parametrize(
+    ("total", "lists", "words"),
+    [
+        (3, ((1, 2),), "Attempted to add 2 additional partition(s), but only 1 assignment(s)"),
+        (2, ((1, 2), (2, 3)), "Attempted to add 1 additional partition(s), but only 2 assignment(s)"),
+        (2, ((1,),), "a partition with 1 replica(s), but this is not consistent with previous partitions"),
+        (2, ((1, 9),), "broker 9, but no such broker is registered"),
+        (2, ((1, 1),), "the broker 1 more than once"),
+    ],
+)
+def test_impossible_additions(
+    bed: AnyBed, total: int, lists: tuple[tuple[int, ...], ...], words: str
+) -> None:
+    name = bed.create({0: (1, 2)})
+    answer = bed.add_partitions(name, total, lists)
+    assert error(answer) == "INVALID_REPLICA_ASSIGNMENT"
+    assert words in message(answer)
+    assert len(bed.topic(name).partitions) == 1
+
+
+def test_additions_stand_and_fall_alone(bed: AnyBed) -> None:
+    one, two = bed.create(partitions=3), bed.create(partitions=3)
+    items = [NewPartitions(one, 4), NewPartitions(two, 2), NewPartitions("not-there", 2)]
+    results = bed.cluster.create_partitions(items)
+    assert results[one] is None
+    assert error(results[two]) == "INVALID_PARTITIONS"
+    assert error(results["not-there"]) == "UNKNOWN_TOPIC_OR_PARTITION"
+    twice = bed.cluster.create_partitions([NewPartitions(two, 4), NewPartitions(two, 5)])[two]
+    assert (error(twice), message(twice)) == ("INVALID_REQUEST", "Duplicate topic name.")
+
+
+def test_additions_that_are_only_validated(bed: AnyBed) -> None:
+    name = bed.create()
+    assert bed.cluster.create_partitions([NewPartitions(name, 2)], validate_only=True) == {name: None}
+    again = bed.cluster.create_partitions([NewPartitions(name, 1)], validate_only=True)[name]
+    assert error(again) == "INVALID_PARTITIONS"
+    assert len(bed.topic(name).partitions) == 1

@@ -1,0 +1,105 @@
+"""A project in one of its environments, and the schema that editors use."""
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from kdeclare.manifests.project import Project, open_project
+from kdeclare.manifests.schema import json_schema
+from kdeclare.model.diagnostics import KdeclareError
+from tests.unit.manifests.small_kinds import KINDS
+
+PROJECT = """\
+apiVersion: kdeclare/v1
+kind: Project
+metadata: {name: payments}
+spec:
+  manifests: [topics, more/brokers.yaml]
+  state: STATE
+  defaultEnvironment: dev
+  environments:
+    dev:
+      bootstrapServers: 127.0.0.1:19092
+      clientConfig: {security.protocol: PLAINTEXT, a: 30_000ms, retries: 3, sasl.password: "${env.PW}"}
+      variables: {retention: 604800000, "on": yes please}
+      overlays: [overlays/dev]
+    prod:
+      bootstrapServers: "${env.PROD_SERVERS}"
+      clientConfigFile: prod.properties
+      overlays: [overlays/prod, overlays/dev]
+"""
+
+
+def opened(folder: Path, env: str | None = None, state: str = "state") -> Project:
+    path = folder / "kdeclare.yaml"
+    path.write_text(PROJECT.replace("STATE", state))
+    return open_project(path, env, {"PW": "hunter2"} if env != "prod" else {"PROD_SERVERS": "a:1,b:2"})
+
+
+def test_the_default_environment(tmp_path: Path) -> None:
+    project = opened(tmp_path)
+    assert (project.name, project.folder) == ("payments", tmp_path)
+    assert project.manifests == (tmp_path / "topics", tmp_path / "more/brokers.yaml")
+    assert project.state == str(tmp_path / "state")
+    assert project.all_overlays == (tmp_path / "overlays/dev", tmp_path / "overlays/prod")
+    dev = project.environment
+    assert (dev.name, dev.bootstrap_servers) == ("dev", "127.0.0.1:19092")
+    assert dev.client_config == {
+        "security.protocol": "PLAINTEXT",
+        "a": "30_000ms",
+        "retries": "3",
+        "sasl.password": "hunter2",
+    }
+    assert dev.variables["retention"] == (604800000, "604800000")
+    assert dev.variables["on"] == ("yes please", "yes please")
+    assert dev.overlays == (tmp_path / "overlays/dev",)
+    assert "hunter2" not in repr(project)
+
+
+def test_another_environment_needs_only_its_own_references(tmp_path: Path) -> None:
+    prod = opened(tmp_path, "prod").environment
+    assert (prod.name, prod.bootstrap_servers) == ("prod", "a:1,b:2")
+    assert prod.client_config_file == tmp_path / "prod.properties"
+
+
+@pytest.mark.parametrize("uri", ["kafka://a:1/topic", "file:///var/state"])
+def test_a_state_can_be_a_uri(tmp_path: Path, uri: str) -> None:
+    assert opened(tmp_path, state=uri).state == uri
+
+
+def test_without_a_file_all_is_called_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    project = open_project(None, None, {})
+    assert (project.name, project.environment.name, project.file) == ("default", "default", None)
+    with pytest.raises(KdeclareError, match="no environment 'prod'"):
+        open_project(None, "prod", {})
+
+
+@pytest.mark.parametrize("make", [lambda p: None, Path.mkdir, lambda p: p.write_bytes(b"\xff"), Path.touch])
+def test_a_file_that_is_none(tmp_path: Path, make: object) -> None:
+    path = tmp_path / "kdeclare.yaml"
+    make(path)  # type: ignore[operator]
+    with pytest.raises(KdeclareError) as failure:
+        open_project(path, None, {})
+    assert failure.value.diagnostics[0].code in ("unreadable-file", "not-utf8", "bad-project")
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [
+        (PROJECT.replace("STATE", "state"), True),
+        (PROJECT.replace("STATE", "state").replace("variables", "variable"), False),
+        ("{apiVersion: kdeclare/v1, kind: Topic, metadata: {name: a}, spec: {partitions: 3}}", True),
+        ("{apiVersion: kdeclare/v1, kind: Topic, metadata: {name: 1}, spec: {partitions: '${var.n}'}}", True),
+        ("{apiVersion: kdeclare/v1, kind: Topic, metadata: {name: a}, spec: {partitions: three}}", False),
+        ("{apiVersion: kdeclare/v1, kind: Topic, metadata: {name: a}, spec: {partition: 3}}", False),
+        ("{apiVersion: kdeclare/v1, kind: Topik, metadata: {name: a}, spec: {partitions: 3}}", False),
+        ("{apiVersion: kdeclare/v1, kind: Topic, metadata: {name: a, labels: {a: 1}}, spec: {}}", True),
+    ],
+)
+def test_the_schema_agrees(text: str, valid: bool) -> None:
+    schema = json_schema(KINDS)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert jsonschema.Draft202012Validator(schema).is_valid(yaml.safe_load(text)) is valid

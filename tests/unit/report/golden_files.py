@@ -1,0 +1,26 @@
+"""Texts and schemas that are compared with files, and written when KDECLARE_UPDATE_GOLDEN is set."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
+
+
+def check_golden(name: str, text: str) -> None:
+    """Compare with ``tests/golden/NAME.txt``; run with KDECLARE_UPDATE_GOLDEN=1 to write it."""
+    _check(GOLDEN / f"{name}.txt", text)
+
+
+def check_schema(name: str, schema: dict[str, Any]) -> None:
+    """Compare with ``docs/schemas/NAME.schema.json``, or write it."""
+    _check(SCHEMAS / f"{name}.schema.json", json.dumps(schema, indent=2, ensure_ascii=False) + "\n")
+
+
+def _check(file: Path, text: str) -> None:
+    if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")

@@ -1,0 +1,105 @@
+"""What scripts read fits its schema and says the same as the text."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kdeclare.model.diagnostics import error, warning
+from kdeclare.model.exits import ExitCode
+from kdeclare.planning.planfile import plan_document, plan_id
+from kdeclare.planning.planfile_schema import plan_schema
+from kdeclare.report.json_output import (
+    history_diff_document,
+    history_document,
+    problem_document,
+    run_detail_document,
+    run_document,
+    status_document,
+    validation_document,
+)
+from kdeclare.report.run_schema import run_schema
+from kdeclare.report.run_text import run_text
+from kdeclare.report.views import ValidationView
+from tests.unit.report.golden_files import check_schema
+from tests.unit.report.sample_plans import CREATE_ORDERS, SAMPLES, UPDATE_PAYMENTS, config, plan
+from tests.unit.report.sample_runs import BUSY, DETAIL, HISTORY, QUIET, RUN_ID, RUNS
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_plans_fit_their_schema(name: str) -> None:
+    Draft202012Validator(plan_schema()).validate(plan_document(SAMPLES[name]))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_runs_fit_their_schema_and_their_text(name: str) -> None:
+    document = json.loads(json.dumps(run_document(RUNS[name], seconds=1.5)))
+    Draft202012Validator(run_schema()).validate(document)
+    assert run_text(RUNS[name]).startswith(document["headline"] + "\n")
+    assert sum(document["counts"].values()) == len(document["operations"])
+    assert document["plan_id"] == plan_id(RUNS[name].plan)
+
+
+def test_the_schema_in_the_docs_is_the_one_in_use() -> None:
+    check_schema("run", run_schema())
+
+
+def test_the_id_of_a_plan_file_is_kept() -> None:
+    assert run_document(RUNS["done"], identity="ab")["plan_id"] == "ab"
+
+
+def test_status() -> None:
+    busy, quiet = status_document(BUSY), status_document(QUIET)
+    json.dumps([busy, quiet])
+    assert busy["lock"]["who"] == "bob@ci"
+    assert busy["unfinished"][0]["not_begun"] == 4
+    assert busy["moves"][0]["target"] == [1, 2, 4]
+    assert (quiet["lock"], quiet["unfinished"], quiet["moves"]) == (None, [], [])
+    assert status_document(replace(QUIET, last=None))["last"] is None
+
+
+def test_history() -> None:
+    document = history_document(HISTORY)
+    json.dumps(document)
+    assert document["runs"][0]["ended"] is None
+    assert document["runs"][2]["undone_by"] == HISTORY[1].run_id
+    detail = run_detail_document(DETAIL)
+    json.dumps(detail)
+    assert detail["run_id"] == RUN_ID
+    assert [step["status"] for step in detail["steps"]] == ["done", None, "skipped", "failed", None]
+
+
+def test_history_diff() -> None:
+    other = replace(UPDATE_PAYMENTS, fields=(config("cleanup.policy", ["delete"], ["compact"]),))
+    a = plan_document(plan(changes=(CREATE_ORDERS, replace(other, fields=()))))
+    b = plan_document(plan(changes=(other,)))
+    document = history_diff_document(a, b, ("A", "B"))
+    assert document["differences"] == [
+        {
+            "resource": "Topic/orders",
+            "path": "",
+            "a": {
+                "action": "create",
+                "reason": "declared",
+                "risk": "safe",
+                "fields": [field.path for field in CREATE_ORDERS.fields],
+            },
+            "b": None,
+        },
+        {
+            "resource": "Topic/payments",
+            "path": "configs.cleanup.policy",
+            "a": None,
+            "b": {"op": "SET", "before": ["delete"], "after": ["compact"]},
+        },
+    ]
+
+
+def test_validation_and_problems() -> None:
+    wrong = (warning("w", "Careful"), error("e", "Wrong"))
+    assert validation_document(ValidationView(3, 5, wrong))["valid"] is False
+    assert validation_document(ValidationView(3, 5, wrong[:1]))["valid"] is True
+    problem = problem_document(wrong, ExitCode.LOCKED)
+    assert problem["exit_code"] == 6
+    assert [d["severity"] for d in problem["diagnostics"]] == ["error", "warning"]

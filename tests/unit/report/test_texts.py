@@ -1,0 +1,139 @@
+"""The texts that people read, compared with files that people have read."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from kdeclare.model.changes import Action, Change, Reason, Risk
+from kdeclare.model.diagnostics import Diagnostic, Place, Severity, denied, error, warning
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.plan import Summary
+from kdeclare.planning.planfile import plan_document
+from kdeclare.report.diagnostics_text import diagnostics_text, tally
+from kdeclare.report.graph_text import levels
+from kdeclare.report.history_text import history_diff_text, history_text, run_detail_text
+from kdeclare.report.plan_text import icon, plan_text
+from kdeclare.report.run_text import run_text
+from kdeclare.report.status_text import status_text
+from kdeclare.report.style import Style
+from tests.unit.report.golden_files import check_golden
+from tests.unit.report.sample_plans import CREATE_ORDERS, SAMPLES, UPDATE_PAYMENTS, config, op, plan
+from tests.unit.report.sample_runs import BUSY, DETAIL, HISTORY, QUIET, RUNS
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_plan(name: str) -> None:
+    check_golden(f"plan-{name}", plan_text(SAMPLES[name], graph=name == "everything"))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_run(name: str) -> None:
+    check_golden(f"run-{name}", run_text(RUNS[name], seconds=1.43))
+
+
+def test_status() -> None:
+    check_golden("status-quiet", status_text(QUIET))
+    check_golden("status-busy", status_text(BUSY))
+
+
+def test_history() -> None:
+    check_golden("history", history_text(HISTORY))
+    check_golden("history-run", run_detail_text(DETAIL, steps=True))
+    assert history_text(()) == "No runs yet.\n"
+
+
+def test_history_diff() -> None:
+    other = replace(UPDATE_PAYMENTS, fields=(config("retention.ms", "86400000", "3600000"),))
+    a = plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
+    b = plan_document(plan(changes=(other,), undoes="20260131-120000-a1b2"))
+    check_golden("history-diff", history_diff_text(a, b, ("first", "second.plan.json")))
+    assert history_diff_text(a, a, ("first", "second")) == "No differences between first and second.\n"
+
+
+def test_a_different_place_is_no_difference() -> None:
+    a = plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
+    b = plan_document(plan(changes=(UPDATE_PAYMENTS, replace(CREATE_ORDERS, source=Place("x", 1, 2)))))
+    assert history_diff_text(a, b, ("a", "b")).startswith("No differences")
+
+
+MANY = [
+    error("unknown-field", "Unknown field", f"'{n}' is no field.", place=Place("a.yaml", n, 1))
+    for n in range(1, 31)
+]
+
+
+def test_diagnostics() -> None:
+    others = [
+        warning(
+            "w", "Careful", "First line\nsecond line.", hint="Do this\nor that.", resource="Topic/orders"
+        ),
+        denied("guard", "You may not", resource="Topic/x", place=Place("b.yaml", 3, 5)),
+        Diagnostic(Severity.INFO, "i", "By the way", "Nothing \x1b[31mbad."),
+    ]
+    check_golden("diagnostics", diagnostics_text([*others, *MANY]))
+    assert tally([*others, *MANY]) == "30 errors, 1 denial, 1 warning"
+    assert diagnostics_text([]) == tally([]) == ""
+
+
+def test_twenty_of_a_kind_are_all_shown() -> None:
+    assert diagnostics_text(MANY[:20]).count("error:") == 20
+    assert "… and 11 more of the same (unknown-field)" in diagnostics_text(MANY[:21])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_colours_change_nothing_else(name: str) -> None:
+    import re
+
+    coloured = plan_text(SAMPLES[name], Style(on=True), graph=True)
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == plan_text(SAMPLES[name], graph=True)
+    assert "\x1b" not in plan_text(SAMPLES[name])
+
+
+def test_no_changes_come_first() -> None:
+    for name in ("no-changes", "adopting", "orphans", "nothing-to-undo"):
+        assert plan_text(SAMPLES[name]).startswith("No changes.")
+
+
+def test_a_secret_is_never_more_than_a_word() -> None:
+    secret = {"secret": "pbkdf2$abc", "reference": "${env.PASSWORD}"}
+    change = Change(
+        ResourceId("BrokerConfig", "1"),
+        Action.UPDATE,
+        Reason.CHANGED,
+        Risk.SAFE,
+        (config("ssl.key.password", None, secret),),
+    )
+    text = plan_text(plan(changes=(change,)))
+    assert "(unset) → (sensitive)" in text
+    assert "pbkdf2" not in text
+
+
+def test_icons() -> None:
+    everything = {str(c.id): icon(c) for c in SAMPLES["everything"].changes}
+    assert everything == {
+        "BrokerConfig/cluster-default": "~",
+        "Reassignment/drain-broker-3": "↻",
+        "Topic/legacy.events": "-",
+        "Topic/orders": "+",
+        "Topic/payments": "~",
+        "Topic/refunds": "~",
+        "Topic/scratch": "○",
+        "Topic/zombie": "·",
+    }
+
+
+def test_levels_follow_the_longest_way_and_show_circles() -> None:
+    t = ResourceId("Topic", "t")
+    a, b, c = op("a", t), op("b", t, {"a:Topic/t": ""}), op("c", t, {"a:Topic/t": "", "b:Topic/t": ""})
+    assert [[o.verb for o in level] for level in levels((c, b, a))] == [["a"], ["b"], ["c"]]
+    x, y = op("x", t, {"y:Topic/t": ""}), op("y", t, {"x:Topic/t": ""})
+    assert [[o.verb for o in level] for level in levels((x, a, y))] == [["a"], ["x", "y"]]
+
+
+def test_five_thousand_changes_are_quick() -> None:
+    changes = tuple(replace(UPDATE_PAYMENTS, id=ResourceId("Topic", f"t{n}")) for n in range(5000))
+    begin = time.process_time()
+    text = plan_text(plan(changes=changes, summary=Summary(update=5000)))
+    assert time.process_time() - begin < 2.0  # 0.3 s on an idle core; the bound is for a busy one
+    assert text.count("manifest changed") == 5000

@@ -1,0 +1,48 @@
+"""How single values read."""
+
+import pytest
+
+from kdeclare.model.jsontypes import Json
+from kdeclare.report.values import clean, duration, plural, show
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "text"),
+    [
+        ("configs.retention.ms", "604800000", "604800000 (7 d)"),
+        ("configs.retention.ms", "129600000", "129600000 (1 d 12 h)"),
+        ("configs.retention.ms", "-1", "-1 (no limit)"),
+        ("configs.retention.ms", "999", "999"),
+        ("configs.retention.ms", "90061001", "90061001 (≈ 1 d)"),
+        ("configs.local.retention.ms", "-2", "-2 (as retention)"),
+        ("configs.max.compaction.lag.ms", "9223372036854775807", "9223372036854775807 (no limit)"),
+        ("configs.segment.ms", "-1", "-1"),
+        ("configs.segment.bytes", "1073741824", "1073741824 (1 GiB)"),
+        ("configs.max.message.bytes", "1048588", "1048588 (≈ 1 MiB)"),
+        ("configs.segment.bytes", "1610612736", "1610612736 (≈ 1.5 GiB)"),
+        ("configs.follower.replication.throttled.rate", "52428800", "52428800 (50 MiB/s)"),
+        ("configs.min.insync.replicas", "604800000", "604800000"),
+        ("configs.retention.ms", "many", "many"),
+        ("configs.retention.ms", "", '""'),
+        ("configs.x", " padded", '" padded"'),
+        ("configs.x", "a\x1b[31mb\n", '"a\\u001b[31mb\\n"'),
+        ("configs.x", "a\x1b[31mb", "a\\x1b[31mb"),
+        ("configs.x", None, "(unset)"),
+        ("configs.cleanup.policy", ["compact", "delete"], "[compact, delete]"),
+        ("configs.cleanup.policy", [], "[]"),
+        ("replicas.orders-0", [1, 2], "[1, 2]"),
+        ("partitions", 12, "12"),
+        ("x", True, "true"),
+        ("x", {"a": [1]}, '{"a": [1]}'),
+        ("x", {"secret": "hash", "reference": None}, "(sensitive)"),
+    ],
+)
+def test_show(path: str, value: Json, text: str) -> None:
+    assert show(value, path) == text
+
+
+def test_small_words() -> None:
+    assert plural(1, "topic") == "1 topic"
+    assert plural(2000, "topic") == "2,000 topics"
+    assert clean("orders") == "orders"
+    assert [duration(s) for s in (0.25, 5, 83, 4000)] == ["250 ms", "5.0 s", "1 min 23 s", "1 h 6 min"]

@@ -1,0 +1,94 @@
+"""Settings of a sandbox, and the server.properties that follow from them."""
+
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.sandbox.config import broker_properties, render
+from kdeclare.cluster.sandbox.launch import meta_properties, new_id
+from kdeclare.cluster.sandbox.settings import SandboxSettings, check
+from kdeclare.model.diagnostics import KdeclareError
+
+
+def test_ports_and_racks_follow_from_the_settings() -> None:
+    settings = SandboxSettings(Path("/s"), brokers=5, racks=2, port=20000)
+    assert [settings.rack(i) for i in settings.broker_ids] == [
+        "rack-a",
+        "rack-b",
+        "rack-a",
+        "rack-b",
+        "rack-a",
+    ]
+    assert settings.ports(1) == (20000, 20100)
+    assert settings.ports(5) == (20004,)
+    assert settings.bootstrap.startswith("127.0.0.1:20000,127.0.0.1:20001,")
+
+
+@pytest.mark.parametrize(("brokers", "controllers"), [(1, [1]), (2, [1]), (3, [1, 2, 3]), (7, [1, 2, 3])])
+def test_there_is_an_odd_number_of_controllers(brokers: int, controllers: list[int]) -> None:
+    assert list(SandboxSettings(Path("/s"), brokers, 1).controller_ids) == controllers
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (SandboxSettings(Path("/s"), brokers=0), "1 to 20 brokers, not 0"),
+        (SandboxSettings(Path("/s"), brokers=21), "1 to 20 brokers, not 21"),
+        (SandboxSettings(Path("/s"), brokers=2, racks=3), "not 3"),
+        (SandboxSettings(Path("/s"), racks=0), "not 0"),
+        (SandboxSettings(Path("/s"), port=80), "Ports 80 to 182"),
+        (SandboxSettings(Path("/s"), port=65500), "65602"),
+        (SandboxSettings(Path("/a,b")), "comma"),
+    ],
+)
+def test_impossible_settings_are_refused_in_one_sentence(settings: SandboxSettings, message: str) -> None:
+    with pytest.raises(KdeclareError, match=message) as failed:
+        check(settings)
+    assert failed.value.diagnostics[0].hint
+
+
+def test_default_settings_are_possible() -> None:
+    check(SandboxSettings(Path("/s")))
+
+
+def test_a_combined_broker_listens_for_clients_and_controllers_on_loopback() -> None:
+    made = broker_properties(SandboxSettings(Path("/s")), 2, Path("/s/data"))
+    assert made["process.roles"] == "broker,controller"
+    assert made["listeners"] == "PLAINTEXT://127.0.0.1:19093,CONTROLLER://127.0.0.1:19193"
+    assert made["controller.quorum.voters"] == "1@127.0.0.1:19192,2@127.0.0.1:19193,3@127.0.0.1:19194"
+    assert made["broker.rack"] == "rack-b"
+    assert made["auto.create.topics.enable"] == "false"
+
+
+def test_a_fourth_broker_is_no_controller() -> None:
+    made = broker_properties(SandboxSettings(Path("/s"), brokers=4), 4, Path("/s/data"))
+    assert made["process.roles"] == "broker"
+    assert made["listeners"] == "PLAINTEXT://127.0.0.1:19095"
+
+
+@pytest.mark.parametrize(("brokers", "copies", "in_sync"), [(1, "1", "1"), (2, "2", "2"), (3, "3", "2")])
+def test_internal_topics_have_as_many_copies_as_brokers_allow(
+    brokers: int, copies: str, in_sync: str
+) -> None:
+    made = broker_properties(SandboxSettings(Path("/s"), brokers, 1), 1, Path("/s/data"))
+    assert made["offsets.topic.replication.factor"] == copies
+    assert made["transaction.state.log.replication.factor"] == copies
+    assert made["transaction.state.log.min.isr"] == in_sync
+
+
+def test_values_are_escaped_as_java_reads_them() -> None:
+    assert render({"a": "/ö/x y\\z=😀"}) == "a=/\\u00f6/x y\\\\z=\\ud83d\\ude00\n"
+    assert render({"a": " b"}) == "a=\\ b\n"
+
+
+def test_a_nodes_meta_properties_differ_in_two_lines() -> None:
+    template = "#\n#Sat Nov 21\nnode.id=1\ndirectory.id=AAA\nversion=1\ncluster.id=abc\n"
+    assert meta_properties(template, 3, "BBB") == (
+        "#\n#Sat Nov 21\nnode.id=3\ndirectory.id=BBB\nversion=1\ncluster.id=abc\n"
+    )
+
+
+def test_ids_look_like_kafkas() -> None:
+    ids = {new_id() for _ in range(200)}
+    assert len(ids) == 200
+    assert all(len(i) == 22 and not i.startswith("-") for i in ids)

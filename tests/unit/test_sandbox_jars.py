@@ -1,0 +1,199 @@
+"""Finding Java and Kafka's jars, without either."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from kdeclare.cluster.sandbox import ivy, jars, java
+from kdeclare.model.diagnostics import KdeclareError
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_402"', 8),
+        ('openjdk version "25" 2025-09-16', 25),
+        ('Picked up JAVA_TOOL_OPTIONS: -Dx\nopenjdk version "21-ea"', 21),
+        ("The operation couldn't be completed. Unable to locate a Java Runtime.", None),
+    ],
+)
+def test_the_version_of_java_is_read(text: str, version: int | None) -> None:
+    assert java.major_version(text) == version
+
+
+def java_home(folder: Path, script: str) -> dict[str, str]:
+    """A JAVA_HOME whose java is that shell script."""
+    (folder / "bin").mkdir(parents=True)
+    program = folder / "bin" / "java"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return {"JAVA_HOME": str(folder)}
+
+
+def java_error(environment: dict[str, str]) -> tuple[str, str]:
+    """The code and sentence of the one diagnostic."""
+    with pytest.raises(KdeclareError) as failed:
+        java.find_java(environment)
+    (only,) = failed.value.diagnostics
+    assert "17" in only.hint
+    return only.code, only.detail
+
+
+def test_a_good_java_is_found(tmp_path: Path) -> None:
+    environment = java_home(tmp_path, """echo 'openjdk version "21.0.1"' >&2""")
+    assert java.find_java(environment) == str(tmp_path / "bin" / "java")
+
+
+def test_an_old_java_is_refused_with_its_version(tmp_path: Path) -> None:
+    code, detail = java_error(java_home(tmp_path, """echo 'openjdk version "11.0.2"' >&2"""))
+    assert code == "java-too-old"
+    assert "is Java 11" in detail
+
+
+def test_a_missing_java_is_said_with_where_it_was_looked_for(tmp_path: Path) -> None:
+    assert java_error({"PATH": str(tmp_path)}) == (
+        "java-missing",
+        "Java was not found: there is no java on PATH and JAVA_HOME is not set.",
+    )
+    assert "JAVA_HOME is" in java_error({"JAVA_HOME": str(tmp_path)})[1]
+
+
+def test_a_stub_that_is_no_java_counts_as_missing(tmp_path: Path) -> None:
+    assert java_error(java_home(tmp_path, "echo 'Unable to locate a Java Runtime.' >&2; exit 1"))[0] == (
+        "java-missing"
+    )
+
+
+def test_the_ivy_jar_is_found_in_pyspark() -> None:
+    assert re.fullmatch(r"ivy-[\d.]+\.jar", ivy.find_ivy().name)
+
+
+def test_the_ivy_file_names_the_dependencies() -> None:
+    root = ElementTree.fromstring(
+        ivy.ivy_file([ivy.Dependency("o", "a&b", "1"), ivy.Dependency("o", "c", "2", transitive=False)])
+    )
+    assert [(d.get("name"), d.get("rev"), d.get("conf")) for d in root.iter("dependency")] == [
+        ("a&b", "1", "default->default"),
+        ("c", "2", "default->master"),
+    ]
+
+
+def test_a_mirror_is_the_only_repository() -> None:
+    root = ElementTree.fromstring(ivy.mirror_settings("https://mirror.example/maven?a=1&b=2"))
+    assert [r.get("root") for r in root.iter("ibiblio")] == ["https://mirror.example/maven?a=1&b=2"]
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ("x\n\tHost repo.example not found. url=https://repo.example/a\n", "unknown host repo.example"),
+        (
+            "\tServer access error at url http://h/x (java.net.ConnectException: Connection refused)\n",
+            "Connection refused: http://h/x",
+        ),
+        ("\t:: org.a#b;1: not found\n", "org.a#b;1: not found"),
+        ("Exception in thread main java.lang.Oops\n", "java.lang.Oops"),
+        ("all well", ""),
+    ],
+)
+def test_the_reason_of_a_failure_is_found_in_what_ivy_prints(log: str, expected: str) -> None:
+    assert ivy.reason(log) == expected
+
+
+def test_settings_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(KdeclareError) as failed:
+        ivy.resolve("java", [], tmp_path, {ivy.SETTINGS_VARIABLE: str(tmp_path / "no.xml")})
+    assert failed.value.diagnostics[0].code == "ivy-settings"
+
+
+def test_the_pins_are_hashes_of_the_pinned_kafka() -> None:
+    pins = jars.read_pins()
+    assert f"kafka_2.13-{jars.KAFKA_VERSION}.jar" in pins
+    assert all(re.fullmatch(r"[0-9a-f]{64}", h) for h in pins.values())
+
+
+def test_no_jar_is_missing_changed_or_too_many(tmp_path: Path) -> None:
+    good, bad, extra = (tmp_path / f"{n}.jar" for n in ("good", "bad", "extra"))
+    for path in (good, bad, extra):
+        path.write_bytes(path.name.encode())
+    pins = {p.name: hashlib.sha256(p.name.encode()).hexdigest() for p in (good, bad)}
+    assert jars.altered([good, bad], pins) == ()
+    bad.write_bytes(b"something else")
+    assert jars.altered([good, bad, extra], pins) == ("bad.jar", "extra.jar")
+    assert jars.altered([good], pins) == ("bad.jar",)
+    good.unlink()
+    assert jars.altered([good, bad], pins) == ("bad.jar", "good.jar")
+
+
+def no_network(folder: Path) -> dict[str, str]:
+    """An environment with an empty cache and a Java whose Ivy reaches nobody."""
+    script = (
+        """if [ "$1" = -version ]; then echo 'openjdk version "17"' >&2; exit; fi\n"""
+        """echo '	Host repo.example not found. url=x'; exit 1"""
+    )
+    return {**java_home(folder / "java", script), jars.CACHE_VARIABLE: str(folder / "cache")}
+
+
+def test_no_network_and_nothing_cached_is_one_sentence_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(KdeclareError) as failed:
+        jars.kafka_jars(environment=no_network(tmp_path))
+    (only,) = failed.value.diagnostics
+    assert only.code == "jars-unavailable"
+    assert only.detail.endswith("could not be downloaded (unknown host repo.example).")
+    for name in (jars.HOME_VARIABLE, ivy.MIRROR_VARIABLE, ivy.SETTINGS_VARIABLE):
+        assert name in only.hint
+
+
+def test_cached_jars_need_neither_network_nor_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {jars.CACHE_VARIABLE: str(tmp_path)}
+    jar = tmp_path / "kafka" / "a.jar"
+    jar.parent.mkdir()
+    jar.write_bytes(b"a")
+    monkeypatch.setattr(jars, "read_pins", lambda: {"a.jar": hashlib.sha256(b"a").hexdigest()})
+    (tmp_path / "kafka" / f"kafka-{jars.KAFKA_VERSION}.json").write_text(json.dumps([str(jar)]))
+    assert jars.kafka_jars(environment=environment).classpath == str(jar)
+
+
+def test_a_cached_jar_that_was_changed_is_resolved_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = no_network(tmp_path)
+    jar = tmp_path / "cache" / "kafka" / "a.jar"
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(b"changed")
+    (jar.parent / f"kafka-{jars.KAFKA_VERSION}.json").write_text(json.dumps([str(jar)]))
+    monkeypatch.setattr(jars, "read_pins", lambda: {"a.jar": hashlib.sha256(b"a").hexdigest()})
+    with pytest.raises(KdeclareError) as failed:
+        jars.kafka_jars(environment=environment)
+    assert failed.value.diagnostics[0].code == "jars-unavailable"
+    assert not jar.exists()
+
+
+def test_an_installed_kafka_is_used(tmp_path: Path) -> None:
+    (tmp_path / "libs").mkdir()
+    for name in ("kafka_2.13-4.1.0.jar", "kafka-clients-4.1.0.jar"):
+        (tmp_path / "libs" / name).touch()
+    found = jars.kafka_jars(environment={jars.HOME_VARIABLE: str(tmp_path)})
+    assert found.version == "4.1.0"
+    assert len(found.paths) == 2
+
+
+@pytest.mark.parametrize("name", ["kafka_2.13-3.9.1.jar", "other.jar"])
+def test_an_unusable_kafka_home_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "libs").mkdir()
+    (tmp_path / "libs" / name).touch()
+    with pytest.raises(KdeclareError) as failed:
+        jars.kafka_jars(environment={jars.HOME_VARIABLE: str(tmp_path)})
+    assert failed.value.diagnostics[0].code == "kafka-home"
+
+
+def test_a_cache_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(KdeclareError) as failed:
+        jars.kafka_jars(environment={jars.CACHE_VARIABLE: str(tmp_path / "file")})
+    assert failed.value.diagnostics[0].code == "cache-folder"

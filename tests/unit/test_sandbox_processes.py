@@ -1,0 +1,125 @@
+"""Knowing a process again, asking a broker, and the lock."""
+
+import dataclasses
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.sandbox import metadata, processes
+from kdeclare.cluster.sandbox.locking import held
+
+MARK = "-Dkdeclare.test=/some/folder"
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> Iterator[processes.Recorded]:
+    """A process that sleeps."""
+    program = "import time; print('up', flush=True); time.sleep(60)"
+    recorded = processes.spawn([sys.executable, "-c", program, MARK], {}, tmp_path / "out", MARK)
+    yield recorded
+    processes.end([recorded], 5, 5)
+
+
+def test_a_process_is_known_by_more_than_its_pid(sleeper: processes.Recorded) -> None:
+    assert processes.is_alive(sleeper)
+    assert not processes.is_alive(dataclasses.replace(sleeper, began="1"))
+    assert not processes.is_alive(dataclasses.replace(sleeper, mark="/another/folder"))
+
+
+def test_an_ended_process_is_gone_and_no_zombie(sleeper: processes.Recorded) -> None:
+    processes.end([sleeper], 5, 5)
+    assert not processes.is_alive(sleeper)
+    assert processes.observe(sleeper.pid) is None
+
+
+def test_a_process_that_does_not_listen_is_killed(tmp_path: Path) -> None:
+    program = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True);"
+        "time.sleep(60)"
+    )
+    out = tmp_path / "out"
+    recorded = processes.spawn([sys.executable, "-c", program, MARK], {}, out, MARK)
+    while not out.read_text():
+        assert processes.is_alive(recorded)
+    processes.end([recorded], 0.2, 0.2)
+    assert not processes.is_alive(recorded)
+
+
+def test_a_strangers_process_gets_no_signal() -> None:
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        processes.end([processes.Recorded(stranger.pid, "1", MARK)], 1, 1)
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_a_record_survives_a_round_trip(tmp_path: Path, sleeper: processes.Recorded) -> None:
+    path = tmp_path / "process.json"
+    assert processes.load(path) is None
+    processes.save(sleeper, path)
+    assert processes.load(path) == sleeper
+    path.write_text("{")
+    assert processes.load(path) is None
+
+
+def test_ps_is_read_where_there_is_no_proc() -> None:
+    line = "Ss   Sat Nov 21 13:14:33 2026     /usr/bin/java -Dx=/a b kafka.Kafka\n"
+    assert processes.parse_ps(line) == processes.Observed(
+        "Sat Nov 21 13:14:33 2026", "/usr/bin/java -Dx=/a b kafka.Kafka", False
+    )
+    ended = processes.parse_ps("Z    Sat Nov 21 13:14:33 2026     \n")
+    assert ended is not None
+    assert ended.ended
+    assert processes.parse_ps("") is None
+
+
+def answer(*broker_ids: int, cluster_id: bytes = b"abc") -> bytes:
+    """A Metadata response, version 5, as far as it is read."""
+    body = struct.pack(">iii", 1, 0, len(broker_ids))
+    for broker_id in broker_ids:
+        body += struct.pack(">ih", broker_id, 9) + b"127.0.0.1" + struct.pack(">ih", 19092, -1)
+    return body + struct.pack(">h", len(cluster_id)) + cluster_id + struct.pack(">ii", 1, 0)
+
+
+def test_the_unfenced_brokers_are_read_from_the_answer() -> None:
+    view = metadata.parse(answer(1, 3))
+    assert view == metadata.ClusterView("abc", frozenset({1, 3}))
+
+
+def test_an_answer_that_is_cut_short_is_refused() -> None:
+    for length in (0, 3, 11, 20, 40):
+        with pytest.raises(ValueError, match="cut short"):
+            metadata.parse(answer(1, 3)[:length])
+
+
+def test_a_request_says_how_long_it_is() -> None:
+    request = metadata.request()
+    assert struct.unpack(">i", request[:4])[0] == len(request) - 4
+
+
+def test_nobody_answers_on_a_closed_port() -> None:
+    assert metadata.ask("127.0.0.1", 1, 0.5) is None
+
+
+def test_the_lock_is_for_one_at_a_time_even_when_its_file_is_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    order: list[str] = []
+    waits = threading.Event()
+
+    def second() -> None:
+        with held(path, waits.set):
+            order.append("second")
+
+    with held(path, pytest.fail):
+        other = threading.Thread(target=second)
+        other.start()
+        assert waits.wait(5)
+        order.append("first")
+        path.unlink()
+    other.join(5)
+    assert order == ["first", "second"]
+    assert path.exists()
