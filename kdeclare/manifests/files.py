@@ -43,7 +43,7 @@ class Files:
                 self.diagnostics.append(replace(gone, place=self.stated.get(root)))
             elif os.path.isdir(path):
                 yield from self._folder("" if path == "." else path, left_out | {project or ""}, ())
-            elif self._is_new(absolute):
+            elif self._is_new(absolute) and self._is_file(path, os.path.isfile(path)):
                 yield path
 
     def _folder(self, folder: str, left_out: set[str], above: tuple[str, ...]) -> Iterator[str]:
@@ -65,8 +65,18 @@ class Files:
                 continue
             if entry.is_dir():
                 yield from self._folder(path, left_out, above)
-            elif name.endswith(_SUFFIXES) and self._is_new(absolute):
+            elif not name.endswith(_SUFFIXES) or not self._is_new(absolute):
+                continue
+            elif self._is_file(path, entry.is_file()):
                 yield path
+
+    def _is_file(self, path: str, is_file: bool) -> bool:
+        if not is_file:  # reading a pipe would wait for ever
+            special = OSError(0, "It is neither a file nor a folder")
+            self.diagnostics.append(
+                unreadable(path, special if os.path.exists(path) else FileNotFoundError())
+            )
+        return is_file
 
     def _is_new(self, absolute: str) -> bool:
         if absolute in self._seen:
@@ -78,8 +88,6 @@ class Files:
 def read(file: str, diagnostics: list[Diagnostic]) -> bytes | None:
     """The bytes of a file, or None and a diagnostic."""
     try:
-        if not os.path.isfile(file) and os.path.exists(file):
-            raise OSError(0, "It is neither a file nor a folder")  # reading a pipe would wait for ever
         with open(file, "rb", 0) as stream:
             return stream.read()
     except OSError as e:

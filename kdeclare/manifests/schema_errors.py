@@ -1,49 +1,22 @@
 """Pydantic's errors in kdeclare's words, with the place in the file and a guess at what was meant."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from yaml.nodes import Node, ScalarNode
 
+from kdeclare.manifests.model_fields import choices_at, known_fields
 from kdeclare.manifests.nodes import child, find
 from kdeclare.manifests.reading import BROKEN
 from kdeclare.manifests.substitution import has_reference
 from kdeclare.manifests.suggest import closest, did_you_mean, one_of
+from kdeclare.manifests.wording import BOUNDS, described, dotted, expected_type, is_number, shown, type_hint
 from kdeclare.model.diagnostics import Diagnostic, error
 from kdeclare.model.references import Referenced
 
 Location = tuple[str | int, ...]
-
-_EXPECTED = {
-    "int": "a whole number",
-    "float": "a number",
-    "string": "text",
-    "bool": "true or false",
-    "list": "a list",
-    "tuple": "a list",
-    "set": "a list",
-    "frozen_set": "a list",
-    "dict": "a mapping",
-    "mapping": "a mapping",
-    "model": "a mapping",
-}
-_SCALARS = ("a whole number", "a number", "text", "true or false")
-
-_BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "greater_than": lambda c: f"must be more than {c['gt']}",
-    "greater_than_equal": lambda c: f"must be at least {c['ge']}",
-    "less_than": lambda c: f"must be less than {c['lt']}",
-    "less_than_equal": lambda c: f"must be at most {c['le']}",
-    "multiple_of": lambda c: f"must be a multiple of {c['multiple_of']}",
-    "too_short": lambda c: f"needs {_counted(c['min_length'], 'element')}",
-    "too_long": lambda c: f"takes at most {c['max_length']} elements",
-    "string_too_short": lambda c: f"needs {_counted(c['min_length'], 'character')}",
-    "string_too_long": lambda c: f"takes at most {c['max_length']} characters",
-    "string_pattern_mismatch": lambda c: f"does not match the pattern {c['pattern']}",
-    "finite_number": lambda _: "must be a finite number",
-}
 
 
 def explain(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -> list[Diagnostic]:
@@ -91,14 +64,6 @@ def affected_fields(e: ValidationError) -> set[str | int] | None:
     return fields
 
 
-def expected_type(code: str) -> str | None:
-    """What a field takes, when an error of this type says that it got something of another type."""
-    for suffix in ("_type", "_parsing", "_from_float", "_parsing_size"):
-        if code.endswith(suffix):
-            return _EXPECTED.get(code.removesuffix(suffix))
-    return None
-
-
 def data_path(loc: Sequence[str | int], data: Any) -> Location:
     """The part of a location that is in the data: a union puts the names of its members in between."""
     path: list[str | int] = []
@@ -121,17 +86,15 @@ def _explained(
     if item["loc"][-1:] == ("[key]",) or code == "invalid_key":
         return _wrong_key(where, words, root)
     if words:
-        detail = f"'{name}' takes {' or '.join(words)}, not {_described(item['input'], words)}."
-        hint = _type_hint(item["input"], words) if len(where) > 1 else ""
+        detail = f"'{name}' takes {' or '.join(words)}, not {described(item['input'], words)}."
+        hint = type_hint(item["input"], words) if len(where) > 1 else ""
         return error("wrong-type", "Wrong type", detail, hint=hint, place=find(root, where), subject=name)
     if code in ("literal_error", "enum"):
         return _not_a_choice(item, where, model, root)
     context = item.get("ctx", {})
-    bound = _BOUNDS.get(code)
+    bound = BOUNDS.get(code)
     if bound is not None:
-        said = (
-            f"{bound(context)}, not {_shown(item['input'])}" if _is_number(item["input"]) else bound(context)
-        )
+        said = f"{bound(context)}, not {shown(item['input'])}" if is_number(item["input"]) else bound(context)
     elif "error" in context:
         said = str(context["error"])  # a model's own words
     else:
@@ -195,107 +158,8 @@ def _not_a_choice(item: ErrorDetails, where: Location, model: type[BaseModel], r
     return error(
         "bad-value",
         "Value not allowed",
-        f"'{dotted(where)}' takes {wanted}, not {_shown(value)}.",
+        f"'{dotted(where)}' takes {wanted}, not {shown(value)}.",
         hint=f"Did you mean '{near}'?" if near and len(choices) > 1 else "",
         place=find(root, where),
         subject=dotted(where),
     )
-
-
-def known_fields(model: type[BaseModel], path: Sequence[str | int]) -> Iterator[str]:
-    """The names of the fields that a model has at a place in its data."""
-    for annotation in _annotations(model, path):
-        for inner in _models(annotation):
-            yield from (field.alias or name for name, field in inner.model_fields.items())
-
-
-def choices_at(model: type[BaseModel], path: Sequence[str | int]) -> list[Any]:
-    """The literals that a field takes."""
-    found: list[Any] = []
-    waiting = list(_annotations(model, path))
-    while waiting:
-        annotation = waiting.pop()
-        arguments = get_args(annotation)
-        found += [a for a in arguments if isinstance(a, str | int) and not isinstance(a, bool)]
-        waiting += [a for a in arguments if not isinstance(a, str | int)]
-    return found
-
-
-def _annotations(model: type[BaseModel], path: Sequence[str | int]) -> list[Any]:
-    """The annotations that a path can lead to. A step into a list or mapping changes nothing, as
-    ``_models`` looks into them."""
-    current: list[Any] = [model]
-    for step in path:
-        following: list[Any] = []
-        stepped = False
-        for annotation in current:
-            for inner in _models(annotation):
-                for name, field in inner.model_fields.items():
-                    if step in (name, field.alias):
-                        following.append(field.annotation)
-                        stepped = True
-        current = following if stepped else current
-    return current
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-        return
-    for argument in get_args(annotation):
-        yield from _models(argument)
-
-
-def dotted(path: Sequence[str | int]) -> str:
-    """A path as people write it: ``spec.partitions[0].topic``."""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
-
-
-def _described(value: Any, expected: Sequence[str]) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, Referenced):
-        return _shown(value)
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    # a scalar where a mapping or a list belongs can be anything, a secret too
-    if not all(word in _SCALARS for word in expected):
-        return "text" if isinstance(value, str) else "a single value"
-    return f"the text {_shown(value)}" if isinstance(value, str) else _shown(value)
-
-
-def _type_hint(value: Any, expected: Sequence[str]) -> str:
-    if value is None:
-        return "Leave the field out where there is nothing to say."
-    if isinstance(value, dict | list | Referenced):
-        return ""
-    if expected == ["text"]:
-        return "Put it in quotes."
-    if isinstance(value, str):
-        number = value.strip().lstrip("-").isdigit() and "a whole number" in expected
-        truth = value.lower() in ("true", "false") and "true or false" in expected
-        return "Write it without the quotes." if number or truth else ""
-    return ""
-
-
-def _counted(least: int, what: str) -> str:
-    return f"at least one {what}" if least == 1 else f"at least {least} {what}s"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Referenced):
-        return f"the value of {value.reference}"
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = str(value)
-    text = text if len(text) <= 40 else f"{text[:37]}…"
-    return f"'{text}'" if isinstance(value, str) else text

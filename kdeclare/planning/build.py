@@ -16,7 +16,7 @@ from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary
 from kdeclare.planning import order
 from kdeclare.planning.compare import Compared, compare, unknown_names, what_to_observe
 from kdeclare.planning.observe import observe
-from kdeclare.planning.placement import PlacementError, place
+from kdeclare.planning.placement import PlacementError, SharedLoad
 from kdeclare.planning.preflight import Progress, preflight
 from kdeclare.planning.request import PlanRequest
 from kdeclare.planning.unknown_keys import weighed
@@ -36,7 +36,7 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     preflights = request.scope.preflight
     diagnostics = [*weighed(cluster, live, request.diagnostics, preflight=preflights)]
     diagnostics += unknown_names(request)
-    operations, problems = _operations(request, compared, live, place)
+    operations, problems = _operations(request, compared, live, SharedLoad(live))
     diagnostics += problems
     blocked = {d.resource: d.code for d in problems if d.resource}
     if preflights and not any(d.is_error for d in diagnostics):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kdeclare.model.live import Broker
+from kdeclare.model.live import Broker, Snapshot
 
 _Rack = str | None
 _Weight = tuple[int, int]
@@ -287,3 +287,25 @@ def _trace(came: Mapping[int, tuple[int, int, int]], start: int, end: int) -> li
         way.append(came[end])
         end = came[end][1]
     return way
+
+
+class SharedLoad:
+    """Places topic after topic, each on top of what the cluster has and of what was placed before it."""
+
+    def __init__(self, live: Snapshot) -> None:
+        """Counts the replicas that every broker has now."""
+        self._load = Counter(r for t in live.topics.values() for p in t.partitions for r in p.replicas)
+
+    def __call__(
+        self,
+        brokers: Sequence[Broker],
+        current: Sequence[tuple[int, ...]],
+        partitions: int,
+        replication_factor: int,
+        load: Mapping[int, int] | None = None,
+    ) -> tuple[tuple[int, ...], ...]:
+        """See `place`; ``load`` comes on top of what is counted here."""
+        others = self._load - Counter(r for replicas in current for r in replicas)
+        placed = place(brokers, current, partitions, replication_factor, others + Counter(load))
+        self._load = others + Counter(r for replicas in placed for r in replicas)
+        return placed

@@ -1,0 +1,150 @@
+"""Plan, apply, drift, plan again, roll back: the story of one project."""
+
+from kdeclare.model.changes import Action, FieldOp, Reason
+from kdeclare.planning.request import Scope
+from tests.engine.world import World, topic
+
+
+def test_a_first_apply_creates_and_the_next_plan_is_empty() -> None:
+    world = World()
+    orders = topic("orders", partitions=3, replicationFactor=3, configs={"retention.ms": "1000"})
+    plan = world.plan(orders)
+    assert [(c.action, c.reason) for c in plan.changes] == [(Action.CREATE, Reason.DECLARED)]
+    assert plan.summary.create == 1
+    assert world.run(plan).complete
+    assert world.overrides("orders") == {"retention.ms": "1000"}
+    assert not world.plan(orders).has_changes
+    assert world.owned()["Topic/orders"]["configs"] == {"retention.ms": {"value": "1000"}}
+
+
+def test_drift_is_put_right_and_said_to_be_drift() -> None:
+    world = World()
+    orders = topic("orders", partitions=1, replicationFactor=1, configs={"retention.ms": "1000"})
+    world.apply(orders)
+    world.set("orders", retention_ms="5")
+    plan = world.plan(orders)
+    (change,) = plan.changes
+    assert change.reason is Reason.DRIFTED
+    (field,) = change.fields
+    assert (field.path, field.op, field.before, field.after) == (
+        "configs.retention.ms",
+        FieldOp.SET,
+        "5",
+        "1000",
+    )
+    world.run(plan)
+    assert world.overrides("orders") == {"retention.ms": "1000"}
+
+
+def test_a_key_that_leaves_the_manifest_is_deleted_and_a_foreign_one_stays() -> None:
+    world = World()
+    world.apply(topic("orders", partitions=1, replicationFactor=1, configs={"retention.ms": "1000"}))
+    world.set("orders", flush_ms="7")
+    plan = world.plan(topic("orders", partitions=1, replicationFactor=1))
+    assert [f.op for f in plan.changes[0].fields] == [FieldOp.DELETE]
+    assert plan.unmanaged_configs == {"Topic/orders": ("flush.ms",)}
+    assert plan.summary.unmanaged_configs == 1
+    world.run(plan)
+    assert world.overrides("orders") == {"flush.ms": "7"}
+
+
+def test_rolling_back_restores_unset_and_rolling_that_back_sets_again() -> None:
+    world = World()
+    world.apply(topic("orders", partitions=1, replicationFactor=1))
+    before = world.owned()
+    world.apply(topic("orders", partitions=1, replicationFactor=1, configs={"retention.ms": "1000"}))
+    assert world.rollback().complete
+    assert world.overrides("orders") == {}
+    assert world.owned() == before
+    assert world.rollback().complete
+    assert world.overrides("orders") == {"retention.ms": "1000"}
+
+
+def test_undoing_a_creation_deletes_only_an_empty_topic() -> None:
+    world = World()
+    world.apply(topic("orders", partitions=1, replicationFactor=1))
+    world.cluster.produce("orders", 3)
+    plan = world.rollback_plan()
+    assert [d.code for d in plan.diagnostics] == ["has-records"]
+    assert not plan.operations
+    assert world.owned()["Topic/orders"] is not None
+    assert world.rollback(allow_data_loss=True).complete
+    assert not world.cluster.topics(["orders"])
+    assert world.owned() == {}
+
+
+def test_raising_the_factor_comes_before_min_isr_and_partitions_before_moving() -> None:
+    world = World()
+    world.apply(topic("t", partitions=2, replicationFactor=2, configs={"min.insync.replicas": "1"}))
+    after = topic("t", partitions=4, replicationFactor=3, configs={"min.insync.replicas": "2"})
+    plan = world.plan(after)
+    verbs = [op.verb for op in plan.operations]
+    assert verbs == ["partitions.increase", "partitions.reassign", "configs.alter"]
+    assert plan.operations[2].needs
+    assert plan.summary.reassign == 4
+    assert world.run(plan).complete
+    assert not world.plan(after).has_changes
+    assert {len(p.replicas) for p in world.cluster.topics(["t"])["t"].partitions} == {3}
+
+
+def test_lowering_min_isr_comes_before_lowering_the_factor() -> None:
+    world = World()
+    world.apply(topic("t", partitions=2, replicationFactor=3, configs={"min.insync.replicas": "2"}))
+    after = topic("t", partitions=2, replicationFactor=2, configs={"min.insync.replicas": "1"})
+    plan = world.plan(after)
+    assert [op.verb for op in plan.operations] == ["configs.alter", "partitions.reassign"]
+    assert world.run(plan).complete
+    assert not world.plan(after).has_changes
+    assert world.rollback().complete
+    assert {len(p.replicas) for p in world.cluster.topics(["t"])["t"].partitions} == {3}
+    assert world.overrides("t") == {"min.insync.replicas": "2"}
+
+
+def test_an_orphan_is_no_change_and_goes_only_when_allowed() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    plan = world.plan()
+    assert not plan.has_changes
+    assert [d.code for d in plan.diagnostics] == ["orphaned"]
+    assert world.run(plan).complete
+    assert "Topic/t" in world.owned()
+    plan = world.plan(scope=Scope(allow_deletes=True))
+    assert plan.summary.delete == 1
+    world.run(plan)
+    assert not world.cluster.topics(["t"])
+    assert world.owned() == {}
+
+
+def test_fewer_partitions_than_live_is_an_error() -> None:
+    world = World()
+    world.apply(topic("t", partitions=3, replicationFactor=1))
+    plan = world.plan(topic("t", partitions=2, replicationFactor=1))
+    assert plan.has_errors
+    assert plan.summary.blocked == 1
+    assert not plan.operations
+
+
+def test_parts_of_a_list_leave_other_peoples_elements_alone() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.set("t", **{"leader_replication_throttled_replicas": "0:1"})
+    part = {"leader.replication.throttled.replicas": {"append": ["0:2"]}}
+    world.apply(topic("t", partitions=1, replicationFactor=1, configs=part))
+    assert world.overrides("t") == {"leader.replication.throttled.replicas": "0:1,0:2"}
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    assert world.overrides("t") == {"leader.replication.throttled.replicas": "0:1"}
+
+
+def test_append_and_subtract_of_one_key_are_two_ordered_operations() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1, configs={"cleanup.policy": ["delete"]}))
+    parts = {"cleanup.policy": {"append": ["compact"], "subtract": ["delete"]}}
+    after = topic("t", partitions=1, replicationFactor=1, configs=parts)
+    plan = world.plan(after)
+    assert [f.op for f in plan.changes[0].fields] == [FieldOp.APPEND, FieldOp.SUBTRACT]
+    assert len(plan.operations) == 2
+    assert world.run(plan).complete
+    assert world.overrides("t") == {"cleanup.policy": "compact"}
+    assert not world.plan(after).has_changes
+    assert world.rollback().complete
+    assert world.overrides("t") == {"cleanup.policy": "delete"}

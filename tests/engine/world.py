@@ -1,0 +1,136 @@
+"""One cluster, one store and the engine between them, without files or a command line."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from threading import Event
+from typing import Any
+
+from kdeclare.applying.apply import Applier
+from kdeclare.applying.entries import fold
+from kdeclare.applying.recovery import recover
+from kdeclare.applying.rollback import rollback_plan
+from kdeclare.applying.scheduler import RunOptions
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import RunResult
+from kdeclare.planning.build import build_plan
+from kdeclare.planning.planfile import read_plan
+from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.state.memory import MemoryStore
+
+
+class TestClock:
+    """Time that passes only when somebody waits for it."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self._passed = 0.0
+
+    def now(self) -> datetime:
+        self._passed += 0.001
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self._passed)
+
+    def monotonic(self) -> float:
+        return self._passed
+
+    def sleep(self, seconds: float) -> None:
+        self._passed += seconds
+
+
+@dataclass
+class Secrets:
+    """References that stand for values."""
+
+    values: dict[str, str] = field(default_factory=dict)
+
+    def reveal(self, secret: Mapping[str, Json]) -> str:
+        from kdeclare.kinds.secrets import matches
+
+        value = self.values.get(secret["reference"] or "")
+        if value is None or not matches(secret["secret"], value):
+            raise KdeclareError(error("secret-changed", "A secret has changed", str(secret["reference"])))
+        return value
+
+
+def nothing(_: str, __: int, ___: int) -> None:
+    """No progress to show."""
+
+
+def desired(kind: str, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> Desired:
+    """A declared resource as the loader would make it; the spec must be a good one."""
+    model = KINDS[kind].spec.model_validate(spec)
+    body, problems = KINDS[kind].parse(name, model)
+    assert not [p for p in problems if p.diagnostic.is_error], problems
+    return Desired(ResourceId(kind, name), body, labels or {})
+
+
+def topic(name: str, **spec: Any) -> Desired:
+    """A declared topic."""
+    return desired("Topic", name, **spec)
+
+
+@dataclass
+class World:
+    """A project's engine at work."""
+
+    cluster: MemoryCluster = field(default_factory=MemoryCluster)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    secrets: Secrets = field(default_factory=Secrets)
+    clock: TestClock = field(default_factory=TestClock)
+    stop: Event = field(default_factory=Event)
+
+    def plan(self, *declared: Desired, scope: Scope | None = None) -> Plan:
+        """What the manifests would change."""
+        return build_plan(self._request(declared, scope or Scope()), self.cluster, self.secrets, nothing)
+
+    def apply(self, *declared: Desired, scope: Scope | None = None, **options: Any) -> RunResult:
+        """Plan and apply."""
+        return self.run(self.plan(*declared, scope=scope), **options)
+
+    def run(self, plan: Plan, *, skip_stale: bool = False, **options: Any) -> RunResult:
+        """Apply a plan under the lock, after settling what was left open."""
+        with self.store.lock("test"):
+            recover(self.store, self.cluster, self.clock)
+            applier = Applier(
+                self.store, self.cluster, self.secrets, nothing, "me@here", "test", self.clock, self.stop
+            )
+            return applier.apply(plan, RunOptions(workers=1, **options), skip_stale=skip_stale)
+
+    def rollback_plan(self, run_id: str | None = None, *, allow_data_loss: bool = False) -> Plan:
+        """What undoes a run (default: the last)."""
+        run_id = run_id or self.store.runs()[-1]
+        run = read_plan(self.store.plan_text(run_id), run_id)
+        record = fold(run_id, self.store.entries(run_id))
+        return rollback_plan(
+            run, record, self.store.read(), self.cluster, self.secrets, allow_data_loss=allow_data_loss
+        )
+
+    def rollback(self, run_id: str | None = None, **options: Any) -> RunResult:
+        """Undo a run (default: the last)."""
+        return self.run(self.rollback_plan(run_id, **options))
+
+    def owned(self) -> Mapping[str, Json]:
+        """What is owned."""
+        state = self.store.read()
+        return state.resources if state else {}
+
+    def overrides(self, name: str) -> dict[str, str]:
+        """What is set on a topic."""
+        found: dict[str, str] = self.cluster.overrides(ConfigResource(ConfigScope.TOPIC, name))
+        return found
+
+    def set(self, name: str, **values: str) -> None:
+        """Somebody else sets configs on a topic; underscores stand for dots."""
+        resource = ConfigResource(ConfigScope.TOPIC, name)
+        given = {key.replace("_", "."): value for key, value in values.items()}
+        self.cluster.set_overrides(resource, {**self.overrides(name), **given})
+
+    def _request(self, declared: Sequence[Desired], scope: Scope) -> PlanRequest:
+        return PlanRequest("test", "default", "memory", tuple(declared), self.store.read(), scope)

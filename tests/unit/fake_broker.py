@@ -1,0 +1,118 @@
+"""A broker on a loopback port that answers with what a test says; kafka-python's classes do the bytes."""
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import kafka.protocol.admin as admin
+import kafka.protocol.consumer as consumer
+import kafka.protocol.metadata as metadata
+
+_REQUESTS = {
+    cls.API_KEY: cls
+    for module in (admin, consumer, metadata)
+    for name, cls in vars(module).items()
+    if name.endswith("Request") and isinstance(cls, type)
+}
+_RESPONSES = {
+    cls.API_KEY: cls
+    for module in (admin, consumer, metadata)
+    for name, cls in vars(module).items()
+    if name.endswith("Response") and isinstance(cls, type)
+}
+
+Answer = Callable[[Any], Any]
+"""From a request to a response; None closes the connection, Ellipsis never answers."""
+
+
+class FakeBroker:
+    """One broker, id 1, that is its own controller.
+
+    answers: by API key. requests: all that came, in order. versions: the highest one by API key.
+    """
+
+    def __init__(self, answers: Mapping[int, Answer], versions: Mapping[int, int] | None = None) -> None:
+        self.requests: list[Any] = []
+        self._versions = {3: 13, 18: 3, 19: 7, 20: 6, 32: 4, 37: 3, 44: 1, 45: 1, 46: 0, 60: 2, 2: 10}
+        self._versions |= versions or {}
+        self._answers: dict[int, Answer] = {3: self.metadata, 18: self.api_versions, **answers}
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def asked(self, api_key: int) -> list[Any]:
+        """The requests of one API that came."""
+        return [request for request in list(self.requests) if request.API_KEY == api_key]
+
+    def metadata(self, request: Any) -> Any:
+        """One broker, no topics."""
+        kind = metadata.MetadataResponse
+        return kind(
+            throttle_time_ms=0,
+            brokers=[kind.MetadataResponseBroker(1, "127.0.0.1", self.port, None)],
+            cluster_id="fake",
+            controller_id=1,
+            topics=[],
+            error_code=0,
+        )
+
+    def api_versions(self, request: Any) -> Any:
+        """What this broker can do."""
+        kind = metadata.ApiVersionsResponse
+        return kind(
+            error_code=0,
+            api_keys=[
+                kind.ApiVersion(api_key=key, min_version=0, max_version=highest)
+                for key, highest in self._versions.items()
+            ],
+            throttle_time_ms=0,
+            finalized_features_epoch=7,
+        )
+
+    def close(self) -> None:
+        """Take no more connections."""
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._talk, args=(client,), daemon=True).start()
+
+    def _talk(self, client: socket.socket) -> None:
+        with contextlib.suppress(OSError, EOFError), client, client.makefile("rb") as stream:
+            while True:
+                (size,) = struct.unpack(">i", _exactly(stream, 4))
+                frame = _exactly(stream, size)
+                key, version, correlation = struct.unpack(">hhi", frame[:8])
+                request = _REQUESTS[key].decode(frame, version=version, header=True)
+                request.API_VERSION = version
+                self.requests.append(request)
+                answer = self._answers[key](request)
+                if answer is None:
+                    return
+                if answer is not ...:
+                    answer.API_VERSION = version
+                    answer.with_header(correlation_id=correlation)
+                    client.sendall(answer.encode(header=True, framed=True))
+
+
+def _exactly(stream: Any, size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) < size:
+        raise EOFError
+    return bytes(data)
+
+
+@contextlib.contextmanager
+def fake_broker(answers: Mapping[int, Answer], versions: Mapping[int, int] | None = None) -> Iterator[FakeBroker]:
+    """A broker for the length of a with block."""
+    broker = FakeBroker(answers, versions)
+    try:
+        yield broker
+    finally:
+        broker.close()

@@ -1,0 +1,154 @@
+"""Retrying: what is sent again, what is not, and how long it waits."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+
+from kdeclare.cluster.port import Cluster, Fault, FaultKind, NewTopic, Result
+from kdeclare.cluster.retrying import Retry, Retrying
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.live import Topic
+
+RETRIABLE = Fault("NOT_CONTROLLER", "", FaultKind.RETRIABLE)
+REFUSED = Fault("INVALID_CONFIG", "")
+UNKNOWN = Fault("REQUEST_TIMED_OUT", "", FaultKind.UNKNOWN)
+
+
+class Script:
+    """A cluster that plays a list: each call takes the next entry, an answer or a Fault to raise."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[Any] = []
+
+    def _next(self, asked: Any) -> Any:
+        self.asked.append(asked)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Fault):
+            raise answer
+        return answer
+
+    def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
+        return cast(Mapping[str, Topic], self._next(names))
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> Mapping[str, Result]:
+        return cast(Mapping[str, Result], self._next(([topic.name for topic in topics], validate_only)))
+
+    def reassign(self, targets: Any, **options: bool) -> Mapping[TopicPartition, Result]:
+        return cast(Mapping[TopicPartition, Result], self._next((targets, options)))
+
+
+class Waits(list[float]):
+    """The waits that were asked for, instead of waiting."""
+
+    def __init__(self) -> None:
+        self.retries: list[Retry] = []
+
+    def around(self, script: Script, attempts: int = 3) -> Retrying:
+        return Retrying(
+            cast(Cluster, script),
+            attempts=attempts,
+            base_delay_s=1.0,
+            max_delay_s=5.0,
+            sleep=self.append,
+            on_retry=self.retries.append,
+            jitter=lambda: 0.0,
+        )
+
+
+def new(*names: str) -> list[NewTopic]:
+    return [NewTopic(name, 1, 1, None, {}) for name in names]
+
+
+def test_a_read_is_sent_again_until_it_works() -> None:
+    script, waits = Script(RETRIABLE, RETRIABLE, {}), Waits()
+    assert waits.around(script).topics(["a"]) == {}
+    assert script.asked == [["a"]] * 3
+    assert waits == [1.0, 2.0]
+
+
+def test_attempts_are_used_up_and_the_fault_passes() -> None:
+    script, waits = Script(RETRIABLE, RETRIABLE, RETRIABLE, {}), Waits()
+    with pytest.raises(Fault) as raised:
+        waits.around(script).topics()
+    assert raised.value is RETRIABLE
+    assert len(script.asked) == 3
+    assert waits == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("fault", [REFUSED, UNKNOWN])
+def test_other_faults_pass_at_once(fault: Fault) -> None:
+    script, waits = Script(fault, {}), Waits()
+    with pytest.raises(Fault) as raised:
+        waits.around(script).create_topics(new("a"))
+    assert raised.value is fault
+    assert len(script.asked) == 1
+    assert waits == []
+
+
+def test_only_the_failed_items_are_sent_again() -> None:
+    script = Script(
+        {"a": None, "b": RETRIABLE, "c": REFUSED, "d": UNKNOWN, "e": RETRIABLE},
+        {"b": None, "e": RETRIABLE},
+        {"e": None},
+    )
+    waits = Waits()
+    results = waits.around(script).create_topics(new("a", "b", "c", "d", "e"), validate_only=True)
+    assert results == {"a": None, "b": None, "c": REFUSED, "d": UNKNOWN, "e": None}
+    assert script.asked == [(["a", "b", "c", "d", "e"], True), (["b", "e"], True), (["e"], True)]
+    assert [(retry.call, retry.attempt, retry.items) for retry in waits.retries] == [
+        ("create_topics", 1, 2),
+        ("create_topics", 2, 1),
+    ]
+
+
+def test_items_that_never_work_keep_their_fault() -> None:
+    script, waits = Script(*[{"a": RETRIABLE}] * 3), Waits()
+    assert waits.around(script).create_topics(new("a")) == {"a": RETRIABLE}
+    assert len(script.asked) == 3
+
+
+def test_a_whole_fault_after_results_is_that_of_the_rest_only() -> None:
+    script, waits = Script({"a": None, "b": RETRIABLE}, UNKNOWN), Waits()
+    assert waits.around(script).create_topics(new("a", "b")) == {"a": None, "b": UNKNOWN}
+
+
+def test_a_whole_retriable_fault_counts_as_an_attempt_of_the_items() -> None:
+    script, waits = Script(RETRIABLE, {"a": RETRIABLE, "b": None}, {"a": RETRIABLE}), Waits()
+    assert waits.around(script).create_topics(new("a", "b")) == {"a": RETRIABLE, "b": None}
+    assert [names for names, _ in script.asked] == [["a", "b"], ["a", "b"], ["a"]]
+
+
+def test_reassign_keeps_its_options() -> None:
+    one, two = TopicPartition("t", 0), TopicPartition("t", 1)
+    script = Script({one: None, two: RETRIABLE}, {two: None})
+    results = (
+        Waits()
+        .around(script)
+        .reassign({one: (1,), two: None}, allow_replication_factor_change=False, unguarded=True)
+    )
+    options = {"allow_replication_factor_change": False, "unguarded": True}
+    assert results == {one: None, two: None}
+    assert script.asked == [({one: (1,), two: None}, options), ({two: None}, options)]
+
+
+def test_waits_grow_to_a_limit_and_are_cut_at_random() -> None:
+    script, waits = Script(*[RETRIABLE] * 6), Waits()
+    with pytest.raises(Fault):
+        waits.around(script, attempts=6).topics()
+    assert waits == [1.0, 2.0, 4.0, 5.0, 5.0]
+
+    halved: list[float] = []
+    retrying = Retrying(
+        cast(Cluster, Script(RETRIABLE, {})), base_delay_s=1.0, sleep=halved.append, jitter=lambda: 1.0
+    )
+    retrying.topics()
+    assert halved == [0.5]
+
+
+def test_no_attempt_at_all_makes_no_sense() -> None:
+    with pytest.raises(ValueError, match="attempt"):
+        Retrying(cast(Cluster, Script()), attempts=0)
