@@ -51,12 +51,14 @@ class Applier:
     ) -> RunResult:
         """Run ``plan``. Raises KdeclareError when it must not be run at all (exit 1 or 4), and Fault.
 
-        identity: the plan's id where it was read from a file.
+        identity: the plan's id where it was read from a file; such a plan is applied only once.
         Every expectation is checked before the first request is sent.
         """
         state = self.store.read()
+        _refuse(plan, state)
+        if identity is not None:
+            _refuse_again(identity, self.store)
         identity = identity or plan_id(plan)
-        _refuse(plan, identity, state, self.store)
         stale = self._stale(plan, state)
         if stale and not skip_stale:
             raise KdeclareError(*map(_stale_problem, stale), exit_code=ExitCode.STALE)
@@ -111,7 +113,7 @@ def _outcome(result: RunResult) -> Literal["complete", "partial", "interrupted"]
     return "complete" if result.complete else "partial"
 
 
-def _refuse(plan: Plan, identity: str, state: State | None, store: StateStore) -> None:
+def _refuse(plan: Plan, state: State | None) -> None:
     """What keeps a plan from being applied whatever the cluster has. Raises KdeclareError."""
     if plan.has_errors:
         errors = [d for d in plan.diagnostics if d.is_error]
@@ -132,18 +134,20 @@ def _refuse(plan: Plan, identity: str, state: State | None, store: StateStore) -
             "The plan was made on another state",
             f"It was made on lineage {plan.base.lineage or 'none'}, and the state's is {lineage or 'none'}.",
         )
+
+
+def _refuse_again(identity: str, store: StateStore) -> None:
+    """Refuse a saved plan that a run has applied; one that had no effect at all does not count."""
     for run_id in store.runs():
-        if identity.startswith(run_id.split("-")[1]) and _was(identity, run_id, store):
+        if not identity.startswith(run_id.split("-")[1]):
+            continue
+        record = fold(run_id, store.entries(run_id))
+        good = any(r.status in (Status.DONE, Status.STARTED) for r in record.results.values())
+        same = record.start is not None and record.start.plan_id == identity
+        if same and (good or not record.begun):
             raise _stale_plan(
-                "already-applied",
-                "The plan was applied already",
-                f"Run {run_id} applied this very plan.",
+                "already-applied", "The plan was applied already", f"Run {run_id} applied this very plan."
             )
-
-
-def _was(identity: str, run_id: str, store: StateStore) -> bool:
-    start = fold(run_id, store.entries(run_id)).start
-    return start is not None and start.plan_id == identity
 
 
 def _stale_plan(code: str, summary: str, detail: str) -> KdeclareError:

@@ -91,17 +91,23 @@ class World:
         return build_plan(self._request(declared, scope or Scope()), self.cluster, self.secrets, nothing)
 
     def apply(self, *declared: Desired, scope: Scope | None = None, **options: Any) -> RunResult:
-        """Plan and apply."""
+        """Settle what was left open, plan and apply, as the command does."""
+        with self.store.lock("test"):
+            recover(self.store, self.cluster, self.clock)
         return self.run(self.plan(*declared, scope=scope), **options)
 
-    def run(self, plan: Plan, *, skip_stale: bool = False, **options: Any) -> RunResult:
+    def run(
+        self, plan: Plan, *, skip_stale: bool = False, identity: str | None = None, **options: Any
+    ) -> RunResult:
         """Apply a plan under the lock, after settling what was left open."""
         with self.store.lock("test"):
             recover(self.store, self.cluster, self.clock)
             applier = Applier(
                 self.store, self.cluster, self.secrets, nothing, "me@here", "test", self.clock, self.stop
             )
-            return applier.apply(plan, RunOptions(workers=1, **options), skip_stale=skip_stale)
+            return applier.apply(
+                plan, RunOptions(workers=1, **options), skip_stale=skip_stale, identity=identity
+            )
 
     def rollback_plan(self, run_id: str | None = None, *, allow_data_loss: bool = False) -> Plan:
         """What undoes a run (default: the last)."""

@@ -11,18 +11,14 @@ import kafka.protocol.admin as admin
 import kafka.protocol.consumer as consumer
 import kafka.protocol.metadata as metadata
 
-_REQUESTS = {
-    cls.API_KEY: cls
-    for module in (admin, consumer, metadata)
-    for name, cls in vars(module).items()
-    if name.endswith("Request") and isinstance(cls, type)
-}
-_RESPONSES = {
-    cls.API_KEY: cls
-    for module in (admin, consumer, metadata)
-    for name, cls in vars(module).items()
-    if name.endswith("Response") and isinstance(cls, type)
-}
+
+def _by_api_key(suffix: str) -> dict[int, Any]:
+    modules: list[Any] = [admin, consumer, metadata]
+    found = (getattr(module, name) for module in modules for name in dir(module) if name.endswith(suffix))
+    return {cls.API_KEY: cls for cls in found}
+
+
+_REQUESTS = _by_api_key("Request")
 
 Answer = Callable[[Any], Any]
 """From a request to a response; None closes the connection, Ellipsis never answers."""
@@ -46,7 +42,7 @@ class FakeBroker:
 
     def asked(self, api_key: int) -> list[Any]:
         """The requests of one API that came."""
-        return [request for request in list(self.requests) if request.API_KEY == api_key]
+        return [request for request in list(self.requests) if api_key == request.API_KEY]
 
     def metadata(self, request: Any) -> Any:
         """One broker, no topics."""
@@ -109,7 +105,9 @@ def _exactly(stream: Any, size: int) -> bytes:
 
 
 @contextlib.contextmanager
-def fake_broker(answers: Mapping[int, Answer], versions: Mapping[int, int] | None = None) -> Iterator[FakeBroker]:
+def fake_broker(
+    answers: Mapping[int, Answer], versions: Mapping[int, int] | None = None
+) -> Iterator[FakeBroker]:
     """A broker for the length of a with block."""
     broker = FakeBroker(answers, versions)
     try:

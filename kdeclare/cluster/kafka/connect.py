@@ -120,9 +120,9 @@ class _Opening:
         self._done.wait(timeout_s + 0.2)
         if self._open:
             return
-        for address in self._wire.bootstrap_addresses().values():
-            self._seen.setdefault(address, Seen("no answer in time", "Check --bootstrap-server."))
-        raise unreachable(self._seen)
+        silent = Seen("no answer in time", "Check --bootstrap-server.")
+        addresses = sorted(self._wire.bootstrap_addresses().values())
+        raise unreachable({address: self._seen.get(address, silent) for address in addresses})
 
     async def _try_all(self, timeout_at: float) -> None:
         try:

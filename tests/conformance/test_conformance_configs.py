@@ -1,0 +1,285 @@
+"""Conformance cases about configs."""
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, NewTopic
+from kdeclare.model.live import ConfigSource
+from tests.beds import (
+    APPEND,
+    CLUSTER_WIDE,
+    DELETE,
+    SET,
+    SUBTRACT,
+    AnyBed,
+    MemoryBed,
+    broker_resource,
+    error,
+    message,
+    topic_resource,
+)
+from tests.cases import case
+
+LEADERS = "leader.replication.throttled.replicas"
+
+
+@case("OPS-02")
+def test_a_value_given_to_delete_is_ignored(bed: AnyBed) -> None:
+    topic = topic_resource(bed.create(configs={"cleanup.policy": "compact"}))
+    assert bed.alter(topic, ("cleanup.policy", DELETE, "ignored")) is None
+    bed.expect_overrides(topic, {})
+
+
+@case("OPS-05")
+def test_subtracting_what_is_not_there_changes_nothing(bed: AnyBed) -> None:
+    topic = topic_resource(bed.create(configs={LEADERS: "7:8"}))
+    assert bed.alter(topic, (LEADERS, SUBTRACT, "1:2")) is None
+    bed.expect_overrides(topic, {LEADERS: "7:8"})
+
+
+@case("OPS-07")
+def test_append_to_an_unset_list_starts_from_the_default(bed: AnyBed) -> None:
+    topic = topic_resource(bed.create())
+    assert bed.alter(topic, ("cleanup.policy", APPEND, "compact")) is None
+    bed.expect_overrides(topic, {"cleanup.policy": "delete,compact"})
+
+
+@case("OPS-10")
+def test_subtract_on_an_unset_empty_list_leaves_an_empty_override(bed: AnyBed) -> None:
+    topic = topic_resource(bed.create())
+    assert bed.entry(topic, LEADERS).source is ConfigSource.DEFAULT
+    assert bed.alter(topic, (LEADERS, SUBTRACT, "0:9")) is None
+    bed.expect_overrides(topic, {LEADERS: ""})
+    assert bed.entry(topic, LEADERS).source is ConfigSource.TOPIC
+
+
+@case("OPS-15")
+def test_elements_are_compared_as_they_were_written(bed: AnyBed) -> None:
+    topic = topic_resource(bed.create(configs={LEADERS: "0:1, 0:2"}))
+    assert bed.alter(topic, (LEADERS, SUBTRACT, "0:2")) is None
+    bed.expect_overrides(topic, {LEADERS: "0:1,0:2"})
+    if isinstance(bed, MemoryBed):
+        assert bed.memory.overrides(topic) == {LEADERS: "0:1, 0:2"}
+
+
+@case("OPS-17")
+def test_setting_the_default_pins_it(bed: AnyBed) -> None:
+    topic = topic_resource(bed.create())
+    assert bed.alter(topic, ("retention.ms", SET, "604800000")) is None
+    bed.expect_overrides(topic, {"retention.ms": "604800000"})
+    assert bed.entry(topic, "retention.ms").source is ConfigSource.TOPIC
+
+
+@case("OPS-19")
+def test_a_key_twice_fails_its_resource_alone(bed: AnyBed) -> None:
+    one, two = topic_resource(bed.create()), topic_resource(bed.create())
+    ratio = "min.cleanable.dirty.ratio"
+    ops = (
+        ConfigOp(ratio, SET, "0.75"),
+        ConfigOp(ratio, SET, "0.65"),
+        ConfigOp("compression.type", SET, "gzip"),
+    )
+    results = bed.cluster.alter_configs(
+        [Alteration(one, ops), Alteration(two, (ConfigOp(ratio, SET, "0.9"),))]
+    )
+    assert error(results[one]) == "INVALID_REQUEST"
+    assert message(results[one]) == "Error due to duplicate config keys"
+    assert results[two] is None
+    bed.expect_overrides(two, {ratio: "0.9"})
+    bed.expect_overrides(one, {})
+
+
+@case("OPS-21")
+def test_null_is_no_value(bed: AnyBed) -> None:
+    topic = topic_resource(bed.create(configs={"compression.type": "producer"}))
+    answer = bed.alter(topic, ("retention.bytes", SET, None), ("compression.type", SET, "lz4"))
+    assert error(answer) == "INVALID_REQUEST"
+    assert message(answer) == "Null value not supported for : retention.bytes"
+    bed.expect_overrides(topic, {"compression.type": "producer"})
+
+
+@case("VAL-02")
+def test_a_ratio_is_at_most_one(bed: AnyBed) -> None:
+    topic = topic_resource(bed.create())
+    answer = bed.alter(topic, ("min.cleanable.dirty.ratio", SET, "1.1"))
+    assert error(answer) == "INVALID_CONFIG"
+    assert "Value must be no more than 1" in message(answer)
+
+
+@case("VAL-04")
+def test_ranges_of_retention_and_cleanup(bed: AnyBed) -> None:
+    topic = topic_resource(bed.create())
+    good = {
+        "retention.ms": ("-1", "0"),
+        "retention.bytes": ("-1", "-500"),
+        "cleanup.policy": ("delete", "compact", "compact,delete", ""),
+    }
+    for key, values in good.items():
+        for value in values:
+            assert bed.alter(topic, (key, SET, value)) is None
+    assert error(bed.alter(topic, ("retention.ms", SET, "-2"))) == "INVALID_CONFIG"
+
+
+@case("VAL-06")
+def test_syntax_of_throttled_replicas(bed: AnyBed) -> None:
+    topic = topic_resource(bed.create())
+    good = ("*", "* ", "", " ", "100:10", "100:10,12:10", "100:10,12:10,15:1  ", "100:0,")
+    bad = ("100", "100:", "100:0,10", "100:0,10:", "100 :0", "100: 0", "*,100:10")
+    answers = {value: error(bed.alter(topic, (LEADERS, SET, value))) for value in good + bad}
+    assert answers == {**dict.fromkeys(good), **dict.fromkeys(bad, "INVALID_CONFIG")}
+
+
+@case("VAL-09")
+def test_remote_storage_is_not_switched_off_while_data_is_there() -> None:
+    bed = MemoryBed(MemoryCluster(tiered=True))
+    topic = topic_resource(bed.create(configs={"remote.storage.enable": "true"}))
+    answer = bed.alter(topic, ("remote.storage.enable", SET, "false"))
+    assert error(answer) == "INVALID_CONFIG"
+    assert "It is invalid to disable remote storage without deleting remote data" in message(answer)
+    assert error(bed.alter(topic, ("remote.storage.enable", DELETE, None))) == "INVALID_CONFIG"
+    both = (("remote.storage.enable", SET, "false"), ("remote.log.delete.on.disable", SET, "true"))
+    assert bed.alter(topic, *both) is None
+
+
+@case("VAL-14")
+def test_segments_have_a_smallest_size(bed: AnyBed) -> None:
+    topic = topic_resource(bed.create())
+    assert error(bed.alter(topic, ("segment.bytes", SET, "100000"))) == "INVALID_CONFIG"
+
+
+@case("EFF-01")
+def test_the_strongest_source_wins_and_its_unit_counts() -> None:
+    bed = MemoryBed(MemoryCluster({1: "a"}, static={"log.roll.hours": "123"}))
+    topic = topic_resource(bed.create())
+    hours = 3_600_000
+    assert bed.entry(topic, "segment.ms").value == str(123 * hours)
+    assert bed.entry(topic, "segment.ms").source is ConfigSource.STATIC
+    # no broker lets anybody alter log.roll.hours; the rule of precedence is the same for all keys
+    bed.memory.set_overrides(CLUSTER_WIDE, {"log.roll.hours": "456"})
+    assert bed.entry(topic, "segment.ms").source is ConfigSource.CLUSTER
+    bed.memory.set_overrides(broker_resource(1), {"log.roll.hours": "789"})
+    entry = bed.entry(topic, "segment.ms")
+    assert (entry.value, entry.source) == ("2840400000", ConfigSource.BROKER)
+
+
+@case("EFF-04")
+def test_where_the_values_of_a_new_topic_come_from() -> None:
+    bed = MemoryBed(MemoryCluster({1: "a"}, static={"log.roll.jitter.ms": "123", "log.roll.hours": "2"}))
+    assert bed.alter(CLUSTER_WIDE, ("log.retention.ms", SET, "10800000")) is None
+    assert bed.alter(broker_resource(1), ("log.cleaner.delete.retention.ms", SET, "34")) is None
+    topic = topic_resource(bed.create(configs={"index.interval.bytes": "9999999"}))
+    expected = {
+        "cleanup.policy": ("delete", ConfigSource.DEFAULT),
+        "retention.ms": ("10800000", ConfigSource.CLUSTER),
+        "delete.retention.ms": ("34", ConfigSource.BROKER),
+        "segment.jitter.ms": ("123", ConfigSource.STATIC),
+        "segment.ms": ("7200000", ConfigSource.STATIC),
+        "index.interval.bytes": ("9999999", ConfigSource.TOPIC),
+    }
+    found = bed.cluster.configs([ConfigQuery(topic, frozenset(expected))])[topic]
+    assert {key: (entry.value, entry.source) for key, entry in found.items()} == expected
+
+
+@case("EFF-06")
+def test_a_secret_of_a_broker_is_not_shown() -> None:
+    bed = MemoryBed(MemoryCluster({1: "a"}, static={"ssl.truststore.password": "x"}))
+    entry = bed.entry(broker_resource(1), "ssl.truststore.password")
+    assert (entry.value, entry.sensitive, entry.read_only) == (None, True, False)
+    assert entry.source is not ConfigSource.DEFAULT
+
+
+@case("EFF-08")
+def test_a_missing_topic_has_no_configs(bed: AnyBed) -> None:
+    missing = topic_resource(bed.name())
+    query = ConfigQuery(missing, frozenset({"retention.ms"}), overrides=True)
+    assert missing not in bed.cluster.configs([query])
+
+
+@case("BRK-01")
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("auto.create.topics.enable", "false"), ("auto.leader.rebalance.enable", "false"), ("broker.id", "1")],
+)
+def test_fixed_broker_keys(bed: AnyBed, key: str, value: str) -> None:
+    answer = bed.alter(broker_resource(1), (key, SET, value))
+    assert error(answer) == "INVALID_REQUEST"
+    assert "Cannot update these configs dynamically" in message(answer)
+    assert bed.entry(broker_resource(1), key).read_only
+
+
+@case("BRK-03")
+@pytest.mark.parametrize(
+    "key", ["ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.password", "ssl.key.password"]
+)
+def test_where_ssl_keys_can_be_set(bed: AnyBed, key: str) -> None:
+    prefixed = f"listener.name.external.{key}"
+
+    def answer(broker: bool, name: str) -> str | None:
+        resource = broker_resource(1) if broker else CLUSTER_WIDE
+        return error(bed.alter(resource, (name, SET, "JKS"), validate_only=True))
+
+    assert answer(True, prefixed) is None
+    assert {answer(True, key), answer(False, key), answer(False, prefixed)} == {"INVALID_REQUEST"}
+
+
+@case("BRK-05")
+def test_a_thread_pool_doubles_or_halves_at_most(bed: AnyBed) -> None:
+    one = broker_resource(1)
+    now = int(bed.entry(one, "num.io.threads").value or "0")
+    good, bad = (2 * now, now // 2), (2 * now + 1, now // 2 - 1, 0)
+    answers = {
+        size: error(bed.alter(one, ("num.io.threads", SET, str(size)), validate_only=True))
+        for size in good + bad
+    }
+    assert answers == {**dict.fromkeys(good), **dict.fromkeys(bad, "INVALID_REQUEST")}
+
+
+@case("BRK-07")
+def test_misspelt_broker_keys_are_accepted(bed: AnyBed) -> None:
+    assert bed.alter(CLUSTER_WIDE, ("log.cleaner.threadzz", SET, "2")) is None
+
+
+@case("BRK-11")
+def test_rates_are_described_only_while_they_are_set(bed: AnyBed) -> None:
+    one = broker_resource(1)
+    leader, follower = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+    dirs = "replica.alter.log.dirs.io.max.bytes.per.second"
+    assert bed.alter(one, (leader, SET, "123"), (follower, SET, "456")) is None
+    bed.expect_overrides(one, {leader: "123", follower: "456"})
+    assert bed.alter(one, (leader, DELETE, ""), (follower, SET, "654"), (dirs, SET, "987")) is None
+    bed.expect_overrides(one, {follower: "654", dirs: "987"})
+    assert leader not in bed.described(one, leader)
+
+
+@case("ISR-01")
+def test_min_isr_above_the_factor_is_accepted(bed: AnyBed) -> None:
+    name = bed.create({0: (1, 2, 3)})
+    assert bed.alter(topic_resource(name), ("min.insync.replicas", SET, "5")) is None
+    bed.expect_overrides(topic_resource(name), {"min.insync.replicas": "5"})
+    if isinstance(bed, MemoryBed):
+        assert bed.memory.effective_min_isr(name) == 3
+
+
+@case("POL-02")
+def test_a_policy_that_refuses_one_resource_leaves_the_others() -> None:
+    bed = MemoryBed(MemoryCluster())
+    topic = topic_resource(bed.create(name="t1"))
+    bed.memory.faults.fail(Fault("POLICY_VIOLATION", "Expected: no"), item="TOPIC/t1")
+    items = [
+        Alteration(topic, (ConfigOp("retention.ms", SET, "1"),)),
+        Alteration(broker_resource(1), (ConfigOp("log.cleaner.backoff.ms", SET, "1"),)),
+    ]
+    results = bed.cluster.alter_configs(items)
+    assert error(results[topic]) == "POLICY_VIOLATION"
+    assert results[broker_resource(1)] is None
+    assert bed.overrides(topic) == {}
+
+
+@case("CRT-06")
+def test_null_in_a_new_topics_configs(bed: AnyBed) -> None:
+    name = bed.name()
+    configs: dict[str, str] = {"retention.bytes": None}  # type: ignore[dict-item]
+    answer = bed.cluster.create_topics([NewTopic(name, None, None, None, configs)])[name]
+    assert error(answer) == "INVALID_CONFIG"
+    assert message(answer) == "Null value not supported for topic configs: retention.bytes"
+    assert name not in bed.cluster.topics([name])

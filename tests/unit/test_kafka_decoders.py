@@ -1,0 +1,223 @@
+"""Our decoders give what kafka-python's give, on bytes that kafka-python's classes wrote."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka.protocol.admin import DescribeConfigsResponse
+from kafka.protocol.metadata import MetadataResponse
+
+from kdeclare.cluster.kafka.compact import read_uvarint, skip_tags
+from kdeclare.cluster.kafka.configs_decoder import read_configs
+from kdeclare.cluster.kafka.metadata_decoder import read_topics
+from kdeclare.cluster.kafka.raw import RawResponse
+from kdeclare.cluster.port import ConfigQuery
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.model.live import ConfigEntry, ConfigSource, ConfigType
+
+RESULT = DescribeConfigsResponse.DescribeConfigsResult
+CONFIG = RESULT.DescribeConfigsResourceResult
+SYNONYM = CONFIG.DescribeConfigsSynonym
+
+KEYS = ["a", "bb", "ccc", "retention.ms", "cleanup.policy", "k" * 130]
+
+texts = st.none() | st.text(max_size=5) | st.just("v" * 200)
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> list[Any]:
+    """Entries of one resource: mostly the same ones in the same order, as Kafka gives them."""
+    usual = draw(st.booleans())
+    names = KEYS if usual else draw(st.permutations(KEYS).map(lambda keys: keys[: draw(st.integers(0, 6))]))
+    return [
+        CONFIG(
+            name=name,
+            value="default" if (plain := draw(st.booleans())) else draw(texts),
+            read_only=False if plain else draw(st.booleans()),
+            config_source=5 if plain else draw(st.integers(-1, 8)),
+            is_sensitive=False if plain else draw(st.booleans()),
+            synonyms=[]
+            if plain
+            else [
+                SYNONYM(name=draw(st.text(max_size=3)), value=draw(texts), source=draw(st.integers(0, 8)))
+                for _ in range(draw(st.integers(0, 2)))
+            ],
+            config_type=2 if plain else draw(st.integers(0, 9)),
+            documentation=None if plain else draw(texts),
+        )
+        for name in names
+    ]
+
+
+@st.composite
+def described(draw: st.DrawFn) -> tuple[bytes, Mapping[ConfigResource, ConfigQuery]]:
+    """A response as bytes, and the queries that it answers."""
+    results, queries = [], {}
+    for index in range(draw(st.integers(0, 6))):
+        scope = draw(st.sampled_from(ConfigScope))
+        name = draw(st.sampled_from(["", f"name-{index}", str(index), "é" * 100 + str(index)]))
+        resource = ConfigResource(scope, name)
+        if resource in queries:
+            continue
+        keys = frozenset(draw(st.sets(st.sampled_from(KEYS), max_size=3)))
+        queries[resource] = ConfigQuery(resource, keys, draw(st.booleans()))
+        results.append(
+            RESULT(
+                error_code=draw(st.sampled_from([0, 0, 3, 29])),
+                error_message=draw(texts),
+                resource_type=2 if scope is ConfigScope.TOPIC else 4,
+                resource_name=name,
+                configs=draw(configs()),
+            )
+        )
+    response = DescribeConfigsResponse(throttle_time_ms=draw(st.integers(0, 99)), results=results)
+    return response.encode(version=4), queries
+
+
+@settings(max_examples=300)
+@given(described())
+def test_configs_equal_kafka_pythons(
+    answer: tuple[bytes, Mapping[ConfigResource, ConfigQuery]],
+) -> None:
+    body, queries = answer
+    theirs = read_configs(DescribeConfigsResponse.decode(body, version=4), queries)
+    assert read_configs(RawResponse(body, 4), queries) == theirs
+
+
+def entry(name: str, value: str | None, source: int, kind: int = 5) -> Any:
+    return CONFIG(
+        name=name,
+        value=value,
+        read_only=False,
+        config_source=source,
+        is_sensitive=False,
+        synonyms=[],
+        config_type=kind,
+        documentation=None,
+    )
+
+
+def result(name: str, *entries: Any, scope: int = 2) -> Any:
+    return RESULT(
+        error_code=0, error_message=None, resource_type=scope, resource_name=name, configs=list(entries)
+    )
+
+
+def ours(query: ConfigQuery, *results: Any) -> list[Mapping[str, ConfigEntry]]:
+    """What our decoder keeps of each result, all of them asked for as ``query`` asks."""
+    scope = query.resource.scope
+    queries = {}
+    for item in results:
+        resource = ConfigResource(scope, item.resource_name)
+        queries[resource] = ConfigQuery(resource, query.keys, query.overrides)
+    body = DescribeConfigsResponse(throttle_time_ms=0, results=list(results)).encode(version=4)
+    return [item.entries for item in read_configs(RawResponse(body, 4), queries)]
+
+
+TOPIC = ConfigResource(ConfigScope.TOPIC, "")
+
+
+def test_overrides_are_kept_wherever_they_stand() -> None:
+    inherited = [entry("a", "1", 5), entry("b", "2", 4), entry("c", "3", 5)]
+    overridden = [entry("a", "9", 1), entry("b", "8", 1), entry("c", "7", 1, kind=7)]
+    rows = [
+        [overridden[0], inherited[1], overridden[2]],
+        inherited,
+        [inherited[0], overridden[1], inherited[2]],
+        inherited,
+        [*inherited, entry("new", "x", 1)],
+        [entry("first", "x", 1), *inherited],
+        inherited[1:],
+        [],
+    ]
+    found = ours(ConfigQuery(TOPIC, overrides=True), *[result(f"t{i}", *row) for i, row in enumerate(rows)])
+    assert [sorted(entries) for entries in found] == [["a", "c"], [], ["b"], [], ["new"], ["first"], [], []]
+    assert found[0]["c"] == ConfigEntry("7", ConfigSource.TOPIC, ConfigType.LIST)
+
+
+def test_keys_asked_for_are_kept_whatever_their_source() -> None:
+    row = [entry("a", "1", 5), entry("b", None, 4), entry("c", "3", 1)]
+    query = ConfigQuery(TOPIC, frozenset({"b", "zz"}))
+    found = ours(query, result("t0", *row), result("t1", *row))
+    assert found == [{"b": ConfigEntry(None, ConfigSource.STATIC)}] * 2
+
+
+def test_skipped_entries_share_one_object() -> None:
+    row = [entry("a", "1", 5), entry("b", "2", 5)]
+    first, second = ours(ConfigQuery(TOPIC, frozenset({"b"})), result("t0", *row), result("t1", *row))
+    assert first["b"] is second["b"]
+
+
+@pytest.mark.parametrize(("name", "own"), [("1", "broker"), ("", "cluster")])
+def test_a_brokers_overrides_are_those_of_that_very_resource(name: str, own: str) -> None:
+    row = [entry("broker", "1", 2), entry("cluster", "2", 3), entry("static", "3", 4), entry("topic", "4", 1)]
+    query = ConfigQuery(ConfigResource(ConfigScope.BROKER, name), overrides=True)
+    (found,) = ours(query, result(name, *row, scope=4))
+    assert list(found) == [own]
+
+
+partitions = st.builds(
+    MetadataResponse.MetadataResponseTopic.MetadataResponsePartition,
+    error_code=st.integers(0, 10),
+    partition_index=st.integers(0, 40),
+    leader_id=st.integers(-1, 5),
+    leader_epoch=st.integers(-1, 9),
+    replica_nodes=st.lists(st.integers(0, 2**31 - 1), max_size=40),
+    isr_nodes=st.lists(st.integers(0, 5), max_size=4),
+    offline_replicas=st.lists(st.integers(0, 5), max_size=2),
+)
+metadata_topics = st.builds(
+    MetadataResponse.MetadataResponseTopic,
+    error_code=st.sampled_from([0, 3, 5, 29]),
+    name=st.text(max_size=5) | st.just("n" * 200),
+    topic_id=st.uuids(),
+    is_internal=st.booleans(),
+    partitions=st.lists(partitions, max_size=4, unique_by=lambda p: p.partition_index),
+    authorized_operations=st.just(None),
+)
+brokers = st.builds(
+    MetadataResponse.MetadataResponseBroker,
+    node_id=st.integers(0, 9),
+    host=st.text(max_size=3),
+    port=st.integers(0, 65535),
+    rack=st.none() | st.text(max_size=3),
+)
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from([11, 12, 13]),
+    st.lists(metadata_topics, max_size=4),
+    st.lists(brokers, max_size=3),
+    st.none() | st.text(max_size=22),
+)
+def test_topics_equal_kafka_pythons(
+    version: int, topics: list[Any], known: list[Any], cluster_id: str | None
+) -> None:
+    body = MetadataResponse(
+        throttle_time_ms=1, brokers=known, cluster_id=cluster_id, controller_id=1, topics=topics, error_code=0
+    ).encode(version=version)
+    theirs = read_topics(MetadataResponse.decode(body, version=version))
+    assert read_topics(RawResponse(body, version)) == theirs
+
+
+def test_topic_ids_are_uuids_as_text() -> None:
+    topic_id = UUID("12345678-9abc-def0-1234-56789abcdef0")
+    topic = MetadataResponse.MetadataResponseTopic(
+        error_code=0, name="t", topic_id=topic_id, is_internal=True, partitions=[], authorized_operations=None
+    )
+    body = MetadataResponse(
+        throttle_time_ms=0, brokers=[], cluster_id="c", controller_id=1, topics=[topic], error_code=0
+    ).encode(version=12)
+    (found,) = read_topics(RawResponse(body, 12))
+    assert found.topic.topic_id == str(topic_id)
+    assert found.topic.internal
+
+
+def test_varints_and_tags() -> None:
+    assert read_uvarint(b"\x7f", 0) == (127, 1)
+    assert read_uvarint(b"\x00\x80\x80\x04", 1) == (65536, 4)
+    assert skip_tags(b"\x02\x05\x01a\x06\x02bc!", 0) == 8
