@@ -32,13 +32,18 @@ Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a run is done. command: what the person typed, for the history."""
+    """How a run is done.
+
+    command: what the person typed, for the history. stopping: called from a signal handler when the
+    first Ctrl-C is heeded.
+    """
 
     command: str
     confirm: Confirm
     progress: Progress
     options: RunOptions
     skip_stale: bool = False
+    stopping: Callable[[], None] = lambda: None
 
 
 def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, how: How) -> RunResult | None:
@@ -97,18 +102,19 @@ def _confirmed(
         return None
     stop = Event()
     applier = Applier(workspace.store, cluster, secrets, how.progress, who(), how.command, stop=stop)
-    with _stops_at_ctrl_c(stop):
+    with _stops_at_ctrl_c(stop, how.stopping):
         return applier.apply(plan, how.options, skip_stale=how.skip_stale, identity=identity)
 
 
 @contextmanager
-def _stops_at_ctrl_c(stop: Event) -> Iterator[None]:
+def _stops_at_ctrl_c(stop: Event, stopping: Callable[[], None]) -> Iterator[None]:
     """The first Ctrl-C ends the run in good order, the second one as a crash would."""
 
     def on_signal(number: int, _: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
+        stopping()
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -1,7 +1,7 @@
 """Making a plan, and reading and writing plan files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def plan_for(
         cluster_name=workspace.cluster_name,
         desired=loaded.desired,
         state=workspace.store.read(),
-        scope=scope,
+        scope=replace(scope, complete=loaded.complete),
         diagnostics=loaded.diagnostics,
     )
     return Planned(build_plan(request, cluster, secrets, progress), secrets, notices)

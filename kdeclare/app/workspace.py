@@ -1,6 +1,7 @@
 """What a command works with: a project in an environment, its state, and its cluster."""
 
 import getpass
+import logging
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -8,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kdeclare.app.faults import explained
 from kdeclare.cluster.port import Cluster
@@ -15,6 +17,11 @@ from kdeclare.manifests.project import Project, open_project
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.state.location import open_store
 from kdeclare.state.port import StateStore
+
+if TYPE_CHECKING:
+    from kdeclare.cluster.retrying import Retry
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +80,14 @@ class Connection:
         return self._future.result()
 
     def close(self) -> None:
-        """Let go of it, also when nobody asked for it."""
-        self._pool.shutdown(wait=True)
-        if self._future.exception() is None:
-            self._future.result().close()
+        """Let go of it, also when nobody asked for it; waits for nothing."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._future.add_done_callback(_close)
+
+
+def _close(connected: Future[Cluster]) -> None:
+    if not connected.cancelled() and connected.exception() is None:
+        connected.result().close()
 
 
 def open_workspace(options: Options, environ: Mapping[str, str]) -> Workspace:
@@ -87,9 +98,7 @@ def open_workspace(options: Options, environ: Mapping[str, str]) -> Workspace:
     store = open_store(options.state or project.state, project.name, environment.name)
 
     def connect() -> Cluster:
-        from kdeclare.cluster.kafka import connect as open_kafka
         from kdeclare.cluster.kafka import read_properties
-        from kdeclare.cluster.retrying import Retrying
 
         config = dict(environment.client_config)
         if environment.client_config_file is not None:
@@ -98,9 +107,21 @@ def open_workspace(options: Options, environ: Mapping[str, str]) -> Workspace:
             config |= read_properties(options.command_config)
         if not (servers or config.get("bootstrap.servers")):
             raise _no_servers(project)
-        return Retrying(open_kafka(servers or "", config, timeout_s=options.timeout_s))
+        return connect_kafka(servers or "", config, options.timeout_s)
 
     return Workspace(project, store, servers or environment.name, connect, environ)
+
+
+def connect_kafka(servers: str, config: Mapping[str, str], timeout_s: float) -> Cluster:
+    """Real brokers, with retries around them. Raises KdeclareError."""
+    from kdeclare.cluster.kafka import connect as open_kafka
+    from kdeclare.cluster.retrying import Retrying
+
+    return Retrying(open_kafka(servers, config, timeout_s=timeout_s), on_retry=_log_retry)
+
+
+def _log_retry(retry: "Retry") -> None:
+    _log.info("%s: %s; attempt %d, again in %.1f s", retry.call, retry.fault, retry.attempt, retry.delay_s)
 
 
 def _no_servers(project: Project) -> KdeclareError:

@@ -216,16 +216,18 @@ def _change(id_: ResourceId, operations: Sequence[Operation], was: Risk | None) 
 
 
 def _ownership(run: Plan, steps: Sequence[_Step], resources: Mapping[str, Json]) -> Iterable[Ownership]:
-    """Back to what it was before the run; of what stays changed, the record stays, too."""
+    """Back to what it was before the run; what is not brought back then belongs to whoever changed it.
+
+    A topic that stays because of its records stays owned, and what later runs took over does, too.
+    """
     for item in run.ownership:
         current = resources.get(str(item.id))
         mine = [step for step in steps if step.original.resource == item.id]
-        whole = not any(step.undo.conflicts or step.undo.lost for step in mine)
-        undone = tuple(step.inverse for step in mine if step.inverse)
         stuck = any(step.inverse is None and step.undo.args for step in mine)
-        if current == item.after and whole and not stuck:
+        if current == item.after and not stuck:
             after = item.before
         else:
+            undone = tuple(step.inverse for step in mine if step.inverse)
             after = KINDS[item.id.kind].settle(current, item.before, undone, all_done=False)
         if after != current:
             yield Ownership(item.id, current, after)

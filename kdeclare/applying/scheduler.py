@@ -10,6 +10,7 @@ from kdeclare.applying.clock import Clock, timestamp
 from kdeclare.applying.entries import BeginLine, as_json, end_line
 from kdeclare.cluster.port import Fault
 from kdeclare.kinds.query import merge
+from kdeclare.kinds.verbs.base import batches
 from kdeclare.kinds.verbs.reassign import pending
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.operations import Operation
@@ -98,9 +99,8 @@ class Scheduler:
         for op in self._todo.values():
             if all(self._ended_well(need) for need in op.needs):
                 ready.setdefault(op.verb, []).append(op)
-        for operations in ready.values():
-            for start in range(0, len(operations), self._options.batch):
-                batch = operations[start : start + self._options.batch]
+        for verb, operations in ready.items():
+            for batch in batches(VERBS[verb], operations, self._options.batch):
                 ids = [op.id for op in batch]
                 self._journal.append(as_json(BeginLine(at=timestamp(self._clock), ids=ids)))
                 for op in batch:

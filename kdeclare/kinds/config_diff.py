@@ -69,15 +69,13 @@ def diff_configs(
     for key in sorted({*wishes, *owned, *overrides}):
         if key in wishes:
             fields += _declared(side, key, wishes[key], owned.get(key))
-        elif key in owned:
-            gone = _undeclared(side, key, owned[key])
-            if gone and key in side.undeletable:
-                kept.append(key)
-            else:
-                fields += gone
-        elif reset_unmanaged and key not in NEVER_RESET and key not in side.undeletable:
+        elif (gone := _undeclared(side, key, owned.get(key))) and key in side.undeletable:
+            kept.append(key)
+        elif reset_unmanaged and key in overrides - NEVER_RESET - side.undeletable:
             fields.append(_field(key, FieldOp.DELETE, override(side, key), None))
-        else:
+        elif gone:
+            fields += gone
+        elif key in overrides:
             unmanaged.append(key)
     return ConfigDiff(
         tuple(fields),
@@ -100,7 +98,9 @@ def shown_value(key: str, entry: ConfigEntry, catalog: Catalog) -> Json:
     """An entry's value as plans write it. Null from Kafka means that it is hidden, not that it is unset."""
     if entry.sensitive or entry.value is None:
         return SHOWN
-    return list(split_list(entry.value)) if is_list(key, entry, catalog) else entry.value
+    if is_list(key, entry, catalog):
+        return list(split_list(entry.value))
+    return catalog.canonical(key, entry.value)
 
 
 def is_list(key: str, entry: ConfigEntry | None, catalog: Catalog) -> bool:
@@ -179,8 +179,9 @@ def _parts(side: ConfigSide, key: str, wish: Parts, before: Json, record: Json) 
 
 
 def _undeclared(side: ConfigSide, key: str, record: Json) -> list[FieldChange]:
+    """What was owned and is declared no longer goes; of a list by part, one's own elements."""
     before = override(side, key)
-    if before is None:
+    if before is None or record is None:
         return []
     if isinstance(record, Mapping) and "append" in record:
         mine = set(_own_elements(record)) & {e.strip() for e in before}

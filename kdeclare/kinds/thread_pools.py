@@ -36,21 +36,22 @@ def in_steps(
 
 
 def _steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterator[FieldChange]:
+    """Doublings or halvings, and the field itself last. What a DELETE leads to is Kafka's default."""
     key = key_of(field)
-    current = _size(key, live)
-    if key not in THREAD_POOLS or field.op is not FieldOp.SET or not current:
+    if key not in THREAD_POOLS:
         yield field
         return
-    before, wanted = field.before, int(field.after)
-    while not current // 2 <= wanted <= current * 2:
-        current = current * 2 if wanted > current else max(1, (current + 1) // 2)
-        yield replace(field, before=before, after=str(current))
+    info = catalog(ConfigScope.BROKER).get(key)
+    default = info.default if info else None
+    current = _size(live[key].value if key in live else default)
+    wanted = _size(default if field.op is FieldOp.DELETE else field.after)
+    before = field.before
+    while current and wanted and not current // 2 <= wanted <= current * 2:
+        current = current * 2 if wanted > current else (current + 1) // 2
+        yield FieldChange(field.path, FieldOp.SET, before, str(current))
         before = str(current)
     yield replace(field, before=before)
 
 
-def _size(key: str, live: Mapping[str, ConfigEntry]) -> int | None:
-    entry = live.get(key)
-    info = catalog(ConfigScope.BROKER).get(key)
-    text = (entry and entry.value) or (info and info.default)
+def _size(text: str | None) -> int | None:
     return int(text) if text and text.isdigit() else None

@@ -1,7 +1,11 @@
 """The manifests of a project in one environment as desired resources, with all that is wrong with them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import gc
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from yaml.nodes import Node, ScalarNode
@@ -17,6 +21,9 @@ from kdeclare.manifests.shapes import Shapes
 from kdeclare.manifests.substitution import Scope
 from kdeclare.model.diagnostics import Diagnostic, Place, error, in_order
 from kdeclare.model.ids import ResourceId
+
+_BATCH = 16
+"""Documents composed before they are worked on: changing between the two for each costs a sixth more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +58,30 @@ def load(
     paths: files or folders, relative to where one stands; None or empty for all of the project.
     checks: between the resources, run on those that are valid.
     """
-    loader = _Loader(project, kinds, environ)
-    if paths:
-        loader.manifests(paths)
-    elif project.file is None:
-        loader.diagnostics.append(_nothing_to_load())
-    else:
-        loader.manifests(_roots(project))
-        loader.diagnostics += loader.overlays.unused()
+    with _collector_paused():
+        loader = _Loader(project, kinds, environ)
+        if paths:
+            loader.manifests(paths)
+        elif project.file is None:
+            loader.diagnostics.append(_nothing_to_load())
+        else:
+            loader.manifests(_roots(project))
+            loader.diagnostics += loader.overlays.unused()
     desired = loader.desired
     loader.diagnostics += [problem for check in checks for problem in check(desired)]
     return Loaded(tuple(desired), in_order(loader.diagnostics), not paths, loader.count)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Nodes and bodies hold no cycles: looking for some takes a third of the time of a large load."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _roots(project: Project) -> Sequence[Path]:
@@ -72,7 +92,7 @@ def _roots(project: Project) -> Sequence[Path]:
 
 
 class _Loader:
-    """Goes through the files one by one; nodes live only as long as their file is being worked on."""
+    """Goes through the files one by one; nodes live only as long as they are being worked on."""
 
     def __init__(self, project: Project, kinds: Mapping[str, Kind], environ: Mapping[str, str]) -> None:
         self.desired: list[Desired] = []
@@ -90,8 +110,9 @@ class _Loader:
     def manifests(self, roots: Sequence[Path]) -> None:
         """Load files and folders."""
         files = Files(self._project.file, self._project.all_overlays, self._project.stated)
-        for file in files.find(roots):
-            for root in self._documents(file):
+        documents = (root for file in files.find(roots) for root in self._documents(file))
+        while batch := list(islice(documents, _BATCH)):
+            for root in batch:
                 self._manifest(root)
         self.diagnostics += files.diagnostics
 
@@ -107,14 +128,14 @@ class _Loader:
         if data is None:
             return
         self.count += 1
-        if self._project.file is None:
-            self._scope.folder = Path(file).parent
         for root in compose(file, data, self.diagnostics):
             if not _is_empty(root):
                 yield root
 
     def _manifest(self, root: Node) -> None:
         reader = self._reader
+        if self._project.file is None:
+            self._scope.folder = os.path.dirname(root.start_mark.name)  # noqa: PTH120  # cheap
         if self.overlays:
             root = self.overlays.applied(identify(root, reader), root)
         data = reader.read(root)

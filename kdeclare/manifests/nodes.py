@@ -6,6 +6,7 @@ name of the file, so nodes of several files can be merged into one tree and stil
 
 import re
 from collections.abc import Iterator, Sequence
+from math import isqrt
 
 import yaml
 from yaml._yaml import CParser
@@ -34,15 +35,22 @@ class _Stream:
 
 
 class _Composer(CParser):
-    """The C parser, with the hooks that it calls for every node cut down to a bound on the depth.
-
-    Without the bound deep nesting overruns the C stack, which no Python code can catch.
-    """
-
-    _depth = 0
+    """The C parser, with the hooks that it calls for every node cut down to nothing."""
 
     def resolve(self, _kind: object, _value: object, _implicit: object) -> None:
         return None
+
+    def descend_resolver(self, _parent: Node | None, _index: object) -> None:
+        return None
+
+    def ascend_resolver(self) -> None:
+        return None
+
+
+class _BoundedComposer(_Composer):
+    """The same with a bound: deep nesting overruns the C stack, which no Python code can catch."""
+
+    _depth = 0
 
     def descend_resolver(self, parent: Node | None, _index: object) -> None:
         self._depth += 1
@@ -55,11 +63,20 @@ class _Composer(CParser):
         self._depth -= 1
 
 
+def _may_be_deep(data: bytes) -> bool:
+    """Whether the bytes could nest too deep; most cannot, and are spared the counting of every level.
+
+    A level is opened by one of ``[ { - ?``, or by a line that is indented more than those around it:
+    n of these take n²/2 bytes.
+    """
+    return isqrt(2 * len(data)) + sum(map(data.count, (b"[", b"{", b"-", b"?"))) >= MAX_DEPTH
+
+
 def compose(file: str, data: bytes, diagnostics: list[Diagnostic]) -> Iterator[Node]:
     """The documents of a file, up to the first syntax error, which is added to ``diagnostics``."""
     aliases = b"*" in data and b"&" in data
     try:
-        composer = _Composer(_Stream(file, data))
+        composer = (_BoundedComposer if _may_be_deep(data) else _Composer)(_Stream(file, data))
         while composer.check_node():
             node: Node = composer.get_node()  # type: ignore[assignment]  # there is one, it was checked
             wrong = _alias_problem(node) if aliases else None

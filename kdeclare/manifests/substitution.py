@@ -33,7 +33,7 @@ class Scope:
     variables: None where none can be used (inside of a project file).
     """
 
-    folder: Path
+    folder: Path | str
     environ: Mapping[str, str]
     variables: Mapping[str, Variable] | None = field(default_factory=dict)
     files: dict[Path, str] = field(default_factory=dict, repr=False)
@@ -200,7 +200,7 @@ def _from_environment(reference: str, scope: Scope) -> Referenced:
 
 def _from_file(reference: str, scope: Scope) -> Referenced:
     name = reference.removeprefix("file.")
-    path = scope.folder / name
+    path = Path(scope.folder, name)
     text = scope.files.get(path)
     if text is None:
         try:

@@ -1,6 +1,7 @@
 """What a misspelt word was probably meant to be."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -11,6 +12,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def closest(word: str, known: Iterable[str]) -> str | None:
     """The known word that is most like ``word``, upper and lower case being alike."""
+    return _closest(word, tuple(known))
+
+
+@lru_cache(maxsize=1_000)  # one mistake is often made in many manifests
+def _closest(word: str, known: tuple[str, ...]) -> str | None:
     import difflib  # only bad input pays for it
 
     by_folded = {name.casefold(): name for name in known}

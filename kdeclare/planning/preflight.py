@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kdeclare.cluster.port import Cluster, Fault
 from kdeclare.kinds.secrets import SecretSource
+from kdeclare.kinds.verbs.base import batches
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, denied, error
 from kdeclare.model.operations import Operation
@@ -25,8 +26,7 @@ def preflight(
     done = 0
     for verb in sorted({op.verb for op in checked}):
         mine = [op for op in checked if op.verb == verb]
-        for start in range(0, len(mine), BATCH):
-            batch = mine[start : start + BATCH]
+        for batch in batches(VERBS[verb], mine, BATCH):
             results = VERBS[verb].execute(cluster, batch, secrets, validate_only=True)
             refused |= {id_: _refusal(by_id[id_], fault) for id_, fault in results.items() if fault}
             done += len(batch)

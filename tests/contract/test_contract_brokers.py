@@ -3,6 +3,7 @@
 import pytest
 
 from kdeclare.model.changes import FieldOp
+from kdeclare.model.ids import ConfigResource
 from kdeclare.model.live import ConfigSource, ConfigType
 from tests.beds import APPEND, CLUSTER_WIDE, DELETE, SET, SUBTRACT, AnyBed, broker_resource, error, message
 
@@ -43,6 +44,7 @@ def test_read_only_keys_cannot_be_altered(bed: AnyBed, key: str) -> None:
         answer = bed.alter(resource, (key, SET, "1"))
         assert error(answer) == "INVALID_REQUEST"
         assert "Cannot update these configs dynamically" in message(answer)
+    assert bed.alter(broker_resource(1), (key, DELETE, None)) is None
     assert bed.entry(broker_resource(1), key).read_only
 
 
@@ -122,6 +124,22 @@ def test_validate_only_changes_nothing(bed: AnyBed) -> None:
         assert key not in bed.overrides(resource)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("log.cleaner.threads", "0", "/ by zero"),
+        ("log.cleaner.threads", "3", "cannot be increased to more than double the current value 1"),
+        ("remote.log.reader.threads", "21", "should not be greater than double the current value 10"),
+        ("remote.log.reader.threads", "4", "should be at least half the current value 10"),
+    ],
+)
+def test_steps_of_other_pools(bed: AnyBed, key: str, value: str, words: str) -> None:
+    for resource in (broker_resource(1), CLUSTER_WIDE):
+        answer = bed.alter(resource, (key, SET, value), validate_only=True)
+        assert error(answer) == "INVALID_REQUEST"
+        assert words in message(answer)
+
+
 def test_thread_pools_take_small_steps(bed: AnyBed) -> None:
     one = broker_resource(1)
     key = "num.replica.fetchers"
@@ -166,8 +184,8 @@ def test_what_kafka_does_not_know_is_kept_and_shown_as_secret(bed: AnyBed) -> No
     for resource in (broker_resource(1), CLUSTER_WIDE):
         assert bed.alter(resource, (key, SET, "2")) is None
 
-        def check(resource: object = resource) -> None:
-            entry = bed.entry(resource, key)  # type: ignore[arg-type]
+        def check(resource: ConfigResource = resource) -> None:
+            entry = bed.entry(resource, key)
             assert (entry.value, entry.sensitive, entry.read_only) == (None, True, True)
 
         bed.eventually(check)

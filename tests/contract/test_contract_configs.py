@@ -84,6 +84,7 @@ def test_list_ops_on_cleanup_policy(
         ("0:1,0:2,0:1", SUBTRACT, "0:1,0:1", "0:2"),
         ("0:1,", APPEND, "0:2", "0:1,0:2"),  # empty parts go when the list is written again
         ("0:1", APPEND, "0:2,,0:3", "0:1,0:2,,0:3"),
+        ("0:1", APPEND, "", "0:1,"),
     ],
 )
 def test_list_ops_on_throttled_replicas(

@@ -54,6 +54,7 @@ def test_placement_spreads_over_racks(bed: AnyBed) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
+        ("", "the empty string is not allowed"),
         ("..", "'..' is not allowed"),
         ("a b", "contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
         ("x" * 250, "is longer than the max allowed length 249"),
@@ -63,6 +64,11 @@ def test_illegal_names(bed: AnyBed, name: str, words: str) -> None:
     answer = bed.cluster.create_topics([counted(name, 1, 1)])[name]
     assert error(answer) == "INVALID_TOPIC_EXCEPTION"
     assert words in message(answer)
+
+
+def test_the_log_of_the_controller_is_no_topic(bed: AnyBed) -> None:
+    answer = bed.cluster.create_topics([counted("__cluster_metadata", 1, 1)])["__cluster_metadata"]
+    assert error(answer) == "INVALID_REQUEST"
 
 
 def test_names_collide_with_existing_topics_only(bed: AnyBed) -> None:
@@ -268,7 +274,9 @@ def test_additions_stand_and_fall_alone(bed: AnyBed) -> None:
     assert results[one] is None
     assert error(results[two]) == "INVALID_PARTITIONS"
     assert error(results["not-there"]) == "UNKNOWN_TOPIC_OR_PARTITION"
-    twice = bed.cluster.create_partitions([NewPartitions(two, 4), NewPartitions(two, 5)])[two]
+    assert message(results["not-there"]) == ""
+    assert bed.add_partitions(two, 4, ()) is None  # no assignments are none at all
+    twice = bed.cluster.create_partitions([NewPartitions(two, 5), NewPartitions(two, 6)])[two]
     assert (error(twice), message(twice)) == ("INVALID_REQUEST", "Duplicate topic name.")
 
 

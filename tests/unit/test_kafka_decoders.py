@@ -77,7 +77,7 @@ def described(draw: st.DrawFn) -> tuple[bytes, Mapping[ConfigResource, ConfigQue
     return response.encode(version=4), queries
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(described())
 def test_configs_equal_kafka_pythons(
     answer: tuple[bytes, Mapping[ConfigResource, ConfigQuery]],
@@ -187,7 +187,7 @@ brokers = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(
     st.sampled_from([11, 12, 13]),
     st.lists(metadata_topics, max_size=4),

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kdeclare.cluster.kafka.adapter import KafkaCluster
-from kdeclare.cluster.kafka.problems import Seen, explain, unreachable
+from kdeclare.cluster.kafka.probe import probe
+from kdeclare.cluster.kafka.problems import Seen, explain, explain_closed, unreachable, was_closed
 from kdeclare.cluster.kafka.properties import client_arguments
 from kdeclare.cluster.kafka.wire import Wire
 from kdeclare.model.diagnostics import KdeclareError, error
@@ -109,6 +110,7 @@ class _Opening:
         self._tls = tls
         self._sasl = sasl
         self._seen: dict[str, Seen] = {}
+        self._closed: list[str] = []
         self._done = threading.Event()
         self._open = False
 
@@ -120,6 +122,9 @@ class _Opening:
         self._done.wait(timeout_s + 0.2)
         if self._open:
             return
+        for address in self._closed[:3]:
+            host, _, port = address.rpartition(":")
+            self._seen[address] = explain_closed(probe(host, int(port)), tls=self._tls, sasl=self._sasl)
         silent = Seen("no answer in time", "Check --bootstrap-server.")
         addresses = sorted(self._wire.bootstrap_addresses().values())
         raise unreachable({address: self._seen.get(address, silent) for address in addresses})
@@ -143,12 +148,14 @@ class _Opening:
         try:
             await self._wire.bootstrap(node, timeout_at)
         except Exception as exc:  # noqa: BLE001  kafka-python and ssl raise of every sort here
-            self._seen[address] = explain(exc, tls=self._tls, sasl=self._sasl)
+            self._seen[address] = explain(exc, tls=self._tls)
+            if was_closed(exc):
+                self._closed.append(address)
             return
         try:
             await self._wire.reach_any(timeout_at)
         except Exception as exc:  # noqa: BLE001
-            seen = explain(exc, tls=self._tls, sasl=self._sasl)
+            seen = explain(exc, tls=self._tls)
             brokers = ", ".join(self._wire.address(broker) for broker in self._wire.brokers())
             self._seen[address] = Seen(
                 f"it answers, but no broker is to be reached where it says it is ({brokers}): {seen.what}",

@@ -20,11 +20,11 @@ from kdeclare.cluster.kafka.wire import Wire
 from kdeclare.cluster.port import Fault
 
 _GOOD_FOR_S = 1.0
-"""How long brokers count as up to date, unless something was written meanwhile."""
+"""How long brokers count as up to date, unless something was written here meanwhile."""
 _PATIENCE_S = 0.5
 """How long to wait for all brokers; after that, those that are up to date have to do."""
-_LIMIT_S = 15.0
-"""How long to wait for any broker at all; after that, an old answer is better than none."""
+_LIMIT_S = 30.0
+"""How long to wait for any broker, at first and after a write; then an old answer is better than none."""
 _POLL_S = 0.01
 
 _log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Freshness:
         self._wire = wire
         self._lock = threading.Lock()
         self._written = 0
-        self._seen = 0
+        self._seen = -1
         self._at = float("-inf")
         self._nodes: list[int] = []
         self._known = True
@@ -54,11 +54,12 @@ class Freshness:
             written = self._written
             recent = time.monotonic() - self._at < _GOOD_FOR_S
             if not (recent and written == self._seen and set(must) <= set(self._nodes)):
-                self._nodes = self._caught_up(set(must))
+                limit_s = _PATIENCE_S if written == self._seen else _LIMIT_S
+                self._nodes = self._caught_up(set(must), limit_s)
                 self._seen, self._at = written, time.monotonic()
             return list(self._nodes)
 
-    def _caught_up(self, must: set[int]) -> list[int]:
+    def _caught_up(self, must: set[int], limit_s: float) -> list[int]:
         begun = time.monotonic()
         live = self._wire.brokers()
         try:
@@ -79,7 +80,7 @@ class Freshness:
                     pending.discard(node)
                     ready.append(node)
             waited = time.monotonic() - begun
-            if not pending or waited > _LIMIT_S or (ready and waited > _PATIENCE_S and not must & pending):
+            if not pending or waited > limit_s or (ready and waited > _PATIENCE_S and not must & pending):
                 break
             time.sleep(_POLL_S)
         if pending:

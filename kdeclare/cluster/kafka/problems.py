@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kafka import errors as client
 
+from kdeclare.cluster.kafka.probe import Protocol
 from kdeclare.model.diagnostics import KdeclareError, error
 
 
@@ -43,19 +44,13 @@ _NAME_HINT = (
 )
 
 
-def explain(exc: BaseException, *, tls: bool, sasl: bool) -> Seen:
-    """What an exception of kafka-python's says about an address.
-
-    tls, sasl: whether the client was to encrypt and to authenticate.
-    """
+def explain(exc: BaseException, *, tls: bool) -> Seen:
+    """What an exception of kafka-python's says about an address. ``tls``: whether it was to be encrypted."""
     text = "; ".join(str(arg) for arg in getattr(exc, "args", ())) or type(exc).__name__
     login = _login(exc, text)
     if login is not None:
         return login
-    for pattern, seen in _HANDSHAKE if tls else _CLEAR:
-        if re.search(pattern, text):
-            return seen
-    for pattern, seen in _NETWORK:
+    for pattern, seen in (*_NETWORK, *(_HANDSHAKE if tls else ())):
         if re.search(pattern, text):
             return seen
     if isinstance(exc, client.IncompatibleBrokerVersion):
@@ -63,14 +58,8 @@ def explain(exc: BaseException, *, tls: bool, sasl: bool) -> Seen:
             "it answers, but gives no metadata",
             "This may be a controller; name brokers in --bootstrap-server.",
         )
-    if isinstance(exc, client.InvalidReceiveError):
-        return _no_kafka(text)
     if isinstance(exc, client.RequestTimedOutError | client.KafkaTimeoutError):
         return Seen("connected, but no answer in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
-    if re.search("socket disconnected|Connection reset", text):
-        asked = "without TLS" if not tls else "with TLS"
-        asked += " or authentication" if not (tls or sasl) else ""
-        return Seen(f"it closed the connection, which was made {asked}", _SECURITY_HINT)
     return Seen(text, _ADDRESS_HINT)
 
 
@@ -85,18 +74,27 @@ def _login(exc: BaseException, text: str) -> Seen | None:
     return None
 
 
-def _no_kafka(text: str) -> Seen:
-    """A frame length out of all bounds: the first four bytes of another protocol."""
-    match = re.search(r"-?\d+", text)
-    start = int(match[0]).to_bytes(4, "big", signed=True) if match else b""
-    if start[:2] == b"\x15\x03":  # a TLS alert
+def was_closed(exc: BaseException) -> bool:
+    """Whether the other side closed the connection, or spoke another protocol: worth a `probe`."""
+    text = "; ".join(str(arg) for arg in getattr(exc, "args", ()))
+    closed = re.search("socket disconnected|Connection reset", text) is not None
+    return closed or isinstance(exc, client.InvalidReceiveError)
+
+
+def explain_closed(protocol: Protocol, *, tls: bool, sasl: bool) -> Seen:
+    """What a closed connection means at an address that speaks ``protocol``."""
+    if protocol is Protocol.TLS and not tls:
         return Seen("it speaks TLS, and was asked without", _SECURITY_HINT)
-    if start == b"HTTP":
-        return Seen("it speaks HTTP, not Kafka", _ADDRESS_HINT)
-    return Seen("it does not speak Kafka", _ADDRESS_HINT)
+    if protocol is Protocol.KAFKA and not (tls or sasl):
+        return Seen("it closed the connection, as if it wanted authentication", _SECURITY_HINT)
+    if protocol in (Protocol.KAFKA, Protocol.TLS):
+        return Seen("it closed the connection", _SECURITY_HINT)
+    if protocol is Protocol.SILENCE:
+        return Seen("it closes connections without a word", _ADDRESS_HINT)
+    return Seen(f"it speaks {protocol}, not Kafka", _ADDRESS_HINT)
 
 
-_HANDSHAKE = (
+_HANDSHAKE: tuple[tuple[str, Seen], ...] = (
     ("Hostname mismatch|IP address mismatch", Seen("its certificate is for another host name", _NAME_HINT)),
     ("CERTIFICATE_VERIFY_FAILED.*expired", Seen("its certificate has expired", "Renew it.")),
     ("CERTIFICATE_VERIFY_FAILED", Seen("its certificate is not trusted", _TRUST_HINT)),
@@ -109,13 +107,7 @@ _HANDSHAKE = (
         Seen("it does not speak TLS, and was asked to", _SECURITY_HINT),
     ),
 )
-_CLEAR = (
-    (
-        "ALERT|SSL",
-        Seen("it speaks TLS, and was asked without", _SECURITY_HINT),
-    ),
-)
-_NETWORK = (
+_NETWORK: tuple[tuple[str, Seen], ...] = (
     ("ECONNREFUSED", Seen("connection refused", _ADDRESS_HINT)),
     ("DNS", Seen("name not known", "Check the host name.")),
     ("EHOSTUNREACH|ENETUNREACH", Seen("no route to it", _ADDRESS_HINT)),

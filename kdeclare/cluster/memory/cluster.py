@@ -5,15 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
-from kdeclare.cluster.port import (
-    Alteration,
-    ConfigQuery,
-    Fault,
-    FaultKind,
-    NewPartitions,
-    NewTopic,
-    Result,
-)
+from kdeclare.cluster.port import Alteration, ConfigQuery, Fault, FaultKind, NewPartitions, NewTopic, Result
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.model.live import Broker, ClusterInfo, ConfigEntry, Move, Partition, Topic
 
@@ -138,6 +130,7 @@ class MemoryCluster(Controls):
                 existing.append(frozenset(self._state.topics))
             self._state.create(topic, existing[0], validate_only=validate_only)
 
+        _check_wire(value for topic in topics for value in topic.configs.values())
         return self._change(
             "create_topics",
             topics,
@@ -185,9 +178,7 @@ class MemoryCluster(Controls):
             if not validate_only:
                 self._state.configs.store(item.resource, after)
 
-        if any(len(op.value or "") > MAX_VALUE for item in items for op in item.ops):
-            # a broker closes the connection on a string that is too long for the protocol
-            raise Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
+        _check_wire(op.value for item in items for op in item.ops)
         return self._change(
             "alter_configs",
             items,
@@ -293,6 +284,12 @@ def _attempt(act: Callable[[Item], None], item: Item) -> Result:
     except Fault as fault:
         return fault
     return None
+
+
+def _check_wire(values: Iterable[str | None]) -> None:
+    """A broker closes the connection on a string that is too long for the protocol."""
+    if any(len((value or "").encode()) > MAX_VALUE for value in values):
+        raise Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
 
 
 def _text(resource: ConfigResource) -> str:

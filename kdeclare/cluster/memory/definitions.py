@@ -10,6 +10,8 @@ from .values import Check, Key, Type, at_least, between, items_of, one_of, throt
 
 _MAX_LONG = str(2**63 - 1)
 _MAX_INT = str(2**31 - 1)
+_LEADERS = "leader.replication.throttled.replicas"
+_FOLLOWERS = "follower.replication.throttled.replicas"
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 
@@ -34,10 +36,10 @@ _TOPIC: tuple[tuple[str, Type, str | None, Check | None, tuple[str, ...]], ...] 
         at_least(0),
         ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
     ),
-    ("follower.replication.throttled.replicas", Type.LIST, "", throttled_replicas, ()),
+    (_FOLLOWERS, Type.LIST, "", throttled_replicas(_FOLLOWERS), ()),
     ("internal.segment.bytes", Type.INT, None, None, ()),
     ("index.interval.bytes", Type.INT, "4096", at_least(0), ("log.index.interval.bytes",)),
-    ("leader.replication.throttled.replicas", Type.LIST, "", throttled_replicas, ()),
+    (_LEADERS, Type.LIST, "", throttled_replicas(_LEADERS), ()),
     ("local.retention.bytes", Type.LONG, "-2", at_least(-2), ("log.local.retention.bytes",)),
     ("local.retention.ms", Type.LONG, "-2", at_least(-2), ("log.local.retention.ms",)),
     ("max.compaction.lag.ms", Type.LONG, _MAX_LONG, at_least(1), ("log.cleaner.max.compaction.lag.ms",)),
@@ -146,6 +148,7 @@ PER_BROKER_KEYS = SECURITY_KEYS | {
 THREAD_POOLS = frozenset(
     {
         "background.threads",
+        "log.cleaner.threads",
         "num.io.threads",
         "num.network.threads",
         "num.recovery.threads.per.data.dir",
@@ -156,7 +159,7 @@ THREAD_POOLS = frozenset(
         "remote.log.reader.threads",
     }
 )
-"""May at most double or halve with one change (DynamicThreadPool)."""
+"""May at most double or halve with one change (DynamicThreadPool, LogCleaner)."""
 
 QUOTA_KEYS = frozenset(
     {

@@ -51,7 +51,7 @@ class Rule:
     fault: Callable[[], Fault] | None = None
     before: Callable[[], BaseException] | None = None
     after: Callable[[], BaseException] | None = None
-    callback: Callable[[MemoryCluster], None] | None = None
+    callback: Callable[[MemoryCluster], object] | None = None
     seen: int = 0
 
     def takes(self, call: Call) -> bool:
@@ -115,7 +115,7 @@ class FaultPlan:
 
     def meanwhile(
         self,
-        callback: Callable[[MemoryCluster], None],
+        callback: Callable[[MemoryCluster], object],
         *,
         nth: int | None = 1,
         method: str | None = None,

@@ -162,15 +162,39 @@ def _check_pool(
     then = configs.broker_value(broker, (name,), {resource: after})
     current = int(now[1]) if now else int(default)
     wanted = int(then[1]) if then else int(default)
-    reason = ""
+    what = _cleaner_step if name == "log.cleaner.threads" else _pool_step
+    problem = what(name, current, wanted)
+    if problem:
+        raise Fault("INVALID_REQUEST", problem)
+
+
+def _pool_step(name: str, current: int, wanted: int) -> str:
+    """DynamicThreadPool.validateReconfiguration."""
     if wanted < current // 2:
         reason = f"value should be at least half the current value {current}"
     elif wanted > current * 2:
         reason = f"value should not be greater than double the current value {current}"
-    if reason:
-        raise Fault(
-            "INVALID_REQUEST",
-            "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count update "
-            f"validation failed for {name}={wanted}, {reason} for configuration Invalid dynamic "
-            "configuration",
+    else:
+        return ""
+    return _wrapped(f"Dynamic thread count update validation failed for {name}={wanted}, {reason}")
+
+
+def _cleaner_step(name: str, current: int, wanted: int) -> str:
+    """LogCleaner.validateReconfiguration; a buffer is divided by the number of threads before that."""
+    if wanted == 0:
+        return "/ by zero"
+    if wanted < current // 2:
+        return _wrapped(
+            f"Log cleaner threads cannot be reduced to less than half the current value {current}"
         )
+    if wanted > current * 2:
+        return _wrapped(
+            f"Log cleaner threads cannot be increased to more than double the current value {current}"
+        )
+    return ""
+
+
+def _wrapped(text: str) -> str:
+    # as the broker passes it on, with the exception's name inside
+    exception = "org.apache.kafka.common.config.ConfigException"
+    return f"Invalid value {exception}: {text} for configuration Invalid dynamic configuration"

@@ -186,14 +186,17 @@ def items_of(*words: str) -> Check:
     return check
 
 
-def throttled_replicas(value: Value) -> str | None:
-    """ThrottledReplicaListValidator: ``*`` alone, or partition:broker pairs."""
-    assert isinstance(value, tuple)
-    if "".join(value) == "*":
-        return None
-    if all(re.fullmatch(r"([0-9]+:[0-9]+)?", item) for item in value):
-        return None  # empty parts are forgiven
-    return (
-        "must be the literal '*' or a list of replicas in the following format: "
-        "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-    )
+def throttled_replicas(name: str) -> Check:
+    """ThrottledReplicaListValidator: ``*`` alone, or partition:broker pairs; empty parts are forgiven."""
+
+    def check(value: Value) -> str | None:
+        assert isinstance(value, tuple)
+        pairs = all(re.fullmatch(r"([0-9]+:[0-9]+)?", item) for item in value)
+        if pairs or "".join(value) == "*":
+            return None
+        return (
+            f"{name} must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+
+    return check

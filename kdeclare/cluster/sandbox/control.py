@@ -4,7 +4,7 @@ import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,16 +130,14 @@ def _existing(folder: Path, broker_id: int) -> tuple[Layout, Marker]:
 
 @contextmanager
 def _locked(layout: Layout, progress: Progress) -> Iterator[None]:
-    try:
-        layout.folder.mkdir(parents=True, exist_ok=True)
-        lock = held(layout.lock, lambda: progress("waiting for another command that uses this sandbox"))
-        lock.__enter__()
-    except OSError as problem:
-        raise _unusable(layout, f"{problem.strerror or problem}") from problem
-    try:
+    with ExitStack() as stack:
+        try:
+            layout.folder.mkdir(parents=True, exist_ok=True)
+            told = "waiting for another command that uses this sandbox"
+            stack.enter_context(held(layout.lock, lambda: progress(told)))
+        except OSError as problem:
+            raise _unusable(layout, str(problem.strerror or problem)) from problem
         yield
-    finally:
-        lock.__exit__(None, None, None)
 
 
 def _make(kafka: launch.Runtime, layout: Layout, settings: SandboxSettings, progress: Progress) -> Marker:
@@ -158,7 +156,7 @@ def _make(kafka: launch.Runtime, layout: Layout, settings: SandboxSettings, prog
         marker = replace(marker, formatted=True)
         write_marker(layout, marker)
     except OSError as problem:
-        raise _unusable(layout, f"{problem.strerror or problem}") from problem
+        raise _unusable(layout, str(problem.strerror or problem)) from problem
     return marker
 
 
@@ -176,10 +174,12 @@ def _bring_up(
         for broker_id in broker_ids:
             started.append(launch.spawn_broker(kafka, layout, settings, broker_id))
         readiness.wait(layout, marker, progress, timeout)
-    except BaseException:
+    except BaseException as problem:
         for process in started:
             processes.send(process, signal.SIGKILL)
         processes.wait_gone(started, 10)
+        if isinstance(problem, OSError):
+            raise _unusable(layout, str(problem.strerror or problem)) from problem
         raise
 
 

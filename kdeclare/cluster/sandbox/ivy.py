@@ -1,5 +1,6 @@
 """Resolving artifacts with the Ivy jar that PySpark carries. Ivy checks the repository's checksums."""
 
+import html
 import importlib.util
 import os
 import re
@@ -7,7 +8,6 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from kdeclare.model.diagnostics import KdeclareError, error
 
@@ -73,16 +73,20 @@ def ivy_file(dependencies: Sequence[Dependency]) -> str:
 
 
 def _element(wanted: Dependency) -> str:
-    names = f"org={quoteattr(wanted.organisation)} name={quoteattr(wanted.name)}"
+    names = f"org={_quoted(wanted.organisation)} name={_quoted(wanted.name)}"
     conf = "default->default" if wanted.transitive else "default->master"
-    return f'    <dependency {names} rev={quoteattr(wanted.revision)} conf="{conf}"/>\n'
+    return f'    <dependency {names} rev={_quoted(wanted.revision)} conf="{conf}"/>\n'
+
+
+def _quoted(value: str) -> str:
+    return f'"{html.escape(value)}"'
 
 
 def mirror_settings(address: str) -> str:
     """The text of an ``ivysettings.xml`` whose only repository is a Maven one at this address."""
     return (
         '<ivysettings>\n  <settings defaultResolver="mirror"/>\n  <resolvers>\n'
-        f'    <ibiblio name="mirror" m2compatible="true" root={quoteattr(address)}/>\n'
+        f'    <ibiblio name="mirror" m2compatible="true" root={_quoted(address)}/>\n'
         "  </resolvers>\n</ivysettings>\n"
     )
 

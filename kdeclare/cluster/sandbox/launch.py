@@ -74,23 +74,20 @@ def format_storage(kafka: Runtime, layout: Layout, settings: SandboxSettings, cl
     first = layout.broker(1)
     command = [kafka.java, *_FAST_START, *_tool_logging(), "kafka.tools.StorageTool", "format"]
     command += ["--cluster-id", cluster_id, "--config", str(first.properties)]
-    done = subprocess.run(
-        command,
-        env=kafka.environment(),
-        capture_output=True,
-        text=True,
-        timeout=_FORMAT_TIMEOUT_SECONDS,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise KdeclareError(
-            error(
-                "sandbox-format",
-                "the brokers' data folders could not be made",
-                f"Kafka's storage tool ended with {done.returncode}:\n{(done.stderr or done.stdout).strip()}",
-                hint=f"Check that {layout.folder} can be written to and has free space.",
-            )
+    try:
+        done = subprocess.run(
+            command,
+            env=kafka.environment(),
+            capture_output=True,
+            text=True,
+            timeout=_FORMAT_TIMEOUT_SECONDS,
+            check=False,
         )
+    except subprocess.TimeoutExpired as problem:
+        raise _not_formatted(layout, f"did not end within {_FORMAT_TIMEOUT_SECONDS} s") from problem
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        raise _not_formatted(layout, f"ended with {done.returncode}:\n{said}")
     template = (first.data / "meta.properties").read_text("latin-1")
     for broker_id in settings.broker_ids[1:]:
         data = layout.broker(broker_id).data
@@ -136,6 +133,17 @@ def run_kafka_tool(main_class: str, *arguments: str) -> subprocess.CompletedProc
     kafka = runtime()
     command = [kafka.java, *_FAST_START, *_tool_logging(), main_class, *arguments]
     return subprocess.run(command, env=kafka.environment(), capture_output=True, text=True, check=False)
+
+
+def _not_formatted(layout: Layout, what: str) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "sandbox-format",
+            "the brokers' data folders could not be made",
+            f"Kafka's storage tool {what}",
+            hint=f"Check that {layout.folder} can be written to and has free space.",
+        )
+    )
 
 
 def _heap(environment: Mapping[str, str]) -> tuple[str, ...]:

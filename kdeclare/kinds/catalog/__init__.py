@@ -64,21 +64,23 @@ class Catalog:
         info = self.get(key)
         return split_list(info.default) if info and info.default else ()
 
-    def same(self, key: str, a: str, b: str) -> bool:
-        """Whether two texts are one value: Kafka describes the parsed value, not the text it was given."""
-        if a == b:
-            return True
+    def canonical(self, key: str, text: str) -> str:
+        """The one text for a value: Kafka describes what it parsed, not the text that it was given."""
         info = self.get(key)
-        if info is None:
-            return False
-        if info.type == "BOOLEAN":
-            return a.strip().lower() == b.strip().lower()
         try:
+            if info is None:
+                return text
+            if info.type == "BOOLEAN":
+                return text.strip().lower()
             if info.type in _NUMBERS:
-                return int(a) == int(b)
-            return info.type == "DOUBLE" and float(a) == float(b)
+                return str(int(text))
+            return repr(float(text)) if info.type == "DOUBLE" else text
         except ValueError:
-            return False
+            return text
+
+    def same(self, key: str, a: str, b: str) -> bool:
+        """Whether two texts are one value."""
+        return a == b or self.canonical(key, a) == self.canonical(key, b)
 
 
 def split_list(text: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """What a verb is: how an operation looks at the cluster, runs, and is undone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -59,6 +59,9 @@ class Verb(Protocol):
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The elements of the view under names that are unique in the cluster."""
 
+    def item(self, op: Operation) -> str:
+        """What stands for ``op`` in a request: Kafka takes it only once there."""
+
     def produces(self, op: Operation) -> frozenset[str]:
         """The claims that ``op`` changes; what needs it cannot be checked for them before it has run."""
 
@@ -69,6 +72,21 @@ class Verb(Protocol):
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """What undoes ``op``, which has been done whole or in part, given the view as it is now."""
+
+
+def batches(verb: Verb, operations: Sequence[Operation], size: int) -> Iterator[list[Operation]]:
+    """Groups of at most ``size`` operations of one verb in which no item appears twice."""
+    rest = list(operations)
+    while rest:
+        batch: dict[str, Operation] = {}
+        later: list[Operation] = []
+        for op in rest:
+            if len(batch) < size and verb.item(op) not in batch:
+                batch[verb.item(op)] = op
+            else:
+                later.append(op)
+        yield list(batch.values())
+        rest = later
 
 
 def with_inverse(verb: Verb, op: Operation) -> Operation:

@@ -78,6 +78,10 @@ class AlterConfigs:
         scope, name = entity(op)
         return {item["key"]: f"configs/{scope}/{name}/{item['key']}" for item in op.args["ops"]}
 
+    def item(self, op: Operation) -> str:
+        """The config resource."""
+        return "/".join(entity(op))
+
     def produces(self, op: Operation) -> frozenset[str]:
         """Its keys."""
         return frozenset(self.claims(op).values())
@@ -142,7 +146,9 @@ def _result(item: Mapping[str, Json], before: Json, keys: Catalog) -> Json:
     if item["op"] == FieldOp.DELETE:
         return None
     if item["op"] == FieldOp.SET:
-        return SHOWN if is_secret(value) else value
+        if is_secret(value):
+            return SHOWN
+        return keys.canonical(item["key"], value) if isinstance(value, str) else value
     start = list(keys.default_list(item["key"])) if before is None else list(before)
     if item["op"] == FieldOp.APPEND:
         return start + [e for e in value if e not in start]

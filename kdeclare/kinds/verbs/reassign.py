@@ -45,6 +45,10 @@ class ReassignPartitions:
         """One a partition."""
         return {p: f"replicas/{p}" for p in op.args["partitions"]}
 
+    def item(self, op: Operation) -> str:
+        """Its partitions are its own, see `claims`."""
+        return op.id
+
     def produces(self, op: Operation) -> frozenset[str]:
         """The replicas of its partitions."""
         return frozenset(self.claims(op).values())

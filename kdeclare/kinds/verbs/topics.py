@@ -40,6 +40,10 @@ class TopicVerb:
         """One element, named by its topic."""
         return {self.element: f"{self.element}/{_topic(op)}"}
 
+    def item(self, op: Operation) -> str:
+        """The topic."""
+        return _topic(op)
+
     def produces(self, op: Operation) -> frozenset[str]:
         """The one element."""
         return frozenset(self.claims(op).values())

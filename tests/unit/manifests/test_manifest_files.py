@@ -107,6 +107,12 @@ def test_deep_nesting_is_refused(shape: str) -> None:
     assert f"more than {MAX_DEPTH} levels" in result.diagnostics[0].detail
 
 
+def test_indentation_is_nesting_too() -> None:
+    for levels in (80, 120, 2_000):
+        Path("a.yaml").write_text("".join(f"{' ' * n}a:\n" for n in range(levels)))
+        assert ("levels" in loaded().diagnostics[0].detail) is (levels > MAX_DEPTH)
+
+
 def test_a_long_chain_of_aliases_is_refused() -> None:
     chain = "".join(f"a{n + 1}: &a{n + 1} [*a{n}]\n" for n in range(5_000))
     Path("a.yaml").write_text("a0: &a0 [x]\n" + chain)

@@ -71,6 +71,8 @@ class FakeBroker:
 
     def close(self) -> None:
         """Take no more connections."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # ends a waiting accept
         self._listener.close()
 
     def _serve(self) -> None:

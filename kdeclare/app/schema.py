@@ -1,0 +1,35 @@
+"""The JSON Schema of manifests."""
+
+from kdeclare.kinds.registry import KINDS
+from kdeclare.manifests.schema import json_schema
+from kdeclare.model.jsontypes import Json
+
+PROJECT = "Project"
+
+
+def known_kinds() -> tuple[str, ...]:
+    """What a schema can be had of."""
+    return (*KINDS, PROJECT)
+
+
+def manifest_schema(kind: str | None) -> Json:
+    """The schema of one kind, or of all that a file can hold. Raises KeyError for an unknown kind."""
+    if kind is None:
+        return json_schema(KINDS)
+    whole = json_schema({} if kind == PROJECT else {kind: KINDS[kind]})
+    [wanted] = [a for a in whole["oneOf"] if kind == PROJECT or not a["$ref"].endswith("/ProjectManifest")]
+    definitions = _reachable(wanted, whole["$defs"], {})
+    head = {key: whole[key] for key in ("$schema", "title")}
+    return head | wanted | {"$defs": definitions}
+
+
+def _reachable(schema: Json, definitions: Json, found: dict[str, Json]) -> dict[str, Json]:
+    """What ``schema`` refers to, however far."""
+    if isinstance(schema, dict):
+        name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+        if name in definitions and name not in found:
+            found[name] = definitions[name]
+            _reachable(definitions[name], definitions, found)
+    for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        _reachable(inner, definitions, found)
+    return found

@@ -1,0 +1,1 @@
+"""The command line: one file a command group; parse, call one use-case, render, exit code."""

@@ -1,0 +1,79 @@
+"""Showing a plan and asking for a yes."""
+
+import sys
+import time
+from dataclasses import dataclass
+
+from kdeclare.cli.console import Console
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import Plan
+
+
+@dataclass
+class Asking:
+    """The ``Confirm`` of a run.
+
+    plan: the plan that was shown; since: when the answer was given, for how long the run took.
+    only_show: the plan is only saved, nobody is asked.
+    """
+
+    console: Console
+    question: str
+    yes: bool
+    only_show: bool = False
+    plan: Plan | None = None
+    since: float = 0.0
+
+    def __call__(self, plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
+        """See `app.apply.Confirm`. Raises KdeclareError where nobody can be asked, and for a bad plan."""
+        self.plan = plan
+        self.console.notices(notices)
+        if self.only_show:
+            return False
+        must_ask = bool(plan.operations) and not self.yes and not plan.has_errors
+        if not self.console.is_json:
+            self._show(plan)
+        elif must_ask and sys.stdin.isatty():
+            self.console.say(_text(plan, self.console, for_stderr=True))
+        if plan.has_errors:
+            raise self._refused(plan)
+        agreed = not must_ask or is_yes(self.console, self.question)
+        self.since = time.monotonic()
+        return agreed
+
+    def _show(self, plan: Plan) -> None:
+        """Where all is in order and only ownership is taken, the run's own words say it all."""
+        says_more = plan.changes or plan.diagnostics or plan.verdicts
+        if says_more or not plan.ownership:
+            self.console.out(_text(plan, self.console, for_stderr=False) + ("\n" if plan.has_changes else ""))
+
+    def _refused(self, plan: Plan) -> KdeclareError:
+        if self.console.is_json:
+            return KdeclareError(*plan.diagnostics)
+        return KdeclareError(error("plan-has-errors", "The plan has errors", "Nothing was changed."))
+
+
+def is_yes(console: Console, question: str) -> bool:
+    """Ask on the terminal. Raises KdeclareError (wrong usage) where there is none."""
+    if not sys.stdin.isatty():
+        raise KdeclareError(
+            error(
+                "nobody-to-ask",
+                "Nobody is here to be asked",
+                "This would change something, and stdin is no terminal. Nothing was changed.",
+                hint="Give --yes where nobody is to be asked.",
+            ),
+            exit_code=ExitCode.USAGE,
+        )
+    console.say(f"{question} Only 'yes' is accepted: ", end="")
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        console.say("")
+    return answer.strip() == "yes"
+
+
+def _text(plan: Plan, console: Console, *, for_stderr: bool) -> str:
+    from kdeclare.report.plan_text import plan_text
+
+    return plan_text(plan, console.err_style if for_stderr else console.style)

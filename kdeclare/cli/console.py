@@ -1,0 +1,107 @@
+"""What a command says: data to stdout, everything else to stderr."""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TextIO
+
+from kdeclare.cli.options import Talk
+from kdeclare.cli.progress import Bars
+from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.exits import ExitCode
+from kdeclare.report.style import Style
+
+if TYPE_CHECKING:
+    from kdeclare.model.plan import Plan
+
+
+class Console:
+    """The two streams of one command. ``command``: what the person typed, for the history."""
+
+    def __init__(self, talk: Talk, output: str, command: str) -> None:
+        """output: ``text`` or ``json``."""
+        self.quiet = talk.quiet
+        self.verbose = talk.verbose
+        self.is_json = output == "json"
+        self.command = command
+        self.style = Style(_colours(sys.stdout, talk.no_color))
+        self.err_style = Style(_colours(sys.stderr, talk.no_color))
+        shows = sys.stderr.isatty() and not talk.quiet
+        self.progress = Bars(shown=shows, colours=self.err_style.on)
+        if talk.verbose:
+            _log_to_stderr()
+
+    def out(self, text: str) -> None:
+        """Data."""
+        self.progress.hide()
+        _write(sys.stdout, text)
+
+    def out_json(self, document: Mapping[str, Any]) -> None:
+        """Data for scripts."""
+        self.out(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+    def note(self, text: str) -> None:
+        """A line that is nice to know."""
+        if not self.quiet:
+            self.say(text)
+
+    def say(self, text: str, end: str = "\n") -> None:
+        """A line that must be seen, even by who wants it quiet."""
+        self.progress.hide()
+        _write(sys.stderr, text + end)
+
+    def notices(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """What was found on the way."""
+        from kdeclare.report.diagnostics_text import diagnostics_text
+
+        text = diagnostics_text(diagnostics, self.err_style)
+        if text:
+            self.note(text.rstrip("\n"))
+
+    def fail(self, diagnostics: Iterable[Diagnostic], exit_code: ExitCode) -> ExitCode:
+        """Say why the command as a whole failed."""
+        items = tuple(diagnostics)
+        if self.is_json:
+            from kdeclare.report.json_output import problem_document
+
+            self.out_json(problem_document(items, exit_code))
+        else:
+            from kdeclare.report.diagnostics_text import diagnostics_text
+
+            self.say(diagnostics_text(items, self.err_style), end="")
+        return exit_code
+
+    def out_plan(self, plan: "Plan") -> None:
+        """A plan for scripts, the very text that a plan file would hold."""
+        from datetime import UTC, datetime
+
+        from kdeclare.planning.planfile import plan_file_text
+
+        self.out(plan_file_text(plan, datetime.now(UTC))[0])
+
+
+def _colours(stream: TextIO, no_color: bool) -> bool:
+    unwanted = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return stream.isatty() and not unwanted
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """All of it; a reader who has gone away (``| head``) is no reason to fail."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        with suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:  # noqa: PTH123
+            os.dup2(nowhere.fileno(), stream.fileno())  # or the flush at the end would fail again
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    for name in ("kdeclare", "kafka"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(logging.INFO)  # kafka's DEBUG shows whole requests, secrets among them

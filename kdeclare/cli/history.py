@@ -1,0 +1,89 @@
+"""``kdeclare history``."""
+
+from typing import Annotated
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Format, Where
+from kdeclare.model.exits import ExitCode
+
+_EPILOG = epilog(
+    "kdeclare history                                    all runs, the latest first",
+    "kdeclare history 20260101T120000Z-0a1b2c3d          one run in full",
+    "kdeclare history diff 20260101T120000Z-0a1b2c3d it.plan",
+    codes=(0, 1, 64),
+)
+_DIFF = "diff"
+
+
+def register(app: typer.Typer) -> None:
+    """Put the command into the application."""
+    command(app, "history", epilog=_EPILOG)(history)
+
+
+def history(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN_ID | diff A B]",
+            help="A run; or two runs or plan files, to see how B differs from A.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    output: Format = "text",
+    steps: Annotated[bool, typer.Option("--steps", help="Of one run, show every operation.")] = False,
+    where: Where,
+    console: Console,
+) -> ExitCode:
+    """Show what was done: all runs, one run, or how two runs or plans differ."""
+    match words or []:
+        case []:
+            _list(console, where)
+        case ["diff", a, b]:
+            _compare(console, where, a, b)
+        case [run_id] if run_id != _DIFF:
+            _one(console, where, run_id, steps=steps)
+        case _:
+            raise typer.BadParameter("give nothing, one RUN_ID, or: diff A B.", param_hint="RUN_ID")
+    return ExitCode.OK
+
+
+def _list(console: Console, where: Where) -> None:
+    from kdeclare.app.history import list_runs
+    from kdeclare.report.history_text import history_text
+    from kdeclare.report.json_output import history_document
+
+    runs = list_runs(where.workspace())
+    if console.is_json:
+        console.out_json(history_document(runs))
+    else:
+        console.out(history_text(runs, console.style))
+
+
+def _one(console: Console, where: Where, run_id: str, *, steps: bool) -> None:
+    from kdeclare.app.history import show_run
+    from kdeclare.report.history_text import run_detail_text
+    from kdeclare.report.json_output import run_detail_document
+
+    detail = show_run(where.workspace(), run_id)
+    if console.is_json:
+        console.out_json(run_detail_document(detail))
+    else:
+        console.out(run_detail_text(detail, console.style, steps))
+
+
+def _compare(console: Console, where: Where, a: str, b: str) -> None:
+    from kdeclare.app.history import plan_document_of
+    from kdeclare.report.history_text import history_diff_text
+    from kdeclare.report.json_output import history_diff_document
+
+    workspace = where.workspace()
+    first, second = plan_document_of(workspace, a), plan_document_of(workspace, b)
+    if console.is_json:
+        console.out_json(history_diff_document(first, second, (a, b)))
+    else:
+        console.out(history_diff_text(first, second, (a, b), console.style))

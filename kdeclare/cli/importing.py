@@ -1,0 +1,55 @@
+"""``kdeclare import``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Reach
+from kdeclare.model.exits import ExitCode
+
+_EPILOG = epilog(
+    "kdeclare import --out manifests              everything, one file a resource",
+    "kdeclare import --match 'payments\\..*'       some topics, to stdout",
+    codes=(0, 1, 64, 130),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Put the command into the application."""
+    command(app, "import", epilog=_EPILOG)(import_)
+
+
+def import_(
+    *,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX", help="Only topics whose whole name it matches (default: topics and brokers)."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Write files there, overwriting nothing (default: to stdout)."
+        ),
+    ] = None,
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Write a live cluster as manifests, so that the next plan says "No changes."."""
+    from kdeclare.app.importing import import_cluster, write_manifests
+    from kdeclare.report.values import plural
+
+    workspace = reach.workspace()
+    console.progress("Reading the cluster", 0, 0)
+    imported = import_cluster(workspace, match)
+    if out is None:
+        console.out("---\n".join(item.text for item in imported))
+        return ExitCode.OK
+    write_manifests(imported, out)
+    console.note(f"Wrote {plural(len(imported), 'manifest')} to {out}.")
+    return ExitCode.OK

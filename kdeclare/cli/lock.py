@@ -1,0 +1,65 @@
+"""``kdeclare lock``."""
+
+import typer
+
+from kdeclare.cli.asking import is_yes
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Format, Where, Yes
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.state import LockInfo
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into the application."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    command(group, "show")(show)
+    command(group, "break", epilog=epilog(codes=(0, 1, 64)))(break_)
+    app.add_typer(group, name="lock", help="Who holds the lock of the state.")
+
+
+def show(*, output: Format = "text", where: Where, console: Console) -> ExitCode:
+    """Show who holds the lock of the state. No process, no lock: it dies with its holder."""
+    from kdeclare.app.locks import lock_holder
+
+    holder = lock_holder(where.workspace())
+    if console.is_json:
+        from dataclasses import asdict
+
+        console.out_json({"format_version": "1.0", "lock": asdict(holder) if holder else None})
+    else:
+        console.out(f"Locked by {_described(holder)}.\n" if holder else "Not locked.\n")
+    return ExitCode.OK
+
+
+def break_(*, yes: Yes = False, where: Where, console: Console) -> ExitCode:
+    """Take the lock from its holder, which is alive and may have requests under way.
+
+    It finds out with its next write, and stops. Better stop the process itself, if you can.
+    """
+    from kdeclare.app.locks import break_lock
+
+    asked = False
+
+    def confirm(holder: LockInfo) -> bool:
+        nonlocal asked
+        asked = True
+        console.out(f"Locked by {_described(holder)}.\n")
+        return yes or is_yes(console, "It is alive. Break its lock all the same?")
+
+    broken = break_lock(where.workspace(), confirm)
+    if broken is not None:
+        console.out("The lock is broken.\n")
+    elif asked:
+        console.say("The lock was left alone.")
+        return ExitCode.ERROR
+    else:
+        console.out("Not locked.\n")
+    return ExitCode.OK
+
+
+def _described(holder: LockInfo) -> str:
+    from kdeclare.report.values import clean
+
+    return clean(f"{holder.who} (process {holder.pid}) since {holder.since}: {holder.what}")

@@ -1,0 +1,127 @@
+"""The entry point: the commands together, and what their ending means to the shell."""
+
+import os
+import shlex
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from kdeclare.cli import apply, history, importing, lock, plan, rollback, sandbox, schema, status, validate
+from kdeclare.cli.command import TYPED, debugging, internal_error
+from kdeclare.model.exits import ExitCode
+from kdeclare.version import VERSION
+
+_HELP = """Apache Kafka, declared: topics, configs and reassignments from manifests in git.
+
+"plan" shows what would change, "apply" does it, "rollback" undoes it.
+"""
+_EPILOG = """\b
+Start here:
+  kdeclare sandbox start                 three brokers of your own on this machine
+  kdeclare import --out manifests        a cluster as it is, as manifests
+  kdeclare plan                          what would change, and why
+"""
+
+
+def run() -> NoReturn:
+    """``kdeclare``: run what the command line says and leave with its exit code."""
+    _leave(main(sys.argv[1:]))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code of one command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # no name is a reason to fail
+    try:
+        return _run(arguments)
+    except typer.TyperException as wrong:
+        return _wrong_usage(wrong)
+    except (KeyboardInterrupt, typer.Abort):
+        return ExitCode.INTERRUPTED
+    except Exception as bug:  # noqa: BLE001  before or after the command itself
+        if debugging():
+            traceback.print_exc(file=sys.stderr)
+        problem = internal_error(bug)
+        print(f"error: {problem.summary}\n  {problem.detail}\n  hint: {problem.hint}", file=sys.stderr)
+        return ExitCode.ERROR
+
+
+def application() -> typer.Typer:
+    """All commands."""
+    app = typer.Typer(
+        name="kdeclare",
+        help=_HELP,
+        epilog=_EPILOG,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )
+    app.callback()(_root)
+    for group in (validate, plan, apply, rollback, status, history, importing, lock, schema, sandbox):
+        group.register(app)
+    return app
+
+
+def _run(arguments: Sequence[str]) -> int:
+    click_command = typer.main.get_command(application())
+    _without_types(click_command)
+    typed = {TYPED: shlex.join(["kdeclare", *arguments])}
+    code = click_command.main(list(arguments), prog_name="kdeclare", standalone_mode=False, obj=typed)
+    return int(code or 0)
+
+
+def _without_types(click_command: Any) -> None:
+    """In the help an argument is called what its metavar says; Python's name of its type helps nobody."""
+    for param in click_command.params:
+        if param.param_type_name == "argument":
+            param.display_type_rich = lambda ctx: ""
+    for inner in getattr(click_command, "commands", {}).values():
+        _without_types(inner)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"kdeclare {VERSION}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _wrong_usage(wrong: typer.TyperException) -> ExitCode:
+    if wrong.exit_code != 2:
+        print(f"error: {wrong.format_message()}", file=sys.stderr)
+        return ExitCode.ERROR
+    context = getattr(wrong, "ctx", None)
+    message = wrong.format_message()
+    if context is None:
+        print(f"error: {message}", file=sys.stderr)
+    elif message == context.get_help():  # no arguments at all
+        print(message, file=sys.stderr)
+    else:
+        print(f"{context.get_usage()}\n", file=sys.stderr)
+        print(f"error: {message}\nTry '{context.command_path} --help'.", file=sys.stderr)
+    return ExitCode.USAGE
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once: a thread that still waits for a broker must not hold the shell up."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # nobody reads any more
+            continue
+    if threading.active_count() > 1:
+        os._exit(code)
+    raise SystemExit(code)

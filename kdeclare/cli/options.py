@@ -1,0 +1,173 @@
+"""Options that several commands share, in groups; `commands.command` puts them into signatures.
+
+Whatever is heavy is imported where it is used: all of this is read for every ``--help``.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from kdeclare.app.workspace import Options, Workspace
+    from kdeclare.model.ids import ResourceId
+    from kdeclare.planning.request import Scope
+
+Format = Annotated[
+    Literal["text", "json"],
+    typer.Option("--format", metavar="text|json", help="What stdout is for: people or scripts."),
+]
+Paths = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH",
+        help="Files or folders with manifests; all of the project's when none is given.",
+        show_default=False,
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Graph = Annotated[bool, typer.Option("--graph", help="Show the order of execution, and why.")]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which project, in which environment, with which state."""
+
+    project: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Project file (default: kdeclare.yaml, if it is here)."),
+    ] = None
+    env: Annotated[str | None, typer.Option(metavar="NAME", help="Environment of the project.")] = None
+    state: Annotated[
+        str | None, typer.Option(metavar="DIR|URI", help="Where the state is kept (default: the project's).")
+    ] = None
+
+    def options(self) -> "Options":
+        """As the use-cases want it."""
+        from kdeclare.app.workspace import Options
+
+        return Options(self.project, self.env, state=self.state)
+
+    def workspace(self) -> "Workspace":
+        """The project in its environment; nothing is connected to. Raises KdeclareError."""
+        import os
+
+        from kdeclare.app.workspace import open_workspace
+
+        return open_workspace(self.options(), os.environ)
+
+
+@dataclass(frozen=True)
+class Reach(Where):
+    """The same, and how to reach the cluster."""
+
+    bootstrap_server: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT[,…]", help="The cluster (default: the environment's).")
+    ] = None
+    command_config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Kafka client properties, as Kafka's own tools take them."),
+    ] = None
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for the cluster.")
+    ] = 10.0
+
+    def options(self) -> "Options":
+        """As the use-cases want it."""
+        from kdeclare.app.workspace import Options
+
+        return Options(
+            self.project, self.env, self.bootstrap_server, self.command_config, self.state, self.timeout
+        )
+
+
+@dataclass(frozen=True)
+class Talk:
+    """How much is said, and how."""
+
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress and no notices, only results and errors.")
+    ] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log to stderr what goes on.")] = False
+    no_color: Annotated[bool, typer.Option("--no-color", help="No colours; as with NO_COLOR set.")] = False
+
+
+@dataclass(frozen=True)
+class Planning:
+    """What a plan is about and may do."""
+
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND/NAME", help="Only this resource, for instance Topic/orders. Repeatable."),
+    ] = None
+    selector: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Only resources with this label. Repeatable."),
+    ] = None
+    allow_deletes: Annotated[
+        bool, typer.Option("--allow-deletes", help="Delete what is owned and declared no longer.")
+    ] = False
+    forget: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND/NAME", help="Let go of an orphan and keep it in the cluster. Repeatable."),
+    ] = None
+    no_preflight: Annotated[
+        bool, typer.Option("--no-preflight", help="Do not have the brokers check the changes beforehand.")
+    ] = False
+    rf_guard: Annotated[
+        Literal["broker", "client"] | None,
+        typer.Option(
+            metavar="broker|client",
+            help="Who keeps a move from changing the replication factor: the brokers (default; Kafka 4.1 "
+            "and later), or kdeclare, which cannot exclude a change right before the request.",
+        ),
+    ] = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any of these options was used."""
+        return self != Planning()
+
+    def scope(self) -> "Scope":
+        """As the use-cases want it. Raises BadParameter for what is malformed."""
+        from kdeclare.planning.request import Scope
+
+        return Scope(
+            targets=_resources("--target", self.target or ()),
+            selector=dict(_pair(text) for text in self.selector or ()),
+            allow_deletes=self.allow_deletes,
+            forget=_resources("--forget", self.forget or ()),
+            preflight=not self.no_preflight,
+            client_guard=self.rf_guard == "client",
+        )
+
+
+def _resources(option: str, texts: Iterable[str]) -> "frozenset[ResourceId]":
+    from kdeclare.kinds.registry import KINDS
+    from kdeclare.manifests.suggest import did_you_mean
+    from kdeclare.model.ids import ResourceId
+
+    found = set()
+    for text in texts:
+        try:
+            resource = ResourceId.parse(text)
+        except ValueError:
+            raise typer.BadParameter(
+                f"'{text}' is not of the form KIND/NAME, as in Topic/orders.", param_hint=option
+            ) from None
+        if resource.kind not in KINDS:
+            guess = did_you_mean(resource.kind, KINDS) or f"The kinds are {', '.join(KINDS)}."
+            raise typer.BadParameter(f"'{resource.kind}' is no kind. {guess}", param_hint=option)
+        found.add(resource)
+    return frozenset(found)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not (key and sign):
+        raise typer.BadParameter(
+            f"'{text}' is not of the form KEY=VALUE, as in team=checkout.", param_hint="--selector"
+        )
+    return key, value

@@ -1,0 +1,94 @@
+"""``kdeclare plan`` and ``kdeclare show``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Format, Graph, Paths, Planning, Reach
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import Plan
+
+_PLAN_EPILOG = epilog(
+    "kdeclare plan                                        the whole project",
+    "kdeclare plan orders.yaml --target Topic/orders      one resource of one file",
+    "kdeclare plan --out it.plan && kdeclare apply it.plan     exactly what was reviewed",
+    codes=(0, 1, 2, 3, 6, 64, 130),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into the application."""
+    command(app, "plan", epilog=_PLAN_EPILOG)(plan)
+    command(app, "show", epilog=epilog("kdeclare show it.plan --graph"))(show)
+
+
+def plan(
+    paths: Paths = None,
+    *,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save the plan, for apply.")
+    ] = None,
+    output: Format = "text",
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when there are changes.")
+    ] = False,
+    graph: Graph = False,
+    planning: Planning,
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Show what would change in the cluster, and why.
+
+    Compares the manifests with the cluster and with what was applied last. Changes nothing.
+    """
+    from kdeclare.app.plan import make_plan, save_plan
+    from kdeclare.report.outcome import plan_outcome
+
+    scope = planning.scope()
+    workspace = reach.workspace()
+    console.progress("Connecting", 0, 0)
+    planned = make_plan(workspace, paths or (), scope, console.progress, console.command)
+    console.notices(planned.notices)
+    made = planned.plan
+    outcome = plan_outcome(made, detailed_exitcode)
+    saved = out is not None and not made.has_errors
+    if out is not None and saved:
+        save_plan(made, out)
+    show_plan(console, made, graph=graph)
+    if saved:
+        console.note(f"Saved as {out}. To apply exactly this: kdeclare apply {out}")
+    elif out is not None:
+        console.note(f"Not saved as {out}: the plan has errors.")
+    return outcome.exit_code
+
+
+def show(
+    file: Annotated[Path, typer.Argument(metavar="PLANFILE", help="What plan --out wrote.")],
+    *,
+    output: Format = "text",
+    graph: Graph = False,
+    console: Console,
+) -> ExitCode:
+    """Show a saved plan. No cluster is asked."""
+    from kdeclare.planning.planfile import load_plan
+
+    loaded = load_plan(file)
+    if console.is_json:
+        console.out(file.read_text(encoding="utf-8-sig"))
+    else:
+        show_plan(console, loaded.plan, graph=graph)
+    return ExitCode.OK
+
+
+def show_plan(console: Console, plan: Plan, *, graph: bool = False) -> None:
+    """To stdout, in the format that was asked for."""
+    if console.is_json:
+        console.out_plan(plan)
+        return
+    from kdeclare.report.plan_text import plan_text
+
+    console.out(plan_text(plan, console.style, graph))

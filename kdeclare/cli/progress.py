@@ -1,0 +1,79 @@
+"""Progress bars on a terminal, for what takes long enough to wonder."""
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_PATIENCE_S = 0.4
+"""What is over sooner shows no bar: drawing one, and importing what draws, would only delay it."""
+
+
+class Bars:
+    """A `planning.preflight.Progress` that draws. One bar at a time: what is done right now."""
+
+    def __init__(self, *, shown: bool, colours: bool) -> None:
+        """shown: False where nobody would see it."""
+        self._shown = shown
+        self._colours = colours
+        self._lock = threading.RLock()
+        self._timer: threading.Timer | None = None
+        self._drawing: Progress | None = None
+        self._task: TaskID | None = None
+        self._now = ("", 0, 0)
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """What is being done, how much of it is done and how much there is; 0 for "nobody knows"."""
+        if not self._shown:
+            return
+        with self._lock:
+            self._now = (what, done, total)
+            if self._drawing is not None:
+                self._draw()
+            elif self._timer is None:
+                self._timer = threading.Timer(_PATIENCE_S, self._begin)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def hide(self) -> None:
+        """Take the bar away, so that something can be written; the next call brings it back."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._drawing is not None:
+                self._drawing.stop()
+                self._drawing = self._task = None
+
+    def _begin(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        with self._lock:
+            if self._timer is None:  # hidden in the meantime
+                return
+            console = Console(stderr=True, no_color=not self._colours)
+            self._drawing = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=30),
+                TextColumn("{task.fields[count]}"),
+                TimeElapsedColumn(),
+                console=console,
+                transient=True,
+            )
+            self._draw()
+            self._drawing.start()
+
+    def _draw(self) -> None:
+        assert self._drawing is not None
+        what, done, total = self._now
+        count = f"{done:,}/{total:,}" if total else f"{done:,}" if done else ""
+        known = next((task for task in self._drawing.tasks if task.description == what), None)
+        if known is None:
+            for task_id in self._drawing.task_ids:
+                self._drawing.remove_task(task_id)
+            self._task = self._drawing.add_task(what, total=total or None, completed=done, count=count)
+        else:
+            self._drawing.update(known.id, total=total or None, completed=done, count=count)

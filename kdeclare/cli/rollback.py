@@ -1,0 +1,68 @@
+"""``kdeclare rollback``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kdeclare.cli.asking import Asking
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Format, Reach, Yes
+from kdeclare.cli.running import Manner, carry_out
+from kdeclare.model.exits import ExitCode
+
+_EPILOG = epilog(
+    "kdeclare rollback                       undo the last run",
+    "kdeclare rollback --out undo.plan       only plan it, for kdeclare apply",
+    codes=(0, 1, 3, 5, 6, 64, 130),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Put the command into the application."""
+    command(app, "rollback", epilog=_EPILOG)(rollback)
+
+
+def rollback(
+    run_id: Annotated[
+        str | None,
+        typer.Argument(metavar="RUN_ID", help="The run to undo (default: the last one).", show_default=False),
+    ] = None,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Only save the plan, for apply."),
+    ] = None,
+    yes: Yes = False,
+    output: Format = "text",
+    allow_data_loss: Annotated[
+        bool,
+        typer.Option("--allow-data-loss", help="Delete topics that the run created, records and all."),
+    ] = False,
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Undo a run: what it changed goes back to what it was before.
+
+    What someone else has changed since is left alone and named. Shows the plan and asks first. A
+    rollback is a run of its own and can be rolled back too.
+    """
+    from kdeclare.app.apply import roll_back
+    from kdeclare.cli.plan import show_plan
+    from kdeclare.report.outcome import plan_outcome
+
+    workspace = reach.workspace()
+    asking = Asking(console, "Roll back?", yes, only_show=out is not None)
+    code = carry_out(
+        console,
+        asking,
+        Manner(),
+        lambda how: roll_back(workspace, run_id, how, allow_data_loss=allow_data_loss, out=out),
+    )
+    if out is not None and asking.plan is not None:
+        show_plan(console, asking.plan)
+        console.note(f"Saved as {out}. To apply exactly this: kdeclare apply {out}")
+        return plan_outcome(asking.plan).exit_code
+    return code

@@ -1,0 +1,87 @@
+"""What apply and rollback share: one run, from the question to the exit code."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kdeclare.cli.asking import Asking
+from kdeclare.cli.console import Console
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.run import RunResult
+
+if TYPE_CHECKING:
+    from kdeclare.app.apply import How
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How to go about a run, as far as the options say."""
+
+    fail_fast: bool = False
+    wait: bool = True
+    move_timeout_s: float | None = None
+    skip_stale: bool = False
+
+
+def carry_out(
+    console: Console,
+    asking: Asking,
+    manner: Manner,
+    act: "Callable[[How], RunResult | None]",
+    identity: str | None = None,
+) -> ExitCode:
+    """Run ``act``, show what came of it, and say how to exit.
+
+    identity: the plan's id where it was read from a file. Raises KdeclareError.
+    """
+    from kdeclare.app.apply import How
+    from kdeclare.applying.scheduler import RunOptions
+
+    options = RunOptions(fail_fast=manner.fail_fast, wait=manner.wait)
+    if manner.move_timeout_s is not None:
+        options = RunOptions(
+            fail_fast=manner.fail_fast, wait=manner.wait, move_timeout_s=manner.move_timeout_s
+        )
+    how = How(console.command, asking, console.progress, options, manner.skip_stale, _stopping)
+    console.progress("Connecting", 0, 0)
+    try:
+        result = act(how)
+    except KeyboardInterrupt:
+        raise _cut_short(asking) from None
+    if result is not None:
+        return _ended(console, result, identity, time.monotonic() - asking.since)
+    if asking.only_show:
+        return ExitCode.OK
+    raise KdeclareError(error("declined", "Nothing was applied"))
+
+
+def _ended(console: Console, result: RunResult, identity: str | None, seconds: float) -> ExitCode:
+    from kdeclare.report.outcome import run_outcome
+
+    outcome = run_outcome(result)
+    if console.is_json:
+        from kdeclare.report.json_output import run_document
+
+        console.out_json(run_document(result, identity, round(seconds, 3)))
+    elif result.run_id is not None or outcome.status != "done":
+        from kdeclare.report.run_text import run_text
+
+        console.out(run_text(result, console.style, seconds))
+    return outcome.exit_code
+
+
+def _stopping() -> None:
+    """Called from a signal handler: buffered streams are out of bounds."""
+    os.write(
+        2, b"\nStopping: what is under way is finished, nothing new begins. Ctrl-C again ends at once.\n"
+    )
+
+
+def _cut_short(asking: Asking) -> KdeclareError:
+    detail = "Nothing was changed."
+    if asking.since:
+        detail = "The run was cut short; the next plan, apply or status settles what was under way."
+    return KdeclareError(error("interrupted", "Interrupted", detail), exit_code=ExitCode.INTERRUPTED)

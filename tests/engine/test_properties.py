@@ -1,0 +1,215 @@
+"""Rules that hold for any desired, live and owned state."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import NewTopic
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.model.plan import Plan
+from kdeclare.planning.planfile import plan_file_text, plan_id, read_plan
+from kdeclare.planning.request import Scope
+from tests.engine.world import World, desired, topic
+
+POLICIES = ("delete", "compact")
+THROTTLED = "leader.replication.throttled.replicas"
+ELEMENTS = ("0:1", "0:2", "1:3")
+NAMES = ("a", "b", "c")
+
+_policy_list = st.lists(st.sampled_from(POLICIES), unique=True, min_size=1)
+_throttle_list = st.lists(st.sampled_from(ELEMENTS), unique=True)
+
+
+@st.composite
+def _parts(draw: st.DrawFn, elements: tuple[str, ...]) -> dict[str, list[str]]:
+    append = draw(st.lists(st.sampled_from(elements), unique=True))
+    rest = [e for e in elements if e not in append]
+    subtract = draw(st.lists(st.sampled_from(rest), unique=True)) if rest else []
+    if not append and not subtract:
+        append = [elements[0]]
+    return {"append": append, "subtract": subtract}
+
+
+_configs = st.fixed_dictionaries(
+    {},
+    optional={
+        "retention.ms": st.sampled_from([None, "1", "604800000", "77"]),
+        "min.cleanable.dirty.ratio": st.sampled_from(["0.5", "0.50", "0.1", None]),
+        "preallocate": st.sampled_from(["true", "false"]),
+        "min.insync.replicas": st.sampled_from(["1", "2"]),
+        "cleanup.policy": st.one_of(st.none(), _policy_list, _parts(POLICIES)),
+        THROTTLED: st.one_of(st.none(), _throttle_list, _parts(ELEMENTS)),
+    },
+)
+
+_overrides = st.fixed_dictionaries(
+    {},
+    optional={
+        "retention.ms": st.sampled_from(["1", "604800000", "5"]),
+        "flush.ms": st.just("9"),
+        "cleanup.policy": _policy_list.map(",".join),
+        THROTTLED: _throttle_list.map(",".join),
+    },
+)
+
+
+@st.composite
+def _topics(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
+    """Specs by name."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in draw(st.lists(st.sampled_from(NAMES), unique=True)):
+        spec: dict[str, Any] = {"configs": draw(_configs)}
+        spec["partitions"] = draw(st.integers(1, 4))
+        spec["replicationFactor"] = draw(st.integers(1, 3))
+        spec["unmanagedConfigs"] = draw(st.sampled_from(["keep", "remove"]))
+        found[name] = spec
+    return found
+
+
+_live = st.dictionaries(st.sampled_from(NAMES), st.tuples(st.integers(1, 2), st.integers(1, 3), _overrides))
+_brokers = st.fixed_dictionaries(
+    {},
+    optional={
+        "log.cleaner.threads": st.sampled_from(["1", "2"]),
+        "num.io.threads": st.sampled_from(["2", "8", "64"]),
+        "log.cleanup.policy": st.one_of(_policy_list, _parts(POLICIES)),
+    },
+)
+
+
+def _world(live: dict[str, tuple[int, int, dict[str, str]]]) -> World:
+    """A cluster that was there before kdeclare came."""
+    world = World(MemoryCluster())
+    for name, (partitions, factor, overrides) in live.items():
+        world.cluster.create_topics([NewTopic(name, partitions, factor, None, overrides)])
+    return world
+
+
+def _declared(specs: dict[str, dict[str, Any]], world: World) -> list[Desired]:
+    """The specs as resources; never fewer partitions than there are, which is an error by design."""
+    there = world.cluster.topics()
+    result = []
+    for name, spec in specs.items():
+        count = len(there[name].partitions) if name in there else 1
+        result.append(topic(name, **{**spec, "partitions": max(count, spec["partitions"])}))
+    return result
+
+
+def _settles(world: World, declared: list[Desired]) -> Plan:
+    plan = world.plan(*declared, scope=Scope(allow_deletes=True))
+    assert not plan.has_errors, plan.diagnostics
+    result = world.run(plan)
+    assert result.complete, result.results
+    again = world.plan(*declared)
+    assert not again.has_changes, again.changes
+    assert not again.ownership
+    return plan
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(_live, _topics(), _topics(), _overrides, _brokers)
+def test_applying_makes_the_next_plan_empty(
+    live: dict[str, tuple[int, int, dict[str, str]]],
+    first: dict[str, dict[str, Any]],
+    second: dict[str, dict[str, Any]],
+    foreign: dict[str, str],
+    broker: dict[str, Any],
+) -> None:
+    world = _world(live)
+    _settles(world, _declared(first, world))
+    for name in world.cluster.topics():
+        world.set(name, **foreign)
+    _settles(world, [*_declared(second, world), desired("BrokerConfig", "2", configs=broker)])
+    _settles(world, [])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(_live, _topics(), _topics(), _brokers)
+def test_rolling_back_restores_every_override_and_all_ownership(
+    live: dict[str, tuple[int, int, dict[str, str]]],
+    first: dict[str, dict[str, Any]],
+    second: dict[str, dict[str, Any]],
+    broker: dict[str, Any],
+) -> None:
+    world = _world(live)
+    world.apply(*_declared(first, world), desired("BrokerConfig", "cluster-default", configs=broker))
+    before, owned, shapes = _overrides_of(world), dict(world.owned()), _shapes(world)
+    done = world.apply(*_declared(second, world))
+    if done.run_id is None:
+        return
+    result = world.rollback()
+    assert result.complete, result.results
+    assert _overrides_of(world) == before
+    assert dict(world.owned()) == owned
+    grown = {op.args["topic"] for op in done.plan.operations if op.verb == "partitions.increase"}
+    after = _shapes(world)
+    assert {n: s for n, s in after.items() if n not in grown} == {
+        n: s for n, s in shapes.items() if n not in grown
+    }
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(_live, _topics(), _topics())
+def test_the_order_satisfies_its_edges_and_the_file_gives_the_plan_again(
+    live: dict[str, tuple[int, int, dict[str, str]]],
+    first: dict[str, dict[str, Any]],
+    second: dict[str, dict[str, Any]],
+) -> None:
+    world = _world(live)
+    world.apply(*_declared(first, world))
+    plan = world.plan(*_declared(second, world), scope=Scope(allow_deletes=True))
+    place = {op.id: n for n, op in enumerate(plan.operations)}
+    assert all(place[need] < place[op.id] for op in plan.operations for need in op.needs)
+    for op in plan.operations:
+        if op.verb == "configs.alter":
+            keys = [item["key"] for item in op.args["ops"]]
+            assert len(keys) == len(set(keys)), "Kafka takes a key once in a request"
+        assert VERBS[op.verb].after(op)
+    text, identity = plan_file_text(plan)
+    assert read_plan(text, "test") == plan
+    assert identity == plan_id(plan)
+    assert plan_id(world.plan(*_declared(second, world), scope=Scope(allow_deletes=True))) == identity
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(_live)
+def test_the_diff_of_a_state_with_itself_is_empty(live: dict[str, tuple[int, int, dict[str, str]]]) -> None:
+    world = _world(live)
+    declared = []
+    for name, described in world.cluster.topics().items():
+        configs = {
+            key: value.split(",") if key in ("cleanup.policy", THROTTLED) and value else value
+            for key, value in world.overrides(name).items()
+        }
+        factor = len(described.partitions[0].replicas)
+        spec = {"partitions": len(described.partitions), "replicationFactor": factor, "configs": configs}
+        declared.append(topic(name, **spec, unmanagedConfigs="remove"))
+    assert not world.plan(*declared).has_changes
+
+
+def _overrides_of(world: World) -> dict[tuple[str, str], str]:
+    """As Kafka shows them: 0.50 is 0.5."""
+    return {
+        (str(resource), key): catalog(resource.scope).canonical(key, value)
+        for resource, values in world.cluster.overrides().items()
+        for key, value in values.items()
+    }
+
+
+def _shapes(world: World) -> dict[str, list[tuple[int, ...]]]:
+    topics = world.cluster.topics().items()
+    return {name: [p.replicas for p in found.partitions] for name, found in topics}
+
+
+def test_the_empty_list_is_not_unset() -> None:
+    world = World()
+    world.apply(topic("a", partitions=1, replicationFactor=1, configs={THROTTLED: []}))
+    resource = ConfigResource(ConfigScope.TOPIC, "a")
+    assert world.cluster.overrides(resource) == {THROTTLED: ""}
+    world.apply(topic("a", partitions=1, replicationFactor=1))
+    assert world.cluster.overrides(resource) == {}

@@ -1,0 +1,212 @@
+"""Connecting: what people are told when it does not work, and how soon."""
+
+import contextlib
+import logging
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kafka import errors as client
+
+from kdeclare.cluster.kafka import connect
+from kdeclare.cluster.kafka.problems import explain
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from tests.fake_broker import fake_broker
+from tests.pems import pems
+
+__all__ = ["pems"]
+
+
+METADATA = 3
+
+
+@contextlib.contextmanager
+def server(talk: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Something that listens and is no broker; its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                talk(listener.accept()[0])
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.close()
+
+
+def closed_port() -> str:
+    """An address where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def failure(servers: str, properties: dict[str, str] | None = None, timeout_s: float = 5.0) -> Diagnostic:
+    with pytest.raises(KdeclareError) as raised:
+        connect(servers, properties or {}, timeout_s=timeout_s)
+    (diagnostic,) = raised.value.diagnostics
+    return diagnostic
+
+
+def test_every_address_is_named_with_what_was_seen() -> None:
+    refused = closed_port()
+    begun = time.monotonic()
+    found = failure(f"{refused},no.such.host.invalid:9092")
+    assert time.monotonic() - begun < 3
+    assert found.code == "unreachable"
+    assert f"{refused}: connection refused" in found.detail
+    assert "no.such.host.invalid:9092: name not known" in found.detail
+    assert "--bootstrap-server" in found.hint
+
+
+def test_silence_ends_in_time() -> None:
+    kept: list[socket.socket] = []
+    with server(kept.append) as address:
+        begun = time.monotonic()
+        found = failure(address, timeout_s=0.5)
+        assert time.monotonic() - begun < 1.5
+    assert f"{address}: connected, but no answer in time" in found.detail
+
+
+def test_a_silent_tls_handshake_ends_in_time() -> None:
+    kept: list[socket.socket] = []
+    with server(kept.append) as address:
+        begun = time.monotonic()
+        found = failure(address, {"security.protocol": "SSL"}, timeout_s=0.5)
+        assert time.monotonic() - begun < 1.5
+    assert "in time" in found.detail
+
+
+def answering(data: bytes) -> Callable[[socket.socket], None]:
+    def talk(connection: socket.socket) -> None:
+        with connection:
+            connection.recv(1000)
+            connection.sendall(data)
+
+    return talk
+
+
+@pytest.mark.parametrize(
+    ("data", "properties", "seen"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", {}, "it speaks HTTP, not Kafka"),
+        (b"SSH-2.0-OpenSSH\r\n", {}, "it speaks another protocol, not Kafka"),
+        (b"", {}, "it closes connections without a word"),
+        (b"", {"security.protocol": "SSL"}, "it does not speak TLS, and was asked to"),
+        (b"HTTP/1.1 400\r\n\r\n", {"security.protocol": "SSL"}, "it does not speak TLS, and was asked to"),
+    ],
+)
+def test_other_protocols_are_recognised(data: bytes, properties: dict[str, str], seen: str) -> None:
+    with server(answering(data)) as address:
+        assert failure(address, properties).detail == f"{address}: {seen}."
+
+
+def test_a_broker_that_wants_authentication_closes_after_the_first_words() -> None:
+    with fake_broker({METADATA: lambda _: None}) as broker:
+        found = failure(broker.bootstrap)
+    assert "as if it wanted authentication" in found.detail
+    assert "security.protocol" in found.hint
+
+
+def test_a_broker_with_tls_is_recognised_when_asked_without(pems: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pems / "cert", pems / "key")
+
+    def talk(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            context.wrap_socket(connection, server_side=True).close()
+
+    with server(talk) as address:
+        found = failure(address)
+        assert found.detail == f"{address}: it speaks TLS, and was asked without."
+        assert "its certificate is not trusted" in failure(address, {"security.protocol": "SSL"}).detail
+
+
+@pytest.mark.parametrize(
+    ("exc", "what", "hint"),
+    [
+        (
+            client.SaslAuthenticationFailedError(
+                "SaslAuthenticationFailedError: Invalid username or password"
+            ),
+            "authentication failed: Invalid username or password",
+            "sasl.jaas.config",
+        ),
+        (client.IllegalSaslStateError(), "no authentication", "security.protocol"),
+        (client.UnsupportedSaslMechanismError("x"), "does not offer", "sasl.mechanism"),
+        (
+            client.KafkaConnectionError("Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] self-signed"),
+            "not trusted",
+            "ssl.truststore.location",
+        ),
+        (
+            client.KafkaConnectionError(
+                "Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] Hostname mismatch"
+            ),
+            "another host name",
+            "ssl.endpoint.identification.algorithm",
+        ),
+        (
+            client.KafkaConnectionError("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED]"),
+            "wants one",
+            "ssl.keystore.location",
+        ),
+        (client.IncompatibleBrokerVersion("Metadata"), "no metadata", "controller"),
+        (client.KafkaConnectionError("Connection timed out"), "timed out", "firewall"),
+    ],
+)
+def test_explanations(exc: Exception, what: str, hint: str) -> None:
+    seen = explain(exc, tls=True)
+    assert what in seen.what
+    assert hint in seen.hint
+
+
+@pytest.mark.parametrize("servers", ["", " , ", "localhost", "localhost:", "localhost:kafka", "a:1,b"])
+def test_addresses_that_are_none(servers: str) -> None:
+    assert failure(servers).code == "bootstrap-servers"
+
+
+def test_one_good_address_is_enough() -> None:
+    kept: list[socket.socket] = []
+    with fake_broker({}) as broker, server(kept.append) as silent:
+        begun = time.monotonic()
+        connect(f"{silent},{closed_port()},{broker.bootstrap}", {}).close()
+        assert time.monotonic() - begun < 3
+
+
+def test_addresses_may_come_from_the_properties() -> None:
+    with fake_broker({}) as broker:
+        connect("", {"bootstrap.servers": broker.bootstrap}).close()
+
+
+def test_brokers_that_advertise_a_wrong_address_are_named() -> None:
+    with fake_broker({}) as broker:
+        real, wrong = broker.port, closed_port()
+        broker.port = int(wrong.rpartition(":")[2])
+        found = failure(f"127.0.0.1:{real}")
+    assert wrong in found.detail
+    assert "advertised.listeners" in found.hint
+
+
+def test_nothing_is_written_and_no_thread_stays(capfd: pytest.CaptureFixture[str]) -> None:
+    before = threading.active_count()
+    failure(closed_port())
+    assert threading.active_count() <= before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_clients_log_is_shown_on_request_but_never_its_frames() -> None:
+    log = logging.getLogger("kafka")
+    level = log.level
+    try:
+        log.setLevel(logging.DEBUG)
+        failure(closed_port())
+        assert log.level == logging.INFO
+    finally:
+        log.setLevel(level)

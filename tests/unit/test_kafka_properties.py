@@ -1,0 +1,186 @@
+"""Kafka client properties: reading files, and what they become."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.kafka.properties import client_arguments, read_properties
+from kdeclare.model.diagnostics import KdeclareError
+from tests.pems import pems
+
+__all__ = ["pems"]
+
+PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="s3cret";'
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required username=ann password='s\\'3';"
+
+
+def fails(properties: dict[str, str]) -> str:
+    """The error's sentence and hint; never with a secret in it."""
+    with pytest.raises(KdeclareError) as raised:
+        client_arguments(properties)
+    (diagnostic,) = raised.value.diagnostics
+    assert diagnostic.code == "client-properties"
+    assert "s3cret" not in f"{diagnostic}"
+    return f"{diagnostic.detail} {diagnostic.hint}"
+
+
+def test_files_are_read_as_java_reads_them(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_bytes(
+        b"# comment\n! comment\r\n"
+        b"  client.id = kd\n"
+        b"a:1\n"
+        b"b 2\n"
+        b"empty\n"
+        b"also.empty=\n"
+        b"long=one,\\\n    two,\\\n  three\n"
+        b"escaped\\=key=tab\\tu\\u00e9 end \n"
+        b"backslash=C:\\\\dir\\\\\n"
+        b"latin=\xe9\n"
+        b"twice=1\ntwice=2\n"
+        b"not.a.comment=x # y\n"
+        b"last=eof"
+    )
+    assert read_properties(path) == {
+        "client.id": "kd",
+        "a": "1",
+        "b": "2",
+        "empty": "",
+        "also.empty": "",
+        "long": "one,two,three",
+        "escaped=key": "tab\tué end ",
+        "backslash": "C:\\dir\\",
+        "latin": "é",
+        "twice": "2",
+        "not.a.comment": "x # y",
+        "last": "eof",
+    }
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KdeclareError, match=r"nothing\.properties: No such file"):
+        read_properties(tmp_path / "nothing.properties")
+
+
+def test_the_plain_ones() -> None:
+    arguments, warnings = client_arguments(
+        {"bootstrap.servers": "a:1", "client.id": "x", "request.timeout.ms": "1500", "retries": "3"}
+    )
+    assert arguments == {"security_protocol": "PLAINTEXT", "client_id": "x", "request_timeout_ms": 1500}
+    assert warnings == ()
+
+
+def test_properties_without_effect_are_named_once() -> None:
+    _, warnings = client_arguments({"acks": "all", "group.id": "g"})
+    (only,) = warnings
+    assert only.code == "unused-client-property"
+    assert "acks, group.id" in only.detail
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"request.timeout.ms": "soon"}, ["request.timeout.ms", "'soon'", "whole number"]),
+        ({"security.protocol": "TLS"}, ["security.protocol", "'TLS'", "SASL_SSL"]),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, ["GSSAPI", "SCRAM-SHA-512"]),
+        ({"security.protocol": "SASL_PLAINTEXT"}, ["sasl.mechanism", "GSSAPI"]),
+        (
+            {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"},
+            ["sasl.jaas.config", "missing", "PlainLoginModule required"],
+        ),
+        (
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": PLAIN.rstrip(";"),
+            },
+            ["sasl.jaas.config", "form", "semicolon"],
+        ),
+        (
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "SCRAM-SHA-256",
+                "sasl.jaas.config": PLAIN,
+            },
+            ["PlainLoginModule", "does not go with SCRAM-SHA-256"],
+        ),
+        (
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": PLAIN.replace("username", "user"),
+            },
+            ["it has no username"],
+        ),
+        ({"config.providers": "file"}, ["config.providers"]),
+        ({"sasl.login.callback.handler.class": "x.Y"}, ["sasl.login.callback.handler.class"]),
+        ({"security.protocol": "SSL", "ssl.cipher.suites": "X"}, ["ssl.cipher.suites"]),
+        (
+            {"security.protocol": "SSL", "ssl.truststore.location": "/no/such/file"},
+            ["ssl.truststore.location", "/no/such/file"],
+        ),
+        ({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1"}, ["ssl.enabled.protocols"]),
+        ({"security.protocol": "SSL", "ssl.truststore.certificates": "x"}, ["ssl.truststore.certificates"]),
+    ],
+)
+def test_what_cannot_be_done_is_said(properties: dict[str, str], words: list[str]) -> None:
+    text = fails(properties)
+    for word in words:
+        assert word in text
+
+
+def test_plain_and_scram_logins() -> None:
+    arguments, _ = client_arguments(
+        {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN}
+    )
+    assert arguments == {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "ann",
+        "sasl_plain_password": "s3cret",
+    }
+    arguments, _ = client_arguments(
+        {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": SCRAM}
+    )
+    assert arguments["sasl_plain_password"] == "s'3"
+
+
+def test_a_jks_store_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    store = tmp_path / "trust.jks"
+    store.write_bytes(b"\xfe\xed\xfe\xed")
+    text = fails({"security.protocol": "SSL", "ssl.truststore.location": str(store)})
+    for word in ("trust.jks is a JKS store", "only PEM", "openssl pkcs12", "ssl.truststore.type=PEM"):
+        assert word in text
+
+
+def context(properties: dict[str, str]) -> ssl.SSLContext:
+    arguments, _ = client_arguments({"security.protocol": "SSL", **properties})
+    made = arguments["ssl_context"]
+    assert isinstance(made, ssl.SSLContext)
+    return made
+
+
+def test_tls_checks_certificate_and_host_name_unless_told_otherwise() -> None:
+    assert context({}).check_hostname
+    assert context({}).verify_mode is ssl.CERT_REQUIRED
+    lax = context({"ssl.endpoint.identification.algorithm": "", "ssl.enabled.protocols": "TLSv1.3"})
+    assert not lax.check_hostname
+    assert lax.verify_mode is ssl.CERT_REQUIRED
+    assert lax.minimum_version is ssl.TLSVersion.TLSv1_3
+
+
+def test_pem_files_and_pem_text(pems: Path) -> None:
+    cert = str(pems / "cert")
+    assert context({"ssl.truststore.location": cert}).cert_store_stats()["x509"] == 1
+    one_line = " ".join((pems / "cert").read_text().split("\n"))
+    assert context({"ssl.truststore.certificates": one_line}).cert_store_stats()["x509"] == 1
+    context({"ssl.truststore.location": cert, "ssl.keystore.location": str(pems / "store-key")})
+    locked = {
+        "ssl.keystore.key": " ".join((pems / "locked").read_text().split("\n")),
+        "ssl.keystore.certificate.chain": one_line,
+    }
+    context({**locked, "ssl.key.password": "secret"})
+    assert "ssl.keystore.key" in fails({"security.protocol": "SSL", **locked, "ssl.key.password": "wrong"})
+    text = fails({"security.protocol": "SSL", "ssl.keystore.location": str(pems / "store-locked")})
+    assert "ssl.key.password unlocks it" in text

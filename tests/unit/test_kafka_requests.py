@@ -1,0 +1,316 @@
+"""What the adapter sends and makes of answers, against a broker that plays along."""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from kafka.protocol.admin import (
+    AlterPartitionReassignmentsResponse,
+    CreateTopicsResponse,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsResponse,
+)
+
+from kdeclare.cluster.kafka import KafkaCluster, connect
+from kdeclare.cluster.kafka.batches import chunks
+from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind, NewTopic
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from tests.fake_broker import Answer, FakeBroker, fake_broker
+
+METADATA, CREATE, DESCRIBE, ALTER, REASSIGN = 3, 19, 32, 44, 45
+
+
+@contextmanager
+def cluster(
+    answers: dict[int, Answer], versions: dict[int, int] | None = None, **options: float
+) -> Iterator[tuple[KafkaCluster, FakeBroker]]:
+    with fake_broker(answers, versions) as broker:
+        made = connect(broker.bootstrap, {}, **options)
+        try:
+            yield made, broker
+        finally:
+            made.close()
+
+
+def new(name: str, partitions: int | None = 1) -> NewTopic:
+    return NewTopic(name, partitions, 1, None, {})
+
+
+def created(request: Any) -> Any:
+    kind = CreateTopicsResponse.CreatableTopicResult
+    return CreateTopicsResponse(
+        throttle_time_ms=0,
+        topics=[
+            kind(name=topic.name, error_code=40 if topic.name == "bad" else 0, error_message="no good")
+            for topic in request.topics
+        ],
+    )
+
+
+def test_batches_keep_each_items_code_and_message() -> None:
+    names = [f"t{i}" for i in range(1200)] + ["bad"]
+    with cluster({CREATE: created}) as (kafka, broker):
+        results = kafka.create_topics([new(name) for name in names])
+    assert [len(request.topics) for request in broker.asked(CREATE)] == [500, 500, 201]
+    assert list(results) == names
+    assert {name for name, fault in results.items() if fault} == {"bad"}
+    fault = results["bad"]
+    assert fault is not None
+    assert (fault.error, fault.message, fault.kind) == ("INVALID_CONFIG", "no good", FaultKind.REFUSED)
+
+
+def test_requests_stay_below_what_a_controller_writes_at_once() -> None:
+    with cluster({CREATE: created}) as (kafka, broker):
+        kafka.create_topics([new(f"t{i}", 1000) for i in range(9)], validate_only=True)
+    sent = broker.asked(CREATE)
+    assert [len(request.topics) for request in sent] == [4, 4, 1]
+    assert all(request.validate_only for request in sent)
+    assert {request.API_VERSION for request in sent} == {4}  # later ones repeat all configs in the answer
+
+
+def test_chunks_never_lose_an_item() -> None:
+    assert chunks(range(5), 2) == [[0, 1], [2, 3], [4]]
+    assert chunks([1, 9000, 1], records=lambda n: n) == [[1], [9000], [1]]
+    assert chunks([]) == []
+
+
+def test_no_request_for_no_items() -> None:
+    with cluster({}) as (kafka, broker):
+        assert kafka.create_topics([]) == {}
+        assert kafka.configs([]) == {}
+        assert kafka.reassign({}, allow_replication_factor_change=True) == {}
+    assert not broker.asked(CREATE)
+
+
+@pytest.mark.parametrize(("validate_only", "kind"), [(False, FaultKind.UNKNOWN), (True, FaultKind.RETRIABLE)])
+def test_a_lost_connection_after_sending(validate_only: bool, kind: FaultKind) -> None:
+    with cluster({CREATE: lambda _: None}) as (kafka, _), pytest.raises(Fault) as raised:
+        kafka.create_topics([new("t")], validate_only=validate_only)
+    assert (raised.value.error, raised.value.kind) == ("NETWORK_EXCEPTION", kind)
+
+
+@pytest.mark.parametrize(("validate_only", "kind"), [(False, FaultKind.UNKNOWN), (True, FaultKind.RETRIABLE)])
+def test_no_answer_in_time(validate_only: bool, kind: FaultKind) -> None:
+    with cluster({CREATE: lambda _: ...}, request_timeout_s=0.3) as (kafka, _):
+        begun = time.monotonic()
+        with pytest.raises(Fault) as raised:
+            kafka.create_topics([new("t")], validate_only=validate_only)
+        assert time.monotonic() - begun < 2
+    assert (raised.value.error, raised.value.kind) == ("REQUEST_TIMED_OUT", kind)
+
+
+def test_of_several_requests_a_lost_one_counts_for_its_items_only() -> None:
+    def answer(request: Any) -> Any:
+        return None if request.topics[0].name == "t500" else created(request)
+
+    with cluster({CREATE: answer}) as (kafka, _):
+        results = kafka.create_topics([new(f"t{i}") for i in range(1500)])
+    kinds = {None if fault is None else fault.kind for name, fault in results.items() if int(name[1:]) < 500}
+    assert len(results) == 1500
+    assert {results[f"t{i}"].kind for i in range(500, 1000)} == {FaultKind.UNKNOWN}  # type: ignore[union-attr]
+    assert kinds <= {None, FaultKind.UNKNOWN}  # in flight on the same connection
+
+
+def test_a_broker_that_is_gone_before_sending_is_retriable() -> None:
+    with cluster({CREATE: lambda _: None}, request_timeout_s=1) as (kafka, broker):
+        broker.close()
+        with pytest.raises(Fault):
+            kafka.create_topics([new("t")])  # loses the connection
+        with pytest.raises(Fault) as raised:
+            kafka.create_topics([new("t")])
+    assert (raised.value.error, raised.value.kind) == ("NETWORK_EXCEPTION", FaultKind.RETRIABLE)
+    assert f"127.0.0.1:{broker.port}" in raised.value.message
+    assert "ECONNREFUSED" in raised.value.message
+
+
+def test_an_item_that_the_answer_leaves_out_is_unknown() -> None:
+    with cluster({CREATE: lambda _: CreateTopicsResponse(throttle_time_ms=0, topics=[])}) as (kafka, _):
+        fault = kafka.create_topics([new("t")])["t"]
+    assert fault is not None
+    assert fault.kind is FaultKind.UNKNOWN
+
+
+def reassigned(request: Any) -> Any:
+    topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+    return AlterPartitionReassignmentsResponse(
+        throttle_time_ms=0,
+        error_code=0,
+        error_message=None,
+        responses=[
+            topic(
+                name=sent.name,
+                partitions=[
+                    topic.ReassignablePartitionResponse(
+                        partition_index=partition.partition_index,
+                        error_code=0 if partition.replicas is None else 38,
+                        error_message="changed from 3 to 2",
+                    )
+                    for partition in sent.partitions
+                ],
+            )
+            for sent in request.topics
+        ],
+    )
+
+
+MOVE, CANCEL = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@pytest.mark.parametrize("allow", [True, False])
+def test_reassign_sends_the_guard(allow: bool) -> None:
+    with cluster({REASSIGN: reassigned}) as (kafka, broker):
+        results = kafka.reassign({MOVE: (1, 2), CANCEL: None}, allow_replication_factor_change=allow)
+    (sent,) = broker.asked(REASSIGN)
+    assert sent.allow_replication_factor_change is allow
+    assert results[CANCEL] is None
+    assert str(results[MOVE]) == "INVALID_REPLICATION_FACTOR: changed from 3 to 2"
+
+
+def test_without_the_guard_in_the_broker_nothing_is_sent() -> None:
+    with cluster({REASSIGN: reassigned}, {REASSIGN: 0}) as (kafka, broker):
+        results = kafka.reassign({MOVE: (1, 2), CANCEL: None}, allow_replication_factor_change=False)
+    assert not broker.asked(REASSIGN)
+    assert set(results) == {MOVE, CANCEL}
+    for fault in results.values():
+        assert fault is not None
+        assert (fault.error, fault.kind) == ("UNSUPPORTED_VERSION", FaultKind.REFUSED)
+        assert "does not support the AllowReplicationFactorChange option" in fault.message
+
+
+@pytest.mark.parametrize(("allow", "unguarded"), [(True, False), (True, True), (False, True)])
+def test_version_0_will_do_where_the_guard_is_not_asked_for(allow: bool, unguarded: bool) -> None:
+    with cluster({REASSIGN: reassigned}, {REASSIGN: 0}) as (kafka, broker):
+        kafka.reassign({CANCEL: None}, allow_replication_factor_change=allow, unguarded=unguarded)
+    (sent,) = broker.asked(REASSIGN)
+    assert sent.API_VERSION == 0
+
+
+def test_a_whole_refusal_of_a_reassignment() -> None:
+    def answer(_: Any) -> Any:
+        return AlterPartitionReassignmentsResponse(
+            throttle_time_ms=0, error_code=31, error_message="no", responses=[]
+        )
+
+    with cluster({REASSIGN: answer}) as (kafka, _), pytest.raises(Fault) as raised:
+        kafka.reassign({MOVE: (1,)}, allow_replication_factor_change=True)
+    assert (raised.value.error, raised.value.kind) == ("CLUSTER_AUTHORIZATION_FAILED", FaultKind.REFUSED)
+
+
+def test_config_ops_as_kip_339_has_them() -> None:
+    def answer(request: Any) -> Any:
+        kind = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+        return IncrementalAlterConfigsResponse(
+            throttle_time_ms=0,
+            responses=[
+                kind(
+                    error_code=0,
+                    error_message=None,
+                    resource_type=r.resource_type,
+                    resource_name=r.resource_name,
+                )
+                for r in request.resources
+            ],
+        )
+
+    ops = (
+        ConfigOp("a", FieldOp.SET, "1"),
+        ConfigOp("b", FieldOp.DELETE, "ignored"),
+        ConfigOp("c", FieldOp.APPEND, "x,y"),
+        ConfigOp("d", FieldOp.SUBTRACT, "z"),
+    )
+    topic, everywhere, one = (
+        ConfigResource(ConfigScope.TOPIC, "t"),
+        ConfigResource(ConfigScope.BROKER, ""),
+        ConfigResource(ConfigScope.BROKER, "1"),
+    )
+    with cluster({ALTER: answer}) as (kafka, broker):
+        items = [Alteration(resource, ops) for resource in (topic, everywhere, one)]
+        assert kafka.alter_configs(items) == {topic: None, everywhere: None, one: None}
+    first, second = broker.asked(ALTER)
+    assert [(r.resource_type, r.resource_name) for r in first.resources] == [(2, "t"), (4, "")]
+    assert [(r.resource_type, r.resource_name) for r in second.resources] == [(4, "1")]
+    sent = [(c.name, c.config_operation, c.value) for c in first.resources[0].configs]
+    assert sent == [("a", 0, "1"), ("b", 1, None), ("c", 2, "x,y"), ("d", 3, "z")]
+
+
+def describes(code: int, version: int) -> tuple[dict[int, Answer], dict[int, int]]:
+    def answer(request: Any) -> Any:
+        kind = DescribeConfigsResponse.DescribeConfigsResult
+        entry = kind.DescribeConfigsResourceResult
+        return DescribeConfigsResponse(
+            throttle_time_ms=0,
+            results=[
+                kind(
+                    error_code=code,
+                    error_message="why",
+                    resource_type=r.resource_type,
+                    resource_name=r.resource_name,
+                    configs=[
+                        entry(
+                            name="mine",
+                            value="1",
+                            read_only=False,
+                            config_source=1,
+                            synonyms=[],
+                            config_type=5,
+                        ),
+                        entry(
+                            name="not",
+                            value="1",
+                            read_only=False,
+                            config_source=5,
+                            synonyms=[],
+                            config_type=5,
+                        ),
+                    ],
+                )
+                for r in request.resources
+            ],
+        )
+
+    return {DESCRIBE: answer}, {DESCRIBE: version}
+
+
+@pytest.mark.parametrize("version", [1, 3, 4])
+def test_configs_in_old_and_new_versions(version: int) -> None:
+    topics = [ConfigResource(ConfigScope.TOPIC, f"t{i}") for i in range(600)]
+    answers, versions = describes(0, version)
+    with cluster(answers, versions) as (kafka, broker):
+        found = kafka.configs([ConfigQuery(topic, overrides=True) for topic in topics])
+    assert set(found) == set(topics)
+    assert all(list(entries) == ["mine"] for entries in found.values())
+    assert all(r.configuration_keys is None for sent in broker.asked(DESCRIBE) for r in sent.resources)
+
+
+def test_what_does_not_exist_is_left_out_and_what_is_forbidden_is_not() -> None:
+    query = ConfigQuery(ConfigResource(ConfigScope.TOPIC, "t"), frozenset({"mine"}))
+    with cluster(*describes(3, 4)) as (kafka, broker):
+        assert kafka.configs([query, query]) == {}
+    (resource,) = broker.asked(DESCRIBE)[0].resources
+    assert resource.configuration_keys == ["mine"]
+    with cluster(*describes(29, 4)) as (kafka, _), pytest.raises(Fault) as raised:
+        kafka.configs([query])
+    assert raised.value.error == "TOPIC_AUTHORIZATION_FAILED"
+    assert "t" in raised.value.message
+
+
+def test_many_threads_at_once() -> None:
+    with cluster({CREATE: created}) as (kafka, broker), ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(lambda i: kafka.create_topics([new(f"t{i}")]), range(200)))
+    assert [list(results) for results in found] == [[f"t{i}"] for i in range(200)]
+    assert len(broker.asked(CREATE)) == 200
+
+
+def test_after_close_nothing_is_asked_and_no_thread_stays() -> None:
+    before = threading.active_count()
+    with cluster({}) as (kafka, _):
+        kafka.close()
+        with pytest.raises(Fault, match="closed"):
+            kafka.topics()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("kafka-io")]
+    assert threading.active_count() <= before + 3  # the broker's own

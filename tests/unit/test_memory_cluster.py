@@ -1,0 +1,283 @@
+"""What only the in-process cluster has: explicit time, faults, a log, copies, stale answers."""
+
+import copy
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kdeclare.cluster.memory import Crash, MemoryCluster
+from kdeclare.cluster.port import Alteration, Cluster, ConfigOp, Fault, FaultKind, NewPartitions, NewTopic
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.model.live import Move
+
+ORDERS = ConfigResource(ConfigScope.TOPIC, "orders")
+REFUSED = Fault("INVALID_REQUEST", "no")
+
+
+def new(name: str, *replicas: tuple[int, ...]) -> NewTopic:
+    """A topic by assignments, on broker 1 if none is given."""
+    return NewTopic(name, None, None, dict(enumerate(replicas or ((1,),))), {})
+
+
+def alteration(name: str, value: str = "7") -> Alteration:
+    """retention.ms of a topic."""
+    resource = ConfigResource(ConfigScope.TOPIC, name)
+    return Alteration(resource, (ConfigOp("retention.ms", FieldOp.SET, value),))
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    """Three brokers and two topics."""
+    made = MemoryCluster()
+    made.create_topics([new("orders", (1, 2)), new("other")])
+    made.calls.clear()
+    return made
+
+
+def test_is_the_port(cluster: MemoryCluster) -> None:
+    port: Cluster = cluster
+    port.close()
+    port.close()
+    assert cluster.closed
+
+
+# time
+
+
+def test_a_move_takes_as_many_ticks_as_it_is_told_to(cluster: MemoryCluster) -> None:
+    cluster.tick_on_poll = False
+    cluster.move_ticks = 3
+    where = TopicPartition("orders", 0)
+    assert cluster.reassign({where: (1, 3)}, allow_replication_factor_change=False) == {where: None}
+    for _ in range(3):
+        assert cluster.moves() == {where: Move((1, 3, 2), (3,), (2,))}
+        cluster.tick()
+    assert cluster.moves() == {}
+    assert cluster.partition(where).replicas == (1, 3)
+
+
+def test_polling_can_be_the_clock(cluster: MemoryCluster) -> None:
+    cluster.move_ticks = 2
+    where = TopicPartition("orders", 0)
+    cluster.reassign({where: (1, 3)}, allow_replication_factor_change=False)
+    assert [bool(cluster.moves()) for _ in range(4)] == [True, True, False, False]
+
+
+def test_a_move_to_a_fenced_broker_waits_for_it(cluster: MemoryCluster) -> None:
+    where = TopicPartition("orders", 0)
+    cluster.fence(3)
+    cluster.reassign({where: (1, 3)}, allow_replication_factor_change=False)
+    cluster.tick(10)
+    assert where in cluster.moves()
+    cluster.fence(3, False)
+    cluster.tick()
+    assert cluster.moves() == {}
+
+
+def test_replicas_of_a_broker_that_went_away_catch_up(cluster: MemoryCluster) -> None:
+    where = TopicPartition("orders", 0)
+    cluster.fence(1)
+    assert (cluster.partition(where).isr, cluster.partition(where).leader) == ((2,), 2)
+    assert cluster.describe().brokers[0].fenced
+    cluster.fence(1, False)
+    cluster.tick()
+    assert cluster.partition(where).isr == (2, 1)
+
+
+# stale answers
+
+
+def test_topics_can_lag_behind(cluster: MemoryCluster) -> None:
+    cluster.stale_reads = 2
+    where = TopicPartition("orders", 0)
+    cluster.reassign({where: (2, 1)}, allow_replication_factor_change=False)
+    seen = [cluster.topics(["orders"])["orders"].partitions[0].replicas for _ in range(3)]
+    assert seen == [(1, 2), (1, 2), (2, 1)]
+
+
+def test_a_created_topic_can_take_a_while_to_be_seen(cluster: MemoryCluster) -> None:
+    cluster.stale_reads = 1
+    cluster.create_topics([new("late")])
+    assert "late" not in cluster.topics()
+    assert "late" in cluster.topics()
+
+
+def test_what_changes_no_metadata_makes_nothing_stale(cluster: MemoryCluster) -> None:
+    cluster.stale_reads = 1
+    before = cluster.topics()
+    cluster.alter_configs([alteration("orders")])
+    cluster.create_topics([new("next")], validate_only=True)
+    cluster.create_partitions([NewPartitions("orders", 1)])
+    assert cluster.topics() == before
+
+
+# faults
+
+
+def test_a_whole_request_can_fail(cluster: MemoryCluster) -> None:
+    before = cluster.dump()
+    cluster.faults.fail(Fault("NOT_CONTROLLER", "", FaultKind.RETRIABLE), nth=2)
+    assert cluster.alter_configs([alteration("orders")]) == {ORDERS: None}
+    with pytest.raises(Fault) as caught:
+        cluster.delete_topics(["orders"])
+    assert (caught.value.error, caught.value.kind) == ("NOT_CONTROLLER", FaultKind.RETRIABLE)
+    assert cluster.dump() != before
+    assert "orders" in cluster.topics()
+    assert cluster.delete_topics(["orders"]) == {"orders": None}
+
+
+def test_one_item_can_fail(cluster: MemoryCluster) -> None:
+    cluster.faults.fail(REFUSED, item="orders")
+    results = cluster.delete_topics(["orders", "other"])
+    assert results["other"] is None
+    assert str(results["orders"]) == str(REFUSED)
+    assert set(cluster.topics()) == {"orders"}
+    assert cluster.delete_topics(["orders"]) == {"orders": None}
+
+
+def test_a_fault_can_last(cluster: MemoryCluster) -> None:
+    cluster.faults.fail(REFUSED, nth=None, method="describe")
+    for _ in range(3):
+        with pytest.raises(Fault):
+            cluster.describe()
+    cluster.faults.clear()
+    cluster.describe()
+
+
+@pytest.mark.parametrize("after_effect", [False, True])
+def test_a_time_out_leaves_open_whether_it_happened(cluster: MemoryCluster, after_effect: bool) -> None:
+    cluster.faults.time_out(after_effect=after_effect)
+    with pytest.raises(Fault) as caught:
+        cluster.delete_topics(["orders"])
+    assert (caught.value.error, caught.value.kind) == ("REQUEST_TIMED_OUT", FaultKind.UNKNOWN)
+    assert ("orders" not in cluster.topics()) is after_effect
+    assert cluster.calls[0].outcome == ("unanswered" if after_effect else "lost")
+
+
+@pytest.mark.parametrize("after_effect", [False, True])
+def test_a_crash_is_no_exception(cluster: MemoryCluster, after_effect: bool) -> None:
+    assert not issubclass(Crash, Exception)
+    cluster.faults.crash(after_effect=after_effect, method="delete_topics", item="orders")
+    cluster.delete_topics(["other"])
+    with pytest.raises(Crash):
+        cluster.delete_topics(["orders"])
+    assert ("orders" not in cluster.topics()) is after_effect
+    assert cluster.requests()[-1].outcome == ("crashed after" if after_effect else "crashed before")
+
+
+def test_validate_only_is_not_counted_as_a_change(cluster: MemoryCluster) -> None:
+    cluster.faults.crash(after_effect=False)
+    cluster.alter_configs([alteration("orders")], validate_only=True)
+    assert cluster.requests() == []
+    with pytest.raises(Crash):
+        cluster.alter_configs([alteration("orders")])
+
+
+def test_someone_else_can_be_faster(cluster: MemoryCluster) -> None:
+    cluster.faults.meanwhile(lambda other: other.delete_topics(["orders"]), method="alter_configs")
+    result = cluster.alter_configs([alteration("orders")])[ORDERS]
+    assert result is not None
+    assert result.error == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert [c.method for c in cluster.calls] == ["alter_configs"]
+
+
+def test_someone_else_sees_no_faults(cluster: MemoryCluster) -> None:
+    cluster.faults.fail(REFUSED, nth=None)
+    assert cluster.elsewhere().delete_topics(["orders"]) == {"orders": None}
+    assert "orders" not in cluster.topics()
+
+
+# the log
+
+
+def test_every_request_is_logged(cluster: MemoryCluster) -> None:
+    cluster.topics(["orders"])
+    cluster.alter_configs([alteration("orders")], validate_only=True)
+    cluster.alter_configs([alteration("orders"), alteration("other")])
+    cluster.moves()
+    where = TopicPartition("orders", 0)
+    cluster.reassign({where: (2, 1)}, allow_replication_factor_change=False)
+    assert [(c.method, c.items, c.validate_only) for c in cluster.calls] == [
+        ("topics", ("orders",), False),
+        ("alter_configs", ("TOPIC/orders",), True),
+        ("alter_configs", ("TOPIC/orders", "TOPIC/other"), False),
+        ("moves", (), False),
+        ("reassign", ("orders-0",), False),
+    ]
+    assert [c.method for c in cluster.requests()] == ["alter_configs", "reassign"]
+    assert len(cluster.requests("alter_configs")) == 2
+
+
+# copies
+
+
+def test_a_copy_is_a_cluster_of_its_own(cluster: MemoryCluster) -> None:
+    cluster.produce("orders", 3)
+    cluster.faults.fail(REFUSED)
+    twin = copy.deepcopy(cluster)
+    assert twin.dump(ids=True) == cluster.dump(ids=True)
+    twin.delete_topics(["orders"])
+    assert "orders" in cluster.topics()
+    assert twin.dump() != cluster.dump()
+
+
+def test_the_dump_is_plain_data_and_knows_ids_only_when_asked(cluster: MemoryCluster) -> None:
+    before, with_ids = cluster.dump(), cluster.dump(ids=True)
+    assert json.loads(json.dumps(before))["topics"]["orders"]["partitions"][0]["replicas"] == [1, 2]
+    cluster.delete_topics(["orders"])
+    cluster.create_topics([new("orders", (1, 2))])
+    assert cluster.dump() == before
+    assert cluster.dump(ids=True) != with_ids
+
+
+def test_overrides_are_those_of_one_or_of_all(cluster: MemoryCluster) -> None:
+    cluster.alter_configs([alteration("orders")])
+    assert cluster.overrides(ORDERS) == {"retention.ms": "7"}
+    assert cluster.overrides() == {
+        ConfigResource(ConfigScope.BROKER, ""): {"min.insync.replicas": "1"},
+        ORDERS: {"retention.ms": "7"},
+    }
+
+
+def test_the_same_seed_places_the_same() -> None:
+    def placed(seed: int) -> object:
+        cluster = MemoryCluster(seed=seed)
+        cluster.create_topics([NewTopic("t", 9, 2, None, {})])
+        return cluster.dump()
+
+    assert placed(1) == placed(1)
+    assert placed(1) != placed(2)
+
+
+def test_threads_do_not_get_in_each_others_way(cluster: MemoryCluster) -> None:
+    def work(number: int) -> None:
+        cluster.create_topics([new(f"t{number}")])
+        cluster.alter_configs([alteration(f"t{number}", str(number))])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(200)))
+    assert len(cluster.topics()) == 202
+    assert len(cluster.requests()) == 400
+
+
+def test_without_elr_min_isr_is_a_key_like_others() -> None:
+    cluster = MemoryCluster(elr=False)
+    wide = ConfigResource(ConfigScope.BROKER, "")
+    one = ConfigResource(ConfigScope.BROKER, "1")
+    assert cluster.overrides(wide) == {}
+    ops = (ConfigOp("min.insync.replicas", FieldOp.SET, "2"),)
+    assert cluster.alter_configs([Alteration(one, ops), Alteration(wide, ops)]) == {one: None, wide: None}
+    gone = (ConfigOp("min.insync.replicas", FieldOp.DELETE, None),)
+    assert cluster.alter_configs([Alteration(wide, gone)]) == {wide: None}
+
+
+def test_internal_topics_and_moved_brokers(cluster: MemoryCluster) -> None:
+    cluster.mark_internal("other")
+    assert cluster.topics()["other"].internal
+    cluster.set_broker(9, rack="z")
+    assert cluster.describe().brokers[-1].rack == "z"
+    cluster.set_static(9, {"log.retention.hours": "1"})
+    assert cluster.reassign({TopicPartition("other", 0): (9,)}, allow_replication_factor_change=False)
+    assert cluster.partition(TopicPartition("other", 0)).replicas == (9,)

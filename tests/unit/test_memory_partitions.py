@@ -1,0 +1,35 @@
+"""The partition model against what Kafka's own classes decided (memory_data/PartitionChanges.java)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.memory.partitions import PartitionState, cancelled, caught_up, reassigned
+
+ROWS = (Path(__file__).parent / "memory_data" / "partition_changes.jsonl").read_text().splitlines()
+
+
+def state(row: dict[str, Any]) -> PartitionState:
+    """A partition as Kafka wrote it down; leader -1 is none."""
+    return PartitionState(
+        tuple(row["replicas"]),
+        tuple(row["isr"]),
+        row["leader"] if row["leader"] >= 0 else None,
+        tuple(row["adding"]),
+        tuple(row["removing"]),
+    )
+
+
+@pytest.mark.parametrize("op", ["reassign", "cancel", "catch_up"])
+def test_decides_as_kafka_does(op: str) -> None:
+    rows = [row for row in map(json.loads, ROWS) if row["op"] == op]
+    assert len(rows) >= 40
+    for row in rows:
+        before, active = state(row["before"]), frozenset(row["active"])
+        if op == "reassign":
+            after = reassigned(before, tuple(row["target"]), active)
+        else:
+            after = (cancelled if op == "cancel" else caught_up)(before, active)
+        assert after == state(row["after"]), row
