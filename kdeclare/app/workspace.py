@@ -98,13 +98,12 @@ def open_workspace(options: Options, environ: Mapping[str, str]) -> Workspace:
     store = open_store(options.state or project.state, project.name, environment.name)
 
     def connect() -> Cluster:
-        from kdeclare.cluster.kafka import read_properties
-
         config = dict(environment.client_config)
-        if environment.client_config_file is not None:
-            config |= read_properties(environment.client_config_file)
-        if options.command_config is not None:
-            config |= read_properties(options.command_config)
+        for file in (environment.client_config_file, options.command_config):
+            if file is not None:
+                from kdeclare.cluster.kafka import read_properties
+
+                config |= read_properties(file)
         if not (servers or config.get("bootstrap.servers")):
             raise _no_servers(project)
         return connect_kafka(servers or "", config, options.timeout_s)

@@ -57,9 +57,9 @@ def apply(
     reach: Reach,
     console: Console,
 ) -> ExitCode:
-    """Make the cluster what the manifests say, or do what a saved plan says.
+    """Make the cluster what the manifests say.
 
-    Shows the plan and asks first. Options about planning do not go with a saved plan.
+    Shows the plan and asks first. Given a saved plan, it does exactly what that says. Options about planning do not go with a saved plan.
     """
     from kdeclare.app.apply import apply_manifests, apply_saved
     from kdeclare.planning.planfile import is_plan_file, load_plan

@@ -67,7 +67,11 @@ def is_yes(console: Console, question: str) -> bool:
             exit_code=ExitCode.USAGE,
         )
     console.say(f"{question} Only 'yes' is accepted: ", end="")
-    answer = sys.stdin.readline()
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        console.say("")
+        raise
     if not answer.endswith("\n"):
         console.say("")
     return answer.strip() == "yes"

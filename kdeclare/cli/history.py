@@ -39,7 +39,10 @@ def history(
     where: Where,
     console: Console,
 ) -> ExitCode:
-    """Show what was done: all runs, one run, or how two runs or plans differ."""
+    """Show what was done.
+
+    All runs, one run in full, or how two runs or saved plans differ.
+    """
     match words or []:
         case []:
             _list(console, where)

@@ -40,7 +40,10 @@ def import_(
     reach: Reach,
     console: Console,
 ) -> ExitCode:
-    """Write a live cluster as manifests, so that the next plan says "No changes."."""
+    """Write a live cluster as manifests.
+
+    With them, the next plan says "No changes.".
+    """
     from kdeclare.app.importing import import_cluster, write_manifests
     from kdeclare.report.values import plural
 

@@ -34,9 +34,10 @@ def show(*, output: Format = "text", where: Where, console: Console) -> ExitCode
 
 
 def break_(*, yes: Yes = False, where: Where, console: Console) -> ExitCode:
-    """Take the lock from its holder, which is alive and may have requests under way.
+    """Take the lock from its holder.
 
-    It finds out with its next write, and stops. Better stop the process itself, if you can.
+    Its holder is alive, as a dead process holds no lock, and may have requests under way; it finds
+    out with its next write and stops then. Better stop the process itself if you can.
     """
     from kdeclare.app.locks import break_lock
 

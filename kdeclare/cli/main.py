@@ -1,5 +1,6 @@
 """The entry point: the commands together, and what their ending means to the shell."""
 
+import importlib
 import os
 import shlex
 import sys
@@ -10,12 +11,27 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from kdeclare.cli import apply, history, importing, lock, plan, rollback, sandbox, schema, status, validate
 from kdeclare.cli.command import TYPED, debugging, internal_error
 from kdeclare.model.exits import ExitCode
 from kdeclare.version import VERSION
 
-_HELP = """Apache Kafka, declared: topics, configs and reassignments from manifests in git.
+_MODULES = {
+    "validate": "validate",
+    "plan": "plan",
+    "show": "plan",
+    "apply": "apply",
+    "rollback": "rollback",
+    "status": "status",
+    "history": "history",
+    "import": "importing",
+    "lock": "lock",
+    "schema": "schema",
+    "sandbox": "sandbox",
+}
+"""The commands and where they are; building them all would double the time that most commands take to
+begin, so only the one that is asked for is built."""
+
+_HELP = """Apache Kafka from manifests in git: plan, apply, roll back.
 
 "plan" shows what would change, "apply" does it, "rollback" undoes it.
 """
@@ -51,8 +67,8 @@ def main(arguments: Sequence[str]) -> int:
         return ExitCode.ERROR
 
 
-def application() -> typer.Typer:
-    """All commands."""
+def application(first: str = "") -> typer.Typer:
+    """All commands; only that called ``first`` if there is one."""
     app = typer.Typer(
         name="kdeclare",
         help=_HELP,
@@ -63,13 +79,14 @@ def application() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
     app.callback()(_root)
-    for group in (validate, plan, apply, rollback, status, history, importing, lock, schema, sandbox):
-        group.register(app)
+    modules = [_MODULES[first]] if first in _MODULES else dict.fromkeys(_MODULES.values())
+    for module in modules:
+        importlib.import_module(f"kdeclare.cli.{module}").register(app)
     return app
 
 
 def _run(arguments: Sequence[str]) -> int:
-    click_command = typer.main.get_command(application())
+    click_command = typer.main.get_command(application(next(iter(arguments), "")))
     _without_types(click_command)
     typed = {TYPED: shlex.join(["kdeclare", *arguments])}
     code = click_command.main(list(arguments), prog_name="kdeclare", standalone_mode=False, obj=typed)
@@ -104,7 +121,7 @@ def _wrong_usage(wrong: typer.TyperException) -> ExitCode:
         print(f"error: {wrong.format_message()}", file=sys.stderr)
         return ExitCode.ERROR
     context = getattr(wrong, "ctx", None)
-    message = wrong.format_message()
+    message = wrong.format_message().replace("Value error, ", "")  # pydantic's words
     if context is None:
         print(f"error: {message}", file=sys.stderr)
     elif message == context.get_help():  # no arguments at all

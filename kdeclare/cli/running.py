@@ -55,7 +55,10 @@ def carry_out(
         return _ended(console, result, identity, time.monotonic() - asking.since)
     if asking.only_show:
         return ExitCode.OK
-    raise KdeclareError(error("declined", "Nothing was applied"))
+    if console.is_json:
+        return console.fail([error("declined", "Nothing was changed")], ExitCode.ERROR)
+    console.say("Nothing was changed.")
+    return ExitCode.ERROR
 
 
 def _ended(console: Console, result: RunResult, identity: str | None, seconds: float) -> ExitCode:

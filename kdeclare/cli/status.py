@@ -35,7 +35,9 @@ def status(
     reach: Reach,
     console: Console,
 ) -> ExitCode:
-    """Show what goes on: unfinished runs, moves of replicas, who holds the lock.
+    """Show what goes on right now.
+
+    Unfinished runs, moves of replicas in the cluster, and who holds the lock of the state.
 
     A run that died is settled on the way: what it had under way is looked up in the cluster.
     """

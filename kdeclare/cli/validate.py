@@ -30,7 +30,10 @@ def validate(
     env: Annotated[str | None, typer.Option(metavar="NAME", help="Environment of the project.")] = None,
     console: Console,
 ) -> ExitCode:
-    """Check manifests without a cluster: syntax, fields, references, duplicates, config keys."""
+    """Check manifests without a cluster.
+
+    Syntax, fields, references, duplicates and config keys, all mistakes at once, each with its place.
+    """
     import os
 
     from kdeclare.app.validate import validate as check

@@ -30,7 +30,8 @@ _BATCH = 16
 class Loaded:
     """What the manifests say.
 
-    desired: the valid resources, in the order of files and documents.
+    desired: what has a spec of the right shape, in the order of files and documents; the kind may still
+        have found errors in it, which are among the diagnostics.
     complete: False when only given paths were loaded; what is not there may then be declared elsewhere.
     files: how many were read, overlays included.
     """
@@ -74,7 +75,7 @@ def load(
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Nodes and bodies hold no cycles: looking for some takes a third of the time of a large load."""
+    """Nodes and bodies hold no cycles: looking for some takes up to a fifth of a large load."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -15,7 +15,7 @@ from kdeclare.manifests.schema_errors import Location, explain
 from kdeclare.manifests.shapes import Envelope, Metadata, TextMap, not_a_manifest
 from kdeclare.manifests.substitution import Scope, Variable
 from kdeclare.manifests.suggest import did_you_mean
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
 
 PROJECT_FILE = "kdeclare.yaml"
 DEFAULT = "default"
@@ -177,7 +177,7 @@ def _validated(root: Node, reader: Reader) -> tuple[ProjectSpec, ProjectManifest
         problems += explain(e, ProjectManifest, data, root)
         manifest = None
     if problems or manifest is None:
-        raise KdeclareError(*problems)
+        raise KdeclareError(*in_order(problems))
     return manifest.spec, manifest
 
 

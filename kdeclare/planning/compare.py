@@ -39,12 +39,13 @@ def what_to_observe(request: PlanRequest) -> Query:
 
 def compare(request: PlanRequest, live: Snapshot) -> list[Compared]:
     """Every resource in scope, in the order of their ids."""
+    declared = {str(d.id) for d in request.desired}
     result = []
     for id_, desired, owned in _in_scope(request):
         difference = KINDS[id_.kind].diff(id_, desired, live, owned)
         if desired is None:
             difference = _undeclared(request, id_, owned, difference)
-        result.append(Compared(id_, desired, owned, _weighed(request, difference)))
+        result.append(Compared(id_, desired, owned, _weighed(declared, difference)))
     return result
 
 
@@ -118,10 +119,9 @@ def _orphaned(id_: ResourceId) -> Diagnostic:
     )
 
 
-def _weighed(request: PlanRequest, difference: Difference) -> Difference:
+def _weighed(declared: set[str], difference: Difference) -> Difference:
     """An error about something that this very project is about to create is only a matter of order."""
-    declared = {str(d.id) for d in request.desired}
-    if not any(d.subject in declared for d in difference.diagnostics if d.subject):
+    if not any(d.subject in declared for d in difference.diagnostics):
         return difference
     diagnostics = tuple(
         replace(d, severity=Severity.WARNING, hint="Plan again once that topic is there.")

@@ -16,21 +16,15 @@ LISTS = (
     "follower.replication.throttled.replicas",
     "leader.replication.throttled.replicas",
 )
-LIST_VALUES = ("delete", "compact", "delete,compact", "compact, delete", "", " ", "*", ",", "0:1", "0:1,0:2")
-LIST_VALUES += ("0:2,1:2, 2:3", "0:1,", "1:2", "x")
-VALUES = ("-2", "-1", "0", "1", "9", "10", "17", "18", "22", "23", "1048575", "1048576", "2147483647")
-VALUES += (
-    "2147483648",
-    "9223372036854775807",
-    "9223372036854775808",
-    "true",
-    "False",
-    "gzip",
-    "zstd",
-    "",
-    " ",
-)
-VALUES += ("0.5", "1.01", ".5", "5.", "1e0", "1d", "1L", "Infinity", "+7", "-0", "007", "CreateTime", "x")
+LIST_VALUES = [
+    *("delete", "compact", "delete,compact", "compact, delete", "", " ", "*", ",", "0:1", "0:1,0:2"),
+    *("0:2,1:2, 2:3", "0:1,", "1:2", "x", "delete,,x", "x,", ",x"),
+]
+VALUES = [
+    *("-2", "-1", "0", "1", "9", "10", "17", "18", "22", "23", "1048575", "1048576", "2147483647"),
+    *("2147483648", "9223372036854775807", "9223372036854775808", "true", "False", "gzip", "zstd", ""),
+    *(" ", "0.5", "1.01", ".5", "5.", "1e0", "1d", "1L", "Infinity", "+7", "-0", "007", "CreateTime", "x"),
+]
 
 Op = tuple[str, FieldOp, str | None]
 

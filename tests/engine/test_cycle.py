@@ -127,7 +127,7 @@ def test_fewer_partitions_than_live_is_an_error() -> None:
 def test_parts_of_a_list_leave_other_peoples_elements_alone() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
-    world.set("t", **{"leader_replication_throttled_replicas": "0:1"})
+    world.set("t", leader_replication_throttled_replicas="0:1")
     part = {"leader.replication.throttled.replicas": {"append": ["0:2"]}}
     world.apply(topic("t", partitions=1, replicationFactor=1, configs=part))
     assert world.overrides("t") == {"leader.replication.throttled.replicas": "0:1,0:2"}

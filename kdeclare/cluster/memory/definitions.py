@@ -21,7 +21,13 @@ def _gzip_level(value: object) -> str | None:
 
 
 _TOPIC: tuple[tuple[str, Type, str | None, Check | None, tuple[str, ...]], ...] = (
-    ("cleanup.policy", Type.LIST, "delete", items_of("compact", "delete"), ("log.cleanup.policy",)),
+    (
+        "cleanup.policy",
+        Type.LIST,
+        "delete",
+        items_of("cleanup.policy", "compact", "delete"),
+        ("log.cleanup.policy",),
+    ),
     ("compression.gzip.level", Type.INT, "-1", _gzip_level, ("compression.gzip.level",)),
     ("compression.lz4.level", Type.INT, "9", between(1, 17), ("compression.lz4.level",)),
     ("compression.type", Type.STRING, "producer", one_of(*_CODECS), ("compression.type",)),
@@ -238,6 +244,8 @@ def _broker_keys() -> dict[str, Key]:
             # a key with weaker synonyms is null by default, so that those count
             default = None if len(synonyms) > 1 and place == 0 else known.default
             check = None if len(synonyms) > 1 else known.check
+            if known.unique:
+                check = items_of(name, "compact", "delete")  # its words name the key
             keys.setdefault(name, Key(name, known.type, default, check, known.unique))
     return keys
 

@@ -40,7 +40,7 @@ class Invalid(ValueError):
 class Key:
     """One config key. ``default`` is text; None where Kafka's default is null.
 
-    unique: elements of the list count once, and none may be empty (ValidList since 4.2).
+    unique: elements of the list count once (ValidList since 4.2).
     """
 
     name: str
@@ -58,8 +58,6 @@ class Key:
         """The typed value. Raises Invalid."""
         value = _parse(self.name, self.type, text)
         if self.unique and isinstance(value, tuple):
-            if not all(value):
-                raise Invalid(f"Configuration '{self.name}' values must not be empty.")
             value = tuple(dict.fromkeys(value))
         problem = self.check(value) if self.check else None
         if problem:
@@ -175,12 +173,14 @@ def one_of(*words: str) -> Check:
     return check
 
 
-def items_of(*words: str) -> Check:
-    """ValidList.in, where the empty list is valid."""
+def items_of(name: str, *words: str) -> Check:
+    """ValidList.in, where the list may be empty but no element of it."""
 
     def check(value: Value) -> tuple[str, str] | None:
         assert isinstance(value, tuple)
         bad = next((v for v in value if v not in words), None)
+        if bad == "":
+            raise Invalid(f"Configuration '{name}' values must not be empty.")
         return None if bad is None else (bad, f"String must be one of: {', '.join(words)}")
 
     return check

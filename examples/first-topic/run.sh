@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Create a topic, change it, and see that nothing is left to do.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../steps.sh"
+begin 'first-topic\..*'
+
+step "Is the manifest in order? No cluster is needed to tell."
+run 0 kdeclare validate
+says "Valid: 1 resource in 1 file."
+
+step "What would be done? Nothing is changed yet."
+run 2 kdeclare plan --detailed-exitcode
+says "+ Topic/first-topic.orders" "1 to create"
+
+step "Do it."
+run 0 kdeclare apply --yes
+says "1 topic created"
+
+step "Now there is nothing left to do."
+run 0 kdeclare plan --detailed-exitcode
+says "No changes."
+
+step "Change the manifest: a day instead of a week, and twice as many partitions."
+edit manifests/orders.yaml "604800000     # a week" "86400000      # a day"
+edit manifests/orders.yaml "partitions: 3" "partitions: 6"
+run 2 kdeclare plan --detailed-exitcode
+says "1 to change" "604800000 → 86400000" "3 → 6" "Cannot be rolled back:"
+run 0 kdeclare apply --yes
+run 0 kdeclare plan --detailed-exitcode
+says "No changes."
+
+step "A slip of the pen is found before any broker is asked."
+edit manifests/orders.yaml "retention.ms" "retention.mss"
+run 1 kdeclare validate
+says "manifests/orders.yaml:9:5" "Did you mean 'retention.ms'?"
+edit manifests/orders.yaml "retention.mss" "retention.ms"
+
+step "Take the manifest away: the topic stays, until one says that it may go."
+rm manifests/orders.yaml
+run 0 kdeclare plan --detailed-exitcode
+says "No changes." "1 orphan: owned, but no longer declared"
+run 0 kdeclare apply --yes --allow-deletes
+says "1 topic deleted"

@@ -1,0 +1,117 @@
+# What the scripts of the examples and the demo share. To be sourced; needs bash and coreutils only.
+#
+#   begin REGEX             work on a copy of the example, in a folder that is gone afterwards; topics
+#                           whose whole name matches are deleted before, should there be any, and after
+#   step TEXT               say what comes next
+#   run CODE COMMAND…       show a command and run it; it must exit with CODE
+#   says TEXT…              the last command must have said all of this …
+#   says_not TEXT…          … and nothing of this
+#   in_order TEXT…          … and this in that order
+#   edit FILE OLD NEW       replace a text in a file, as one would with an editor
+#   someone_else CLASS ARG… one of Kafka's own tools
+#
+# KDECLARE_BOOTSTRAP names another cluster than the sandbox's usual address.
+
+usual_address=127.0.0.1:19092
+bootstrap=${KDECLARE_BOOTSTRAP:-$usual_address}
+output=
+
+if [[ -t 1 && -z ${NO_COLOR:-} ]]; then bold=$'\e[1;36m' dim=$'\e[1m' plain=$'\e[0m'; else bold= dim= plain=; fi
+
+if ! command -v kdeclare >/dev/null; then # the environment that "make" has made
+  PATH=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.venv/bin:$PATH
+  command -v kdeclare >/dev/null || { echo "kdeclare is not installed, or not on the PATH." >&2; exit 1; }
+fi
+
+fail() {
+  printf '\nFAILED: %s\n' "$*" >&2
+  exit 1
+}
+
+begin() {
+  pattern=$1
+  work=$(mktemp -d)
+  trap 'ended $?' EXIT
+  cp -R "$(dirname "${BASH_SOURCE[1]}")" "$work/project"
+  rm -rf "$work/project/state"
+  cd "$work/project"
+  [[ $bootstrap == "$usual_address" ]] || edit kdeclare.yaml "$usual_address" "$bootstrap"
+  remove_topics
+}
+
+# Runs however the script ends. A script that makes more than topics says how to clean up in tidy().
+ended() {
+  trap - EXIT
+  local code=$1
+  ! declare -F tidy >/dev/null || tidy || code=1
+  remove_topics || code=1
+  rm -rf "$work"
+  (( code )) || printf '\n%sThe example went as it should.%s\n' "$bold" "$plain"
+  exit "$code"
+}
+
+# The example's topics, whoever made them: imported, taken into ownership, and then declared no longer.
+remove_topics() (
+  rm -rf "$work/remove" && mkdir "$work/remove" && cd "$work/remove"
+  printf '%s\n' 'apiVersion: kdeclare/v1' 'kind: Project' 'metadata: {name: remove}' \
+    'spec:' '  environments:' "    here: {bootstrapServers: '$bootstrap'}" >kdeclare.yaml
+  kdeclare import --match "$pattern" --out manifests --quiet || exit
+  [[ -d manifests ]] || exit 0
+  kdeclare apply --yes --quiet >log && rm -r manifests && kdeclare apply --yes --quiet --allow-deletes >log ||
+    { cat log >&2; exit 1; }
+)
+
+step() {
+  printf '\n%s▸ %s%s\n' "$bold" "$*" "$plain"
+}
+
+run() {
+  local expected=$1 code=0
+  shift
+  printf '%s$ %s%s\n' "$dim" "$*" "$plain"
+  output=$work/output
+  "$@" </dev/null 2>&1 | tee "$output" || code=${PIPESTATUS[0]}
+  (( code == expected )) || fail "'$*' exited with $code, and not with $expected."
+}
+
+says() {
+  local text said
+  said=$(<"$output")
+  for text; do [[ $said == *"$text"* ]] || fail "this should have been said: $text"; done
+}
+
+says_not() {
+  local text said
+  said=$(<"$output")
+  for text; do [[ $said != *"$text"* ]] || fail "this should not have been said: $text"; done
+}
+
+in_order() {
+  local text rest
+  rest=$(<"$output")
+  for text; do
+    [[ $rest == *"$text"* ]] || fail "this should have come next: $text"
+    rest=${rest#*"$text"}
+  done
+}
+
+edit() {
+  local file=$1 old=$2 new=$3 text
+  text=$(<"$file")
+  [[ $text == *"$old"* ]] || fail "$file does not hold this: $old"
+  printf '%s\n' "${text//"$old"/$new}" >"$file"
+}
+
+someone_else() {
+  printf '%s$ %s%s\n' "$dim" "(somebody else) $*" "$plain"
+  "$(dirname "$(command -v kdeclare)")/python" - "$@" --bootstrap-server "$bootstrap" <<'PYTHON'
+import sys
+
+from kdeclare.cluster.sandbox import run_kafka_tool
+
+done = run_kafka_tool(*sys.argv[1:])
+print(done.stdout, end="")
+print(done.stderr, end="", file=sys.stderr)
+sys.exit(done.returncode)
+PYTHON
+}

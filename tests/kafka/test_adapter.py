@@ -1,0 +1,196 @@
+"""The adapter on real brokers: what the contract tests do not show, as memory has no such thing."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from kdeclare.cluster.kafka import KafkaCluster, connect
+from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind, NewTopic
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.model.live import ConfigSource
+
+if TYPE_CHECKING:
+    from kdeclare.cluster.sandbox import SandboxStatus
+
+pytestmark = pytest.mark.kafka
+
+CLUSTER_WIDE = ConfigResource(ConfigScope.BROKER, "")
+KEY = "log.cleaner.backoff.ms"
+
+
+def topic(name: str) -> ConfigResource:
+    return ConfigResource(ConfigScope.TOPIC, name)
+
+
+def new(name: str, partitions: int = 1) -> NewTopic:
+    return NewTopic(name, partitions, 1, None, {})
+
+
+@pytest.fixture(scope="module")
+def kafka(sandbox: "SandboxStatus") -> Iterator[KafkaCluster]:
+    cluster = connect(sandbox.bootstrap, {})
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@pytest.fixture
+def prefix(kafka: KafkaCluster) -> Iterator[str]:
+    """A prefix for topics; what begins with it is deleted at the end."""
+    made = f"adapter-{uuid4().hex[:8]}-"
+    yield made
+    kafka.delete_topics([name for name in kafka.topics() if name.startswith(made)])
+
+
+def test_reads_see_what_was_written_just_before(kafka: KafkaCluster, prefix: str) -> None:
+    for number in range(10):
+        name = f"{prefix}{number}"
+        assert kafka.create_topics([new(name)]) == {name: None}
+        assert name in kafka.topics([name])
+        for resource, key in ((topic(name), "retention.ms"), (CLUSTER_WIDE, KEY)):
+            value = str(1000 + number)
+            op = ConfigOp(key, FieldOp.SET, value)
+            assert kafka.alter_configs([Alteration(resource, (op,))]) == {resource: None}
+            found = kafka.configs([ConfigQuery(resource, overrides=True)])
+            assert found[resource][key].value == value
+        assert kafka.delete_topics([name]) == {name: None}
+        assert kafka.topics([name]) == {}
+    kafka.alter_configs([Alteration(CLUSTER_WIDE, (ConfigOp(KEY, FieldOp.DELETE, None),))])
+
+
+def test_configs_equal_what_kafka_python_describes(
+    kafka: KafkaCluster, prefix: str, sandbox: "SandboxStatus"
+) -> None:
+    items = [
+        NewTopic(
+            f"{prefix}{number}",
+            1,
+            1,
+            None,
+            ({"retention.ms": str(number)} if number % 3 else {})
+            | ({"cleanup.policy": "compact,delete"} if number % 2 else {}),
+        )
+        for number in range(300)
+    ]
+    assert set(kafka.create_topics(items).values()) == {None}
+    keys = frozenset({"retention.ms", "segment.bytes"})
+    queries = [ConfigQuery(topic(item.name), keys, overrides=True) for item in items]
+    found = kafka.configs(queries)
+
+    from kafka.admin import ConfigResource as TheirResource
+    from kafka.admin import ConfigResourceType, KafkaAdminClient
+
+    admin = KafkaAdminClient(bootstrap_servers=sandbox.bootstrap)
+    try:
+        wanted = [TheirResource(ConfigResourceType.TOPIC, item.name) for item in items]
+        theirs = admin.describe_configs(wanted, config_filter="all")["topic"]
+    finally:
+        admin.close()
+    for item in items:
+        ours = {key: (entry.value, entry.source.value) for key, entry in found[topic(item.name)].items()}
+        assert ours == {
+            key: (entry["value"], entry["config_source"])
+            for key, entry in theirs[item.name].items()
+            if key in keys or entry["config_source"] == ConfigSource.TOPIC
+        }
+
+
+def test_a_brokers_own_configs_come_from_that_broker(kafka: KafkaCluster) -> None:
+    brokers = [ConfigResource(ConfigScope.BROKER, str(broker.id)) for broker in kafka.describe().brokers]
+    absent = ConfigResource(ConfigScope.BROKER, "99")
+    found = kafka.configs(
+        [ConfigQuery(broker, frozenset({"node.id"})) for broker in [*brokers, absent, CLUSTER_WIDE]]
+    )
+    assert {resource.name: entries.get("node.id") is not None for resource, entries in found.items()} == {
+        "1": True,
+        "2": True,
+        "3": True,
+        "": False,
+    }
+    assert all(found[broker]["node.id"].value == broker.name for broker in brokers)
+
+
+def test_the_guard_stops_one_partition_of_a_batch(kafka: KafkaCluster, prefix: str) -> None:
+    name = f"{prefix}guard"
+    kafka.create_topics([NewTopic(name, None, None, {0: (1, 2), 1: (2, 3)}, {})])
+    first, second = TopicPartition(name, 0), TopicPartition(name, 1)
+    results = kafka.reassign({first: (1, 2, 3), second: (3, 2)}, allow_replication_factor_change=False)
+    assert results[second] is None
+    fault = results[first]
+    assert fault is not None
+    assert (fault.error, fault.kind) == ("INVALID_REPLICATION_FACTOR", FaultKind.REFUSED)
+    assert "from 2 to 3" in fault.message
+    assert kafka.topics([name])[name].partitions[1].replicas == (3, 2)
+
+
+def test_records_are_counted(kafka: KafkaCluster, prefix: str, sandbox: "SandboxStatus") -> None:
+    from kafka import KafkaProducer
+
+    full, empty = f"{prefix}full", f"{prefix}empty"
+    kafka.create_topics([new(full, 3), new(empty, 3)])
+    assert kafka.record_counts([full, empty, f"{prefix}absent"]) == {full: 0, empty: 0}
+    producer = KafkaProducer(bootstrap_servers=sandbox.bootstrap)
+    for number in range(7):
+        producer.send(full, b"x", partition=number % 3)
+    producer.flush()
+    producer.close()
+    assert kafka.record_counts([full, empty]) == {full: 7, empty: 0}
+
+
+@pytest.mark.parametrize(
+    ("properties", "seen"),
+    [
+        ({"security.protocol": "SSL"}, "it does not speak TLS, and was asked to"),
+        (
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": "x.PlainLoginModule required username=a password=b;",
+            },
+            "the broker asks for no authentication at this port",
+        ),
+    ],
+)
+def test_security_that_the_brokers_do_not_have(
+    sandbox: "SandboxStatus", properties: dict[str, str], seen: str
+) -> None:
+    with pytest.raises(KdeclareError) as raised:
+        connect(sandbox.bootstrap, properties)
+    (diagnostic,) = raised.value.diagnostics
+    assert diagnostic.code == "unreachable"
+    assert diagnostic.detail.count(seen) == 3
+    assert "security.protocol" in diagnostic.hint
+
+
+def test_a_controllers_address_is_told_from_a_brokers(sandbox: "SandboxStatus") -> None:
+    settings = sandbox.settings
+    assert settings is not None
+    with pytest.raises(KdeclareError, match="gives no metadata") as raised:
+        connect(f"127.0.0.1:{settings.controller_port(1)}", {})
+    assert "controller" in raised.value.diagnostics[0].hint
+
+
+def test_reads_go_on_when_a_broker_dies(sandbox: "SandboxStatus", kafka: KafkaCluster, prefix: str) -> None:
+    from kdeclare.cluster import sandbox as kafka_sandbox
+
+    items = [new(f"{prefix}{number}") for number in range(300)]
+    assert set(kafka.create_topics(items).values()) == {None}
+    kafka_sandbox.kill_broker(sandbox.folder, 3)
+    try:
+        queries = [ConfigQuery(topic(item.name), overrides=True) for item in items]
+        begun = time.monotonic()
+        assert len(kafka.configs(queries)) == 300
+        assert len(kafka.topics([item.name for item in items])) == 300
+        assert time.monotonic() - begun < 20
+        three = ConfigResource(ConfigScope.BROKER, "3")
+        with pytest.raises(Fault) as raised:
+            kafka.configs([ConfigQuery(three, frozenset({"node.id"}))])
+        assert raised.value.kind is FaultKind.RETRIABLE
+    finally:
+        kafka_sandbox.start_broker(sandbox.folder, 3)

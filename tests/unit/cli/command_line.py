@@ -1,0 +1,79 @@
+"""Typing commands at an in-memory cluster, in this process."""
+
+import io
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kdeclare.app import workspace
+from kdeclare.cli.main import main
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Cluster
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Terminal(io.StringIO):
+    """A person at the keyboard."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@dataclass
+class CommandLine:
+    """A project folder, a cluster, and commands typed there."""
+
+    folder: Path
+    capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch
+    cluster: MemoryCluster = field(
+        default_factory=lambda: MemoryCluster({1: "rack-a", 2: "rack-b", 3: "rack-c"})
+    )
+
+    def __post_init__(self) -> None:
+        def connect(servers: str, config: object, timeout_s: float) -> Cluster:
+            return self.cluster
+
+        self.monkeypatch.setattr(workspace, "connect_kafka", connect)
+        self.monkeypatch.chdir(self.folder)
+        self.monkeypatch.setenv("COLUMNS", "100")
+        self.monkeypatch.delenv("KDECLARE_DEBUG", raising=False)
+        self.write("kdeclare.yaml", "Project", "shop", environments={"lab": {"bootstrapServers": "lab:9092"}})
+        (self.folder / "manifests").mkdir()
+
+    def __call__(self, *arguments: str | Path, answer: str | None = None) -> Ran:
+        """Type a command. ``answer``: what a person says when asked; without, nobody is there."""
+        self.monkeypatch.setattr(sys, "stdin", io.StringIO() if answer is None else Terminal(answer))
+        self.capsys.readouterr()
+        code = main([os.fspath(a) for a in arguments])
+        captured = self.capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    def write(self, file: str, kind: str, name: str, **spec: Any) -> Path:
+        """Write a manifest."""
+        document = {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        path = self.folder / file
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    def topic(self, name: str, **spec: Any) -> Path:
+        """Declare a topic."""
+        return self.write(f"manifests/{name}.yaml", "Topic", name, **({"partitions": 1} | spec))
+
+    @property
+    def topics(self) -> set[str]:
+        """What the cluster has."""
+        return set(self.cluster.topics())

@@ -1,0 +1,215 @@
+"""Every exit code of the contract, and what is said with it."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kdeclare.app import workspace
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Cluster, Fault
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.state.local import LocalStore
+from tests.unit.cli.command_line import CommandLine, Ran
+
+Case = Callable[[CommandLine], Ran]
+
+
+def done(k: CommandLine) -> Ran:
+    k.topic("orders")
+    return k("apply", "--yes")
+
+
+def nothing_to_do(k: CommandLine) -> Ran:
+    done(k)
+    return k("plan", "--detailed-exitcode")
+
+
+def changes_without_asking_for_the_code(k: CommandLine) -> Ran:
+    k.topic("orders")
+    return k("plan")
+
+
+def bad_manifest(k: CommandLine) -> Ran:
+    k.topic("orders", partitons=3)
+    return k("plan")
+
+
+def unreachable(k: CommandLine) -> Ran:
+    def connect(servers: str, config: object, timeout_s: float) -> Cluster:
+        raise KdeclareError(error("unreachable", "Cluster cannot be reached", f"{servers}: refused."))
+
+    k.monkeypatch.setattr(workspace, "connect_kafka", connect)
+    k.topic("orders")
+    return k("plan")
+
+
+def internal_error(k: CommandLine) -> Ran:
+    def connect(servers: str, config: object, timeout_s: float) -> Cluster:
+        raise ZeroDivisionError("by accident")
+
+    k.monkeypatch.setattr(workspace, "connect_kafka", connect)
+    k.topic("orders")
+    return k("plan")
+
+
+def fewer_partitions(k: CommandLine) -> Ran:
+    k.topic("orders", partitions=3)
+    k("apply", "--yes")
+    k.topic("orders", partitions=2)
+    return k("apply", "--yes")
+
+
+def declined(k: CommandLine) -> Ran:
+    k.topic("orders")
+    return k("apply", answer="no\n")
+
+
+def changes(k: CommandLine) -> Ran:
+    k.topic("orders")
+    return k("plan", "--detailed-exitcode")
+
+
+def plan_denied(k: CommandLine) -> Ran:
+    k.topic("orders")
+    k.topic("payments")
+    k.cluster.faults.fail(
+        Fault("POLICY_VIOLATION", "No topics on Fridays."), method="create_topics", nth=None, item="orders"
+    )
+    return k("plan")
+
+
+def apply_denied(k: CommandLine) -> Ran:
+    plan_denied(k)
+    ran = k("apply", "--yes")
+    assert k.topics == {"payments"}, "apply does the rest"
+    return ran
+
+
+def stale(k: CommandLine) -> Ran:
+    k.topic("orders", configs={"retention.ms": 1000})
+    k("apply", "--yes")
+    k.topic("orders", configs={"retention.ms": 2000})
+    k("plan", "--out", "it.plan")
+    k.topic("orders", configs={"retention.ms": 3000})
+    k("apply", "--yes")
+    return k("apply", "it.plan", "--yes")
+
+
+def partial(k: CommandLine) -> Ran:
+    k.topic("orders")
+    k.topic("payments")
+    k.cluster.faults.fail(
+        Fault("INVALID_TOPIC_EXCEPTION", "Not today."), method="create_topics", item="orders"
+    )
+    ran = k("apply", "--yes", "--no-preflight")
+    assert k.topics == {"payments"}
+    return ran
+
+
+def locked(k: CommandLine) -> Ran:
+    k.topic("orders")
+    with LocalStore(k.folder / "state" / "shop" / "lab").lock("kdeclare apply, by someone else"):
+        return k("apply", "--yes")
+
+
+def nobody_to_ask(k: CommandLine) -> Ran:
+    k.topic("orders")
+    ran = k("apply")
+    assert not k.topics
+    return ran
+
+
+def unknown_option(k: CommandLine) -> Ran:
+    return k("plan", "--frobnicate")
+
+
+def ctrl_c(k: CommandLine) -> Ran:
+    """Pressed while the first of two steps is under way."""
+    k.topic("orders")
+    k("apply", "--yes")
+    k.topic("orders", partitions=2, configs={"retention.ms": 1000})
+    k.topic("payments")
+
+    def press(_: MemoryCluster) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    k.cluster.faults.meanwhile(press)
+    return k("apply", "--yes", "--no-preflight")
+
+
+def ctrl_c_at_the_question(k: CommandLine) -> Ran:
+    k.topic("orders")
+
+    class Impatient:
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self) -> str:
+            raise KeyboardInterrupt
+
+    ran: list[Ran] = []
+    with k.monkeypatch.context() as patch:
+        patch.setattr("tests.unit.cli.command_line.Terminal", lambda _: Impatient())
+        ran.append(k("apply", answer=""))
+    assert not k.topics
+    return ran[0]
+
+
+CASES: list[tuple[int, Case, str]] = [
+    (0, done, "1 of 1 operation done"),
+    (0, nothing_to_do, "No changes."),
+    (0, changes_without_asking_for_the_code, "1 to create"),
+    (1, bad_manifest, "partitions"),
+    (1, unreachable, "lab:9092: refused."),
+    (1, internal_error, "ZeroDivisionError: by accident"),
+    (1, fewer_partitions, "The plan has errors"),
+    (1, declined, "Nothing was changed."),
+    (2, changes, "1 to create"),
+    (3, plan_denied, "No topics on Fridays."),
+    (3, apply_denied, "1 denied"),
+    (4, stale, "The plan is stale"),
+    (5, partial, "Not today."),
+    (6, locked, "by someone else"),
+    (64, nobody_to_ask, "--yes"),
+    (64, unknown_option, "No such option: --frobnicate"),
+    (130, ctrl_c, "Interrupted"),
+    (130, ctrl_c_at_the_question, "Interrupted"),
+]
+
+
+@pytest.mark.parametrize(("code", "case", "said"), CASES, ids=[case.__name__ for _, case, _ in CASES])
+def test_exit_code(kdeclare: CommandLine, code: int, case: Case, said: str) -> None:
+    ran = case(kdeclare)
+    assert ran.code == code, ran
+    assert said in ran.out + ran.err
+    assert "Traceback" not in ran.err
+    if code in (1, 4, 6, 64):
+        assert said in ran.err, "what went wrong belongs to stderr"
+
+
+def test_every_code_of_the_contract_is_tried() -> None:
+    contract = {0, 1, 2, 3, 4, 5, 6, 64, 130}
+    assert {code for code, _, _ in CASES} == contract
+
+
+def test_a_traceback_is_for_who_wants_it(kdeclare: CommandLine) -> None:
+    kdeclare.monkeypatch.setenv("KDECLARE_DEBUG", "1")
+    assert "Traceback" in internal_error(kdeclare).err
+
+
+def test_what_ctrl_c_left_undone_is_done_next(kdeclare: CommandLine) -> None:
+    ctrl_c(kdeclare)
+    assert kdeclare("apply", "--yes").code == 0
+    assert kdeclare("plan", "--detailed-exitcode").code == 0
+
+
+def test_state_that_cannot_be_written(kdeclare: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    kdeclare.topic("orders")
+    ran = kdeclare("apply", "--yes", "--state", tmp_path / "file")
+    assert ran.code == 1
+    assert "state" in ran.err
+    assert not kdeclare.topics

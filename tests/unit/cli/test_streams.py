@@ -1,0 +1,175 @@
+"""What goes to stdout and what to stderr; who is asked, and when."""
+
+import json
+import sys
+
+import pytest
+
+from kdeclare.cli.asking import is_yes
+from kdeclare.cli.console import Console
+from kdeclare.cli.options import Talk
+from tests.unit.cli.command_line import CommandLine, Terminal
+
+
+def test_a_plan_is_data(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    ran = kdeclare("plan", "--out", "it.plan")
+    assert ran.out.startswith("Plan for shop/lab on lab:9092: 1 to create.")
+    assert ran.err == "Saved as it.plan. To apply exactly this: kdeclare apply it.plan\n"
+
+
+def test_quiet_leaves_the_data(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    ran = kdeclare("plan", "--out", "it.plan", "-q")
+    assert ran.out.startswith("Plan for")
+    assert not ran.err
+
+
+def test_json_is_what_a_plan_file_holds(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    ran = kdeclare("plan", "--format", "json", "--out", "it.plan")
+    saved = json.loads((kdeclare.folder / "it.plan").read_text())
+    shown = json.loads(ran.out)
+    assert shown | {"created_at": None} == saved | {"created_at": None}
+    assert kdeclare("show", "it.plan", "--format", "json").out == (kdeclare.folder / "it.plan").read_text()
+    assert kdeclare("show", "it.plan").out == kdeclare("plan").out
+    assert "Order of execution" in kdeclare("show", "it.plan", "--graph").out
+
+
+def test_a_bad_plan_is_not_saved(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=3)
+    kdeclare("apply", "--yes")
+    kdeclare.topic("orders", partitions=2)
+    ran = kdeclare("plan", "--out", "it.plan")
+    assert ran.code == 1
+    assert "Not saved" in ran.err
+    assert not (kdeclare.folder / "it.plan").exists()
+
+
+def test_apply_as_json_is_one_document(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    ran = kdeclare("apply", "--yes", "--format", "json")
+    document = json.loads(ran.out)
+    assert document["outcome"] == "done"
+    assert document["exit_code"] == 0
+    assert not ran.err
+
+
+def test_asking_as_json_goes_to_stderr(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    ran = kdeclare("apply", "--format", "json", answer="yes\n")
+    assert json.loads(ran.out)["outcome"] == "done"
+    assert "Topic/orders" in ran.err
+    assert "Only 'yes' is accepted" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("line", "answer", "code", "said"),
+    [
+        ("apply --format json", "no\n", 1, "declined"),
+        ("apply --format json", None, 64, "nobody-to-ask"),
+        ("rollback --format json --yes", None, 1, "no-run"),
+        ("rollback nope --format json --yes", None, 1, "unknown-run"),
+        ("plan missing.yaml --format json", None, 1, "no-such-path"),
+    ],
+)
+def test_a_failure_as_json(
+    kdeclare: CommandLine, line: str, answer: str | None, code: int, said: str
+) -> None:
+    kdeclare.topic("orders")
+    ran = kdeclare(*line.split(), answer=answer)
+    document = json.loads(ran.out)
+    assert ran.code == document["exit_code"] == code
+    assert [d["code"] for d in document["diagnostics"]] == [said]
+    assert not kdeclare.topics
+
+
+def test_a_bad_plan_as_json(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=3)
+    kdeclare("apply", "--yes")
+    kdeclare.topic("orders", partitions=2)
+    ran = kdeclare("apply", "--yes", "--format", "json")
+    assert ran.code == 1
+    assert [d["resource"] for d in json.loads(ran.out)["diagnostics"]] == ["Topic/orders"]
+
+
+def test_yes_is_the_only_yes(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    for answer in ("y\n", "YES\n", "\n", "", "yes please\n"):
+        assert kdeclare("apply", answer=answer).code == 1
+        assert not kdeclare.topics
+    ran = kdeclare("apply", answer="yes\n")
+    assert ran.code == 0
+    assert kdeclare.topics == {"orders"}
+    assert "Apply these changes? Only 'yes' is accepted: " in ran.err
+    assert "Plan for" in ran.out
+    assert "Applied to" in ran.out
+
+
+def test_nobody_is_asked_about_nothing(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes")
+    ran = kdeclare("apply")
+    assert ran.code == 0
+    assert ran.out == "No changes. shop/lab on lab:9092: 1 resource in order.\n"
+
+
+def test_ownership_alone_needs_no_yes(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes", "--state", "elsewhere")
+    ran = kdeclare("apply")
+    assert ran.code == 0
+    assert "No changes. 1 resource was taken into ownership on shop/lab" in ran.out
+    assert ran.out.count("No changes.") == 1
+
+
+def test_forgetting_needs_no_yes(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders").rename(kdeclare.folder / "orders.yaml")
+    (kdeclare.folder / "orders.yaml").rename(kdeclare.folder / "manifests" / "orders.yaml")
+    kdeclare("apply", "--yes")
+    (kdeclare.folder / "manifests" / "orders.yaml").unlink()
+    assert "orphan" in kdeclare("plan").out
+    ran = kdeclare("apply", "--forget", "Topic/orders")
+    assert ran.code == 0
+    assert "1 resource released" in ran.out
+    assert kdeclare.topics == {"orders"}
+
+
+def test_a_part_of_the_project_orphans_nothing(kdeclare: CommandLine) -> None:
+    orders = kdeclare.topic("orders")
+    kdeclare.topic("payments")
+    kdeclare("apply", "--yes")
+    ran = kdeclare("apply", orders, "--allow-deletes", "--yes")
+    assert ran.code == 0
+    assert kdeclare.topics == {"orders", "payments"}
+
+
+def test_colours_are_for_terminals(kdeclare: CommandLine) -> None:
+    class Coloured(Terminal):
+        pass
+
+    talk = Talk()
+    for variable in ("NO_COLOR", "TERM"):
+        kdeclare.monkeypatch.delenv(variable, raising=False)
+    assert not Console(talk, "text", "").style.on
+    kdeclare.monkeypatch.setattr(sys, "stdout", Coloured())
+    assert Console(talk, "text", "").style.on
+    assert not Console(Talk(no_color=True), "text", "").style.on
+    kdeclare.monkeypatch.setenv("NO_COLOR", "1")
+    assert not Console(talk, "text", "").style.on
+
+
+def test_the_end_of_input_is_no_yes(kdeclare: CommandLine) -> None:
+    kdeclare.monkeypatch.setattr(sys, "stdin", Terminal(""))
+    assert not is_yes(Console(Talk(), "text", ""), "Well?")
+
+
+def test_nobody_reads_any_more(kdeclare: CommandLine) -> None:
+    class Gone(Terminal):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    kdeclare.topic("orders")
+    kdeclare.monkeypatch.setattr(sys, "stdout", Gone())
+    assert kdeclare("apply", "--yes").code == 0
+    assert kdeclare.topics == {"orders"}

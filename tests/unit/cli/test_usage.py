@@ -1,0 +1,139 @@
+"""What is wrong usage, what help says, and what starting costs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kdeclare.version import VERSION
+from tests.unit.cli.command_line import CommandLine
+from tests.unit.report.golden_files import check_golden
+
+COMMANDS = ("validate", "plan", "show", "apply", "rollback", "status", "history", "import", "schema")
+GROUPS = {"lock": ("show", "break"), "sandbox": ("start", "stop", "status", "reset")}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "frobnicate",
+        "lock",
+        "sandbox",
+        "sandbox frobnicate",
+        "sandbox start --brokers none",
+        "sandbox start extra",
+        "plan --format xml",
+        "plan --timeout soon",
+        "plan --timeout 0",
+        "plan --target orders",
+        "plan --target topic/orders",
+        "plan --forget orders",
+        "plan --selector team",
+        "plan --rf-guard nobody",
+        "plan --project",
+        "show",
+        "show one two",
+        "apply --skip-stale",
+        "rollback one two",
+        "history one two",
+        "history diff one",
+        "history diff",
+        "schema --kind topic",
+        "--frobnicate",
+    ],
+)
+def test_wrong_usage(kdeclare: CommandLine, line: str) -> None:
+    ran = kdeclare(*line.split())
+    assert ran.code == 64
+    assert not ran.out
+    assert "Usage: kdeclare" in ran.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--target Topic/orders",
+        "--selector team=shop",
+        "--allow-deletes",
+        "--forget Topic/orders",
+        "--no-preflight",
+        "--rf-guard broker",
+        "other.yaml",
+    ],
+)
+def test_a_plan_file_goes_alone(kdeclare: CommandLine, options: str) -> None:
+    kdeclare.topic("orders")
+    kdeclare("plan", "--out", "it.plan")
+    ran = kdeclare("apply", "it.plan", *options.split(), "--yes")
+    assert ran.code == 64
+    assert "it.plan is a plan" in ran.err
+    assert not kdeclare.topics
+
+
+def test_help(kdeclare: CommandLine) -> None:
+    ran = kdeclare("--help")
+    assert ran.code == 0
+    check_golden("help", ran.out)
+
+
+def test_every_command_has_help(kdeclare: CommandLine) -> None:
+    lines = [[name] for name in COMMANDS]
+    lines += [[group, *name] for group, names in GROUPS.items() for name in [(), *((n,) for n in names)]]
+    for line in lines:
+        ran = kdeclare(*line, "--help")
+        assert ran.code == 0
+        assert f"Usage: kdeclare {' '.join(line)} " in ran.out
+        assert "list[" not in ran.out, "Python's types are nothing for people"
+
+
+@pytest.mark.parametrize("name", ["plan", "apply"])
+def test_help_lists_the_exit_codes(kdeclare: CommandLine, name: str) -> None:
+    out = kdeclare(name, "--help").out
+    for line in ("0    done", "3    a policy", "64   wrong usage", "130  interrupted"):
+        assert line in out
+
+
+def test_version(kdeclare: CommandLine) -> None:
+    assert kdeclare("--version").out == f"kdeclare {VERSION}\n"
+
+
+def test_completion(kdeclare: CommandLine) -> None:
+    kdeclare.monkeypatch.setenv("_KDECLARE_COMPLETE", "complete_bash")
+    kdeclare.monkeypatch.setenv("COMP_WORDS", "kdeclare plan --allow")
+    kdeclare.monkeypatch.setenv("COMP_CWORD", "2")
+    kdeclare.capsys.readouterr()
+    with pytest.raises(SystemExit):
+        kdeclare()
+    assert kdeclare.capsys.readouterr().out.split() == ["--allow-deletes"]
+
+
+HEAVY = ("rich", "kafka", "networkx", "pydantic", "yaml", "deepdiff", "pyspark")
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys; from kdeclare.cli.main import main; main(['--help']); main(['--version']);"
+        f"print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert ran.stderr == "[]\n"
+
+
+def test_a_plan_imports_only_what_it_needs(tmp_path: Path) -> None:
+    code = (
+        "import sys; from kdeclare.cli.main import main;"
+        "assert main(['plan', '--bootstrap-server', '127.0.0.1:1', '.']) == 1;"
+        "print([m for m in ('rich', 'networkx', 'deepdiff', 'pyspark') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert ran.stdout == "[]\n", ran.stderr
+
+
+def test_python_m(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "kdeclare", "plan", "--nope"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert ran.returncode == 64
+    assert "kdeclare plan --help" in ran.stderr
