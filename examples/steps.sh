@@ -31,12 +31,13 @@ fail() {
 begin() {
   pattern=$1
   work=$(mktemp -d)
-  trap 'ended $?' EXIT
+  trap 'rm -rf "$work"' EXIT
   cp -R "$(dirname "${BASH_SOURCE[1]}")" "$work/project"
   rm -rf "$work/project/state"
   cd "$work/project"
   [[ $bootstrap == "$usual_address" ]] || edit kdeclare.yaml "$usual_address" "$bootstrap"
-  remove_topics
+  remove_topics || fail "there is no cluster at $bootstrap to try things on (kdeclare sandbox start)."
+  trap 'ended $?' EXIT
 }
 
 # Runs however the script ends. A script that makes more than topics says how to clean up in tidy().

@@ -21,7 +21,10 @@ def _by_api_key(suffix: str) -> dict[int, Any]:
 _REQUESTS = _by_api_key("Request")
 
 Answer = Callable[[Any], Any]
-"""From a request to a response; None closes the connection, Ellipsis never answers."""
+"""From a request to a response; None closes the connection, Ellipsis never answers.
+
+A response in a tuple is the last word: the connection ends right after it.
+"""
 
 
 class FakeBroker:
@@ -93,10 +96,14 @@ class FakeBroker:
                 answer = self._answers[key](request)
                 if answer is None:
                     return
+                last = isinstance(answer, tuple)
+                answer = answer[0] if last else answer
                 if answer is not ...:
                     answer.API_VERSION = version
                     answer.with_header(correlation_id=correlation)
                     client.sendall(answer.encode(header=True, framed=True))
+                if last:
+                    return
 
 
 def _exactly(stream: Any, size: int) -> bytes:

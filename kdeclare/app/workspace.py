@@ -116,7 +116,10 @@ def connect_kafka(servers: str, config: Mapping[str, str], timeout_s: float) -> 
     from kdeclare.cluster.kafka import connect as open_kafka
     from kdeclare.cluster.retrying import Retrying
 
-    return Retrying(open_kafka(servers, config, timeout_s=timeout_s), on_retry=_log_retry)
+    cluster = open_kafka(servers, config, timeout_s=timeout_s)
+    for found in cluster.diagnostics:
+        _log.warning("%s", found.detail or found.summary)
+    return Retrying(cluster, on_retry=_log_retry)
 
 
 def _log_retry(retry: "Retry") -> None:

@@ -31,8 +31,7 @@ class Console:
         self.err_style = Style(_colours(sys.stderr, talk.no_color))
         shows = sys.stderr.isatty() and not talk.quiet
         self.progress = Bars(shown=shows, colours=self.err_style.on)
-        if talk.verbose:
-            _log_to_stderr()
+        _log_to_stderr(talk)
 
     def out(self, text: str) -> None:
         """Data."""
@@ -98,10 +97,18 @@ def _write(stream: TextIO, text: str) -> None:
             os.dup2(nowhere.fileno(), stream.fileno())  # or the flush at the end would fail again
 
 
-def _log_to_stderr() -> None:
+def _log_to_stderr(talk: Talk) -> None:
+    """Warnings, and with -v what goes on; never more, as Kafka's DEBUG shows requests, secrets and all."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    for name in ("kdeclare", "kafka"):
-        logger = logging.getLogger(name)
-        logger.handlers = [handler]
-        logger.setLevel(logging.INFO)  # kafka's DEBUG shows whole requests, secrets among them
+    logger = logging.getLogger("kdeclare")
+    logger.handlers = [handler]
+    logger.propagate = False
+    if talk.verbose:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        logger.setLevel(logging.INFO)
+        kafka = logging.getLogger("kafka")
+        kafka.handlers = [handler]
+        kafka.setLevel(logging.INFO)
+    else:
+        handler.setFormatter(logging.Formatter("warning: %(message)s"))
+        logger.setLevel(logging.ERROR if talk.quiet else logging.WARNING)

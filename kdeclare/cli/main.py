@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _run(arguments)
     except typer.TyperException as wrong:
-        return _wrong_usage(wrong)
+        return _wrong_usage(wrong, next(iter(arguments), ""))
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     except Exception as bug:  # noqa: BLE001  before or after the command itself
@@ -116,14 +116,15 @@ def _root(
     pass
 
 
-def _wrong_usage(wrong: typer.TyperException) -> ExitCode:
+def _wrong_usage(wrong: typer.TyperException, first: str) -> ExitCode:
     if wrong.exit_code != 2:
         print(f"error: {wrong.format_message()}", file=sys.stderr)
         return ExitCode.ERROR
     context = getattr(wrong, "ctx", None)
     message = wrong.format_message().replace("Value error, ", "")  # pydantic's words
     if context is None:
-        print(f"error: {message}", file=sys.stderr)
+        name = f"kdeclare {first}" if first in _MODULES else "kdeclare"
+        print(f"error: {message}\nTry '{name} --help'.", file=sys.stderr)
     elif message == context.get_help():  # no arguments at all
         print(message, file=sys.stderr)
     else:

@@ -1,4 +1,8 @@
-"""Thread pools change by at most a factor of two at a time (DynamicThreadPool.validateReconfiguration)."""
+"""Thread pools change by at most a factor of two at a time.
+
+DynamicThreadPool.validateReconfiguration; the log cleaner's and the remote log's have rules of their own
+that come to the same (docs/kafka-observed.md).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,11 +16,16 @@ from kdeclare.model.live import ConfigEntry
 THREAD_POOLS = frozenset(
     {
         "background.threads",
+        "log.cleaner.threads",
         "num.io.threads",
         "num.network.threads",
         "num.recovery.threads.per.data.dir",
         "num.replica.alter.log.dirs.threads",
         "num.replica.fetchers",
+        "remote.log.manager.copier.thread.pool.size",
+        "remote.log.manager.expiration.thread.pool.size",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.reader.threads",
     }
 )
 

@@ -3,18 +3,20 @@
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from kdeclare.kinds.base import Problem
-from kdeclare.kinds.catalog import Catalog, KeyInfo
+from kdeclare.kinds.catalog import Catalog, KeyInfo, catalog
 from kdeclare.kinds.secrets import Secret, digest
 from kdeclare.model.diagnostics import Diagnostic, Severity, error, warning
+from kdeclare.model.ids import ConfigScope
 from kdeclare.model.references import Referenced
 
 UNKNOWN_CONFIG = "unknown-config"
 LITERAL_SECRET = "literal-secret"
 
-_MAX_LENGTH = 32767
+_MAX_BYTES = 32767
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +43,14 @@ Wish = Whole | Parts | Unset | Secret
 
 
 def parse_wishes(
-    resource: str, configs: Mapping[str, Any], catalog: Catalog
+    resource: str, configs: Mapping[str, Any], known: Catalog
 ) -> tuple[dict[str, Wish], tuple[Problem, ...]]:
     """The wishes of a ``configs`` mapping by key, and what is wrong with it (paths within ``spec``)."""
     wishes: dict[str, Wish] = {}
     problems: list[Problem] = []
     for key, raw in configs.items():
-        info = catalog.get(key)
-        found = list(_key_problems(resource, key, info, catalog))
+        info = known.get(key)
+        found = list(_key_problems(resource, key, info, known.scope))
         wish, wrong = _parse_one(resource, key, raw, info)
         found += wrong
         problems += [Problem(("configs", key), item) for item in found]
@@ -57,15 +59,14 @@ def parse_wishes(
     return wishes, tuple(problems)
 
 
-def _key_problems(resource: str, key: str, info: KeyInfo | None, catalog: Catalog) -> Iterator[Diagnostic]:
+def _key_problems(resource: str, key: str, info: KeyInfo | None, scope: ConfigScope) -> Iterator[Diagnostic]:
     if info is None:
-        near = difflib.get_close_matches(key, catalog.keys, n=1)
-        hint = f"Did you mean '{near[0]}'?" if near else "See the keys that Kafka documents for its version."
-        scope = catalog.scope.lower()
+        near = _nearest(key, scope)
+        hint = f"Did you mean '{near}'?" if near else "See the keys that Kafka documents for its version."
         yield error(
             UNKNOWN_CONFIG,
             "Unknown config key",
-            f"'{key}' is not a {scope} config of Kafka.",
+            f"'{key}' is not a {scope.lower()} config of Kafka.",
             hint=hint,
             resource=resource,
             subject=key,
@@ -79,6 +80,11 @@ def _key_problems(resource: str, key: str, info: KeyInfo | None, catalog: Catalo
             resource=resource,
             subject=key,
         )
+
+
+@cache
+def _nearest(key: str, scope: ConfigScope) -> str | None:
+    return next(iter(difflib.get_close_matches(key, catalog(scope).keys, n=1)), None)
 
 
 def _parse_one(
@@ -97,15 +103,17 @@ def _parse_scalar(
     resource: str, key: str, raw: Any, info: KeyInfo | None
 ) -> tuple[Wish | None, tuple[Diagnostic, ...]]:
     text = config_text(raw)
-    if len(text) > _MAX_LENGTH:
-        return None, (_wrong(resource, key, f"has {len(text)} characters; Kafka takes {_MAX_LENGTH}."),)
+    size = len(text.encode())
+    if size > _MAX_BYTES:  # the broker would only close the connection
+        return None, (_wrong(resource, key, f"has {size} bytes; Kafka takes {_MAX_BYTES}."),)
     if info is not None and info.is_secret:
         return _parse_secret(resource, key, text)
     if info is not None and info.is_list:
         return Whole(tuple(part.strip() for part in text.split(",") if part.strip())), ()
     wrong = info is not None and _type_problem(text, info.type)
     if wrong:
-        return None, (_wrong(resource, key, f"takes {wrong}, not '{text}'."),)
+        shown = text.reference if isinstance(text, Referenced) else text
+        return None, (_wrong(resource, key, f"takes {wrong}, not '{shown}'."),)
     return Whole(text), ()
 
 

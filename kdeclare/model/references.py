@@ -16,5 +16,9 @@ class Referenced(str):
         self.reference = reference
         return self
 
+    def __reduce__(self) -> tuple[type["Referenced"], tuple[str, str]]:
+        """What copying and pickling make it anew from."""
+        return Referenced, (str(self), self.reference)
+
     def __repr__(self) -> str:
         return f"Referenced({self.reference!r})"

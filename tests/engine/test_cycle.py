@@ -1,6 +1,8 @@
 """Plan, apply, drift, plan again, roll back: the story of one project."""
 
+from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.model.changes import Action, FieldOp, Reason
+from kdeclare.model.run import Status
 from kdeclare.planning.request import Scope
 from tests.engine.world import World, topic
 
@@ -148,3 +150,14 @@ def test_append_and_subtract_of_one_key_are_two_ordered_operations() -> None:
     assert not world.plan(after).has_changes
     assert world.rollback().complete
     assert world.overrides("t") == {"cleanup.policy": "delete"}
+
+
+def test_a_move_in_flight_is_undone_by_cancelling_it_first() -> None:
+    world = World(MemoryCluster({1: "a", 2: "b", 3: "c", 4: "d"}, move_ticks=1000))
+    world.apply(topic("t", assignments={0: [1, 2, 3]}))
+    result = world.apply(topic("t", assignments={0: [1, 2, 4]}), wait=False)
+    assert [r.status for r in result.results.values()] == [Status.STARTED]
+    assert world.cluster.moves()
+    world.rollback()
+    assert not world.cluster.moves()
+    assert world.cluster.topics(["t"])["t"].partitions[0].replicas == (1, 2, 3)

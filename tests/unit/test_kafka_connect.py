@@ -96,6 +96,7 @@ def answering(data: bytes) -> Callable[[socket.socket], None]:
     ("data", "properties", "seen"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", {}, "it speaks HTTP, not Kafka"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", {}, "it speaks TLS, and was asked without"),
         (b"SSH-2.0-OpenSSH\r\n", {}, "it speaks another protocol, not Kafka"),
         (b"", {}, "it closes connections without a word"),
         (b"", {"security.protocol": "SSL"}, "it does not speak TLS, and was asked to"),

@@ -104,6 +104,12 @@ def test_no_answer_in_time(validate_only: bool, kind: FaultKind) -> None:
     assert (raised.value.error, raised.value.kind) == ("REQUEST_TIMED_OUT", kind)
 
 
+def test_an_answer_that_comes_with_the_end_of_the_connection_counts() -> None:
+    with cluster({CREATE: lambda request: (created(request),)}) as (kafka, _):
+        for name in "abc":
+            assert kafka.create_topics([new(name)]) == {name: None}
+
+
 def test_of_several_requests_a_lost_one_counts_for_its_items_only() -> None:
     def answer(request: Any) -> Any:
         return None if request.topics[0].name == "t500" else created(request)

@@ -5,7 +5,7 @@ import socket
 import ssl
 from enum import StrEnum
 
-_PATIENCE_S = 1.0
+_PATIENCE_S = 2.0
 _API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000000 ffff".replace(" ", ""))
 """ApiVersions, version 0: the one request that Kafka answers to anybody (KIP-35)."""
 
@@ -21,7 +21,7 @@ class Protocol(StrEnum):
 
 
 def probe(host: str, port: int) -> Protocol:
-    """Ask twice, in clear and with TLS; two seconds at most. Never raises."""
+    """Ask twice, in clear and with TLS; four seconds at most. Never raises."""
     heard = b""
     with contextlib.suppress(OSError), socket.create_connection((host, port), _PATIENCE_S) as raw:
         raw.sendall(_API_VERSIONS)
@@ -29,6 +29,8 @@ def probe(host: str, port: int) -> Protocol:
             heard += more
     if heard[4:8] == bytes(4):  # our correlation id, after the length
         return Protocol.KAFKA
+    if heard.startswith(b"\x15\x03"):  # an alert
+        return Protocol.TLS
     if heard.startswith(b"HTTP"):
         return Protocol.HTTP
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -65,7 +65,7 @@ def explain(exc: BaseException, *, tls: bool) -> Seen:
 
 def _login(exc: BaseException, text: str) -> Seen | None:
     if isinstance(exc, client.SaslAuthenticationFailedError):
-        reason = re.sub(r"^\w+Error: ", "", text)
+        reason = re.sub(r"^\w+Error: (Authentication failed: )?", "", text)
         return Seen(f"authentication failed: {reason}", _LOGIN_HINT)
     if isinstance(exc, client.UnsupportedSaslMechanismError):
         return Seen("the broker does not offer this SASL mechanism", _LOGIN_HINT)
@@ -85,7 +85,7 @@ def explain_closed(protocol: Protocol, *, tls: bool, sasl: bool) -> Seen:
     """What a closed connection means at an address that speaks ``protocol``."""
     if protocol is Protocol.TLS and not tls:
         return Seen("it speaks TLS, and was asked without", _SECURITY_HINT)
-    if protocol is Protocol.KAFKA and not (tls or sasl):
+    if protocol in (Protocol.KAFKA, Protocol.TLS) and not sasl:
         return Seen("it closed the connection, as if it wanted authentication", _SECURITY_HINT)
     if protocol in (Protocol.KAFKA, Protocol.TLS):
         return Seen("it closed the connection", _SECURITY_HINT)

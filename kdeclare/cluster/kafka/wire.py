@@ -29,13 +29,32 @@ _PAUSED_S = 0.005
 """How often a paused connection (a quota, a full buffer) is looked at again."""
 
 
+class _Manager(KafkaConnectionManager):  # type: ignore[misc]
+    """With connections that give their last words before they end.
+
+    kafka-python drops what comes together with the end of a connection, and so the very answer of a
+    broker that refuses a login.
+    """
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        transport = await super()._build_transport(node, timeout_at=timeout_at)
+        receive = transport._sock_recv
+
+        def receive_first() -> tuple[bytes, BaseException | None]:
+            data, end = receive()
+            return data, None if data else end  # the end is met again by the next read
+
+        transport._sock_recv = receive_first
+        return transport
+
+
 class Wire:
     """Open connections to one cluster."""
 
     def __init__(self, arguments: Mapping[str, Any], *, request_timeout_s: float) -> None:
         """Start the event loop's thread. ``arguments`` are kafka-python's; nothing is sent yet."""
         self._net = NetworkSelector(**arguments)
-        self._manager = KafkaConnectionManager(self._net, **arguments)
+        self._manager = _Manager(self._net, **arguments)
         self._timeout_s = request_timeout_s
         self._closed = False
         self._net.start()

@@ -66,7 +66,7 @@ class ReassignPartitions:
         return results
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
-        """Reassign to the recorded ordered lists; never cancel, which does not restore the order."""
+        """Reassign to the recorded ordered lists; a cancel alone does not restore the order."""
         back, conflicts, lost = {}, [], []
         for name, target in op.args["partitions"].items():
             before, current = op.expect.get(name), now.get(name)
@@ -98,8 +98,30 @@ def _send(cluster: Cluster, ops: Sequence[Operation], allow: bool, unguarded: bo
         for op in ops
         for p, replicas in op.args["partitions"].items()
     }
-    results = cluster.reassign(targets, allow_replication_factor_change=allow, unguarded=unguarded)
+    results = _cancel_moves(cluster, targets)
+    rest = {partition: t for partition, t in targets.items() if partition not in results}
+    if rest:
+        results |= cluster.reassign(rest, allow_replication_factor_change=allow, unguarded=unguarded)
     return {op.id: _joined(op, results) for op in ops}
+
+
+def _cancel_moves(
+    cluster: Cluster, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+) -> dict[TopicPartition, Result]:
+    """Cancel the moves in flight that are to be sent elsewhere; what could not be, by partition.
+
+    A plan never overrides someone else's move, so these are kdeclare's own, being undone. Sent straight
+    back to where it came from, a move never completes (docs/kafka-observed.md).
+    """
+    moves = cluster.moves(sorted({partition.topic for partition in targets}))
+    flying: dict[TopicPartition, tuple[int, ...] | None] = {
+        p: None for p, target in targets.items() if p in moves and moves[p].target != target
+    }
+    if not flying:
+        return {}
+    cancelled = cluster.reassign(flying, allow_replication_factor_change=True)
+    faults = {p: fault for p, fault in cancelled.items() if fault is not None}
+    return {p: f for p, f in faults.items() if f.error != "NO_REASSIGNMENT_IN_PROGRESS"}
 
 
 def _joined(op: Operation, results: Mapping[TopicPartition, Result]) -> Result:

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# More replicas, more partitions and a stricter min.insync.replicas at once, in the order that is safe.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../steps.sh"
+begin 'more-replicas\..*'
+
+step "A topic with two replicas."
+run 0 kdeclare apply --yes
+
+step "Three numbers change in the manifest."
+edit manifests/payments.yaml "partitions: 3" "partitions: 6"
+edit manifests/payments.yaml "replicationFactor: 2" "replicationFactor: 3"
+edit manifests/payments.yaml "min.insync.replicas: 1" "min.insync.replicas: 2"
+
+step "What is done first, and why?"
+run 2 kdeclare plan --graph --detailed-exitcode
+says "Cannot be rolled back:"
+in_order "Order of execution" "partitions.increase" "partitions.reassign" "configs.alter"
+
+step "Do it; apply waits until all replicas are in sync."
+run 0 kdeclare apply --yes
+says "3 of 3 operations done"
+run 0 kdeclare plan --detailed-exitcode
+says "No changes."
+
+step "Back to two replicas: now min.insync.replicas comes first."
+edit manifests/payments.yaml "replicationFactor: 3" "replicationFactor: 2"
+edit manifests/payments.yaml "min.insync.replicas: 2" "min.insync.replicas: 1"
+run 2 kdeclare plan --graph --detailed-exitcode
+in_order "Order of execution" "configs.alter" "partitions.reassign"
+run 0 kdeclare apply --yes
+run 0 kdeclare plan --detailed-exitcode
+says "No changes."
+
+step "Fewer partitions is what Kafka cannot do: an error, and never a topic made anew."
+edit manifests/payments.yaml "partitions: 6" "partitions: 3"
+run 1 kdeclare plan
+says "InvalidPartitions"

@@ -1,0 +1,257 @@
+"""The commands beside plan and apply, as a person goes through them."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kdeclare.cluster import sandbox
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import NewTopic
+from kdeclare.cluster.sandbox import BrokerStatus, SandboxSettings, SandboxStatus
+from kdeclare.state.local import LocalStore
+from tests.unit.cli.command_line import CommandLine
+
+CLEAN_BROKERS = "Topic|BrokerConfig"
+
+
+def test_plan_apply_rollback_and_back_again(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", configs={"retention.ms": 1000})
+    assert kdeclare("apply", "--yes").code == 0
+    kdeclare.topic("orders", configs={"retention.ms": 2000})
+    assert kdeclare("apply", "--yes").code == 0
+    ran = kdeclare("rollback", "--yes")
+    assert ran.code == 0
+    assert "2000 (2 s) → 1000 (1 s)" in ran.out
+    assert "Rolled back on shop/lab" in ran.out
+    assert "1 to change" in kdeclare("plan").out
+    assert kdeclare("rollback", answer="yes\n").code == 0
+    assert kdeclare("plan", "--detailed-exitcode").code == 0
+
+
+def test_rollback_can_be_saved_and_applied(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes")
+    ran = kdeclare("rollback", "--out", "undo.plan")
+    assert ran.code == 0
+    assert "Rollback plan" in ran.out
+    assert "Saved as undo.plan" in ran.err
+    assert kdeclare.topics == {"orders"}
+    shown = json.loads(kdeclare("rollback", "--out", "undo.plan", "--format", "json").out)
+    assert shown["undoes"]
+    assert kdeclare("apply", "undo.plan", "--yes").code == 0
+    assert not kdeclare.topics
+
+
+def test_declining_a_rollback(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes")
+    ran = kdeclare("rollback", answer="no\n")
+    assert (ran.code, kdeclare.topics) == (1, {"orders"})
+    assert ran.err == "Roll back? Only 'yes' is accepted: Nothing was changed.\n"
+
+
+def test_rollback_keeps_records(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes")
+    kdeclare.cluster.produce("orders", 3)
+    assert kdeclare("rollback", "--yes").code == 5
+    assert kdeclare("rollback", "--yes", "--allow-data-loss").code in (0, 5)
+
+
+def test_history(kdeclare: CommandLine) -> None:
+    assert kdeclare("history").out == "No runs yet.\n"
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes", "--state", "state")
+    kdeclare.topic("payments")
+    kdeclare("plan", "--out", "it.plan")
+    runs = json.loads(kdeclare("history", "--format", "json").out)["runs"]
+    assert [run["command"] for run in runs] == ["kdeclare apply --yes --state state"]
+    run_id = runs[0]["run_id"]
+    assert run_id in kdeclare("history").out
+    assert "topic.create Topic/orders" in kdeclare("history", run_id, "--steps").out
+    assert json.loads(kdeclare("history", run_id, "--format", "json").out)["run_id"] == run_id
+    diff = kdeclare("history", "diff", run_id, "it.plan")
+    assert "Topic/payments" in diff.out
+    document = json.loads(kdeclare("history", "diff", run_id, "it.plan", "--format", "json").out)
+    assert {d["resource"] for d in document["differences"]} == {"Topic/orders", "Topic/payments", "plan"} - {
+        "plan"
+    }
+    ran = kdeclare("history", "nope")
+    assert ran.code == 1
+    assert "No such run" in ran.err
+
+
+def test_status(kdeclare: CommandLine) -> None:
+    ran = kdeclare("status")
+    assert ran.code == 0
+    assert ran.out.startswith("All quiet.")
+    assert json.loads(kdeclare("status", "--format", "json", "--watch").out)["moves"] == []
+
+
+def test_status_watches_moves_to_their_end(kdeclare: CommandLine) -> None:
+    kdeclare.monkeypatch.setattr("kdeclare.cli.status._POLL_S", 0.0)
+    kdeclare.cluster.move_ticks = 3
+    kdeclare.topic("orders", partitions=1, replicationFactor=1)
+    kdeclare("apply", "--yes")
+    kdeclare.topic("orders", partitions=1, replicationFactor=2)
+    ran = kdeclare("apply", "--yes", "--no-wait")
+    assert ran.code == 0
+    assert "Goes on in the cluster" in ran.out
+    out = kdeclare("status", "--watch").out
+    assert "1 partition moving" in out
+    assert "All quiet." in out.splitlines()[-3]
+
+
+def test_status_settles_a_run_that_was_cut_short(kdeclare: CommandLine) -> None:
+    """Ctrl-C twice, the second time while a request hangs."""
+    kdeclare.topic("orders")
+
+    def press_twice(_: MemoryCluster) -> None:
+        for pause in (0.2, 0.6):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(pause)
+
+    kdeclare.cluster.faults.meanwhile(press_twice)
+    ran = kdeclare("apply", "--yes")
+    assert ran.code == 130
+    assert "cut short" in ran.err
+    time.sleep(0.6)
+    seen = kdeclare("status")
+    assert seen.code == 0
+    assert "A run that had not ended was settled" in seen.err
+    assert kdeclare("apply", "--yes").code == 0
+    assert kdeclare.topics == {"orders"}
+
+
+def test_the_first_ctrl_c_says_what_the_second_does(
+    kdeclare: CommandLine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from kdeclare.cli.running import _stopping
+
+    _stopping()
+    assert "Ctrl-C again ends at once" in capfd.readouterr().err
+
+
+def test_import_and_plan_says_no_changes(kdeclare: CommandLine) -> None:
+    kdeclare.cluster.create_topics([NewTopic("orders", 2, 1, configs={"retention.ms": "1000"})])
+    kdeclare.cluster.create_topics([NewTopic("payments", 1, 1)])
+    ran = kdeclare("import")
+    assert ran.out.count("kind: Topic") == 2
+    assert ran.out.count("\n---\n") >= 1
+    assert "orders" not in kdeclare("import", "--match", "pay.*").out
+    assert kdeclare("import", "--match", "(").code == 1
+    ran = kdeclare("import", "--out", "manifests")
+    assert ran.code == 0
+    assert not ran.out
+    assert "to manifests." in ran.err
+    ran = kdeclare("plan", "--detailed-exitcode")
+    assert ran.code == 0
+    assert ran.out.startswith("No changes.")
+    assert kdeclare("import", "--out", "manifests").code == 1, "nothing is overwritten"
+
+
+def test_what_import_prints_is_a_manifest(kdeclare: CommandLine) -> None:
+    kdeclare.cluster.create_topics([NewTopic("orders", 2, 1), NewTopic("payments", 1, 1)])
+    (kdeclare.folder / "all.yaml").write_text(kdeclare("import").out)
+    assert kdeclare("plan", "all.yaml", "--detailed-exitcode").code == 0
+
+
+def test_lock(kdeclare: CommandLine) -> None:
+    assert kdeclare("lock", "show").out == "Not locked.\n"
+    assert kdeclare("lock", "break").out == "Not locked.\n"
+    with LocalStore(kdeclare.folder / "state" / "shop" / "lab").lock("apply by hand"):
+        assert "apply by hand" in kdeclare("lock", "show").out
+        shown = json.loads(kdeclare("lock", "show", "--format", "json").out)
+        assert shown["lock"]["pid"] == os.getpid()
+        assert "locked" in kdeclare("status").out
+        assert kdeclare("lock", "break").code == 64
+        assert kdeclare("lock", "break", answer="no\n").code == 1
+        ran = kdeclare("lock", "break", answer="yes\n")
+        assert ran.code == 0
+        assert "The lock is broken." in ran.out
+        assert kdeclare("lock", "show").out == "Not locked.\n"
+
+
+def test_validate(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    ran = kdeclare("validate")
+    assert (ran.code, ran.out) == (0, "Valid: 1 resource in 1 file.\n")
+    kdeclare.topic("payments", partitons=1)
+    ran = kdeclare("validate")
+    assert ran.code == 1
+    assert "manifests/payments.yaml:" in ran.out
+    assert "Did you mean 'partitions'?" in ran.out
+    assert "Not valid: 1 error" in ran.out
+    document = json.loads(kdeclare("validate", "--format", "json").out)
+    assert document["valid"] is False
+    assert kdeclare("validate", "manifests/orders.yaml").code == 0
+
+
+def test_validate_asks_no_cluster(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("validate")
+    assert not kdeclare.cluster.calls
+
+
+@pytest.mark.parametrize("kind", [None, "Topic", "BrokerConfig", "Reassignment", "Project"])
+def test_schema(kdeclare: CommandLine, kind: str | None) -> None:
+    ran = kdeclare("schema", *(["--kind", kind] if kind else []))
+    schema = json.loads(ran.out)
+    Draft202012Validator.check_schema(schema)
+    topic = {
+        "apiVersion": "kdeclare/v1",
+        "kind": "Topic",
+        "metadata": {"name": "x"},
+        "spec": {"partitions": 1},
+    }
+    assert Draft202012Validator(schema).is_valid(topic) is (kind in (None, "Topic"))
+
+
+def _stub(folder: Path, *, ready: bool) -> SandboxStatus:
+    brokers = tuple(
+        BrokerStatus(i, 100 + i if ready else None, 19091 + i, "rack-a", ready, ready, Path(f"{i}.log"))
+        for i in (1, 2)
+    )
+    return SandboxStatus(folder, SandboxSettings(folder, 2, 1), "id", brokers)
+
+
+def test_sandbox(kdeclare: CommandLine) -> None:
+    asked: list[SandboxSettings] = []
+
+    def start(settings: SandboxSettings, progress: object) -> SandboxStatus:
+        asked.append(settings)
+        return _stub(settings.folder, ready=True)
+
+    kdeclare.monkeypatch.setattr(sandbox, "start", start)
+    ran = kdeclare("sandbox", "start", "--brokers", "2")
+    assert ran.out == "127.0.0.1:19092,127.0.0.1:19093\n", "for a script, the address and nothing else"
+    assert "2 brokers ready" in ran.err
+    assert (asked[0].brokers, asked[0].racks, asked[0].port) == (2, 2, 19092)
+    kdeclare("sandbox", "start")
+    assert (asked[1].brokers, asked[1].racks) == (3, 3)
+
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _stub(folder, ready=True))
+    kdeclare("sandbox", "start", "--port", "29092")
+    assert (asked[2].brokers, asked[2].racks, asked[2].port) == (2, 1, 29092), "what is not said stays"
+    assert "ready" in kdeclare("sandbox", "status").out
+    assert json.loads(kdeclare("sandbox", "status", "--format", "json").out)["ready"] is True
+
+
+def test_a_sandbox_is_not_deleted_in_passing(kdeclare: CommandLine) -> None:
+    assert "There is no sandbox" in kdeclare("sandbox", "status").out
+    assert kdeclare("sandbox", "stop").code == 0
+    assert kdeclare("sandbox", "reset").code == 0
+    deleted: list[Path] = []
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _stub(folder, ready=False))
+    kdeclare.monkeypatch.setattr(sandbox, "reset", deleted.append)
+    assert kdeclare("sandbox", "reset").code == 64
+    assert kdeclare("sandbox", "reset", answer="no\n").code == 1
+    assert not deleted
+    assert kdeclare("sandbox", "reset", answer="yes\n").code == 0
+    assert kdeclare("sandbox", "reset", "--yes").code == 0
+    assert deleted == [Path(".sandbox")] * 2
