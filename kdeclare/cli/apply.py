@@ -59,7 +59,8 @@ def apply(
 ) -> ExitCode:
     """Make the cluster what the manifests say.
 
-    Shows the plan and asks first. Given a saved plan, it does exactly what that says. Options about planning do not go with a saved plan.
+    Shows the plan and asks first. Given a saved plan, it does exactly what that says; options about
+    planning do not go with it.
     """
     from kdeclare.app.apply import apply_manifests, apply_saved
     from kdeclare.planning.planfile import is_plan_file, load_plan

@@ -62,6 +62,8 @@ class Bars:
                 TimeElapsedColumn(),
                 console=console,
                 transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
             )
             self._draw()
             self._drawing.start()
