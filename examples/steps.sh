@@ -8,7 +8,7 @@
 #   says_not TEXT…          … and nothing of this
 #   in_order TEXT…          … and this in that order
 #   edit FILE OLD NEW       replace a text in a file, as one would with an editor
-#   someone_else CLASS ARG… one of Kafka's own tools
+#   kafka-topics, kafka-configs   Kafka's own tools, for what somebody else does by hand
 #
 # KDECLARE_BOOTSTRAP names another cluster than the sandbox's usual address.
 
@@ -40,15 +40,21 @@ begin() {
   trap 'ended $?' EXIT
 }
 
-# Runs however the script ends. A script that makes more than topics says how to clean up in tidy().
+# Runs however the script ends: what the example made goes again. A script whose project is more than
+# manifests says in tidy() how to empty it.
 ended() {
   trap - EXIT
   local code=$1
-  ! declare -F tidy >/dev/null || tidy || code=1
-  remove_topics || code=1
+  if declare -F tidy >/dev/null; then tidy || code=1; else empty_project || code=1; fi
+  (( code == 0 )) || remove_topics
   rm -rf "$work"
   (( code )) || printf '\n%sThe example went as it should.%s\n' "$bold" "$plain"
   exit "$code"
+}
+
+empty_project() {
+  rm -rf manifests && mkdir manifests
+  kdeclare apply --yes --quiet --allow-deletes "$@" >"$work/log" || { cat "$work/log" >&2; return 1; }
 }
 
 # The example's topics, whoever made them: imported, taken into ownership, and then declared no longer.
@@ -69,9 +75,9 @@ step() {
 run() {
   local expected=$1 code=0
   shift
-  printf '%s$ %s%s\n' "$dim" "$*" "$plain"
+  printf '%s$%s%s\n' "$dim" "$(typed "$@")" "$plain"
   output=$work/output
-  "$@" </dev/null 2>&1 | tee "$output" || code=${PIPESTATUS[0]}
+  "$@" 2>&1 </dev/null | tee "$output" || code=${PIPESTATUS[0]}
   (( code == expected )) || fail "'$*' exited with $code, and not with $expected."
 }
 
@@ -103,8 +109,18 @@ edit() {
   printf '%s\n' "${text//"$old"/$new}" >"$file"
 }
 
-someone_else() {
-  printf '%s$ %s%s\n' "$dim" "(somebody else) $*" "$plain"
+typed() {
+  local word
+  for word; do
+    if [[ $word =~ ^[a-zA-Z0-9_./:=,+-]+$ ]]; then printf ' %s' "$word"; else printf ' %s' "${word@Q}"; fi
+  done
+}
+
+kafka-topics() { kafka_tool org.apache.kafka.tools.TopicCommand "$@"; }
+kafka-configs() { kafka_tool kafka.admin.ConfigCommand "$@"; }
+
+# The jars are those that the sandbox runs with.
+kafka_tool() {
   "$(dirname "$(command -v kdeclare)")/python" - "$@" --bootstrap-server "$bootstrap" <<'PYTHON'
 import sys
 

@@ -5,9 +5,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/../steps.sh"
 begin 'adopting\..*'
 
 step "Two topics are there already; somebody made them with Kafka's own tool."
-run 0 someone_else org.apache.kafka.tools.TopicCommand --create --topic adopting.invoices \
+run 0 kafka-topics --create --topic adopting.invoices \
   --partitions 4 --replication-factor 2 --config retention.ms=86400000 --config cleanup.policy=compact,delete
-run 0 someone_else org.apache.kafka.tools.TopicCommand --create --topic adopting.mails \
+run 0 kafka-topics --create --topic adopting.mails \
   --partitions 1 --replication-factor 3
 
 step "Write them down."

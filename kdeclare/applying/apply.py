@@ -63,9 +63,10 @@ class Applier:
         if stale and not skip_stale:
             raise KdeclareError(*map(_stale_problem, stale), exit_code=ExitCode.STALE)
         left_out = _left_out(plan, stale)
+        untaken = _untaken(plan, stale)
         if not plan.operations and not plan.ownership:
             return RunResult(None, plan, {})
-        return self._run(plan, identity, state, left_out, options)
+        return self._run(plan, identity, state, left_out, untaken, options)
 
     def _stale(self, plan: Plan, state: State | None) -> list[Mismatch]:
         secrets = changed_secrets(plan.operations, self.secrets)
@@ -81,6 +82,7 @@ class Applier:
         identity: str,
         state: State | None,
         left_out: dict[str, OperationResult],
+        untaken: tuple[Diagnostic, ...],
         options: RunOptions,
     ) -> RunResult:
         run_id = new_run_id(self.clock.now(), identity, self.store.runs())
@@ -97,7 +99,7 @@ class Applier:
             journal.append(as_json(start))
             scheduler = Scheduler(operations, attempt, journal, self.clock, options, self.progress, self.stop)
             results = {**left_out, **scheduler.run()}
-            result = RunResult(run_id, plan, results, interrupted=self.stop.is_set())
+            result = RunResult(run_id, plan, results, untaken, interrupted=self.stop.is_set())
             owned = owned_after(plan, results, state.resources if state else {})
             new = next_state(plan, state, owned)
             if new is not None:
@@ -159,12 +161,16 @@ def _stale_problem(stale: Mismatch) -> Diagnostic:
     return error(
         "stale",
         "The plan is stale",
-        f"{stale.resource} {stale.element}: planned on {_shown(stale.planned)}, "
-        f"now it is {_shown(stale.now)}. Nothing was applied.",
+        f"{_told(stale)} Nothing was applied.",
         hint="Make a new plan and look at it, or leave such changes out with --skip-stale.",
         resource=stale.resource,
         subject=stale.element,
     )
+
+
+def _told(stale: Mismatch) -> str:
+    planned, now = _shown(stale.planned), _shown(stale.now)
+    return f"{stale.resource} {stale.element}: planned on {planned}, now it is {now}."
 
 
 def _shown(value: object) -> str:
@@ -180,8 +186,18 @@ def _left_out(plan: Plan, stale: Sequence[Mismatch]) -> dict[str, OperationResul
         cause = next((need for need in op.needs if need in results), None)
         if op.id in direct or str(op.resource) in resources:
             found = direct.get(op.id)
-            text = _stale_problem(found).detail if found else "Its ownership has changed since."
+            text = _told(found) if found else "Its ownership has changed since."
             results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
         elif cause is not None:
             results[op.id] = OperationResult(op.id, Status.SKIPPED, None, f"It needs {cause}.", cause)
     return results
+
+
+def _untaken(plan: Plan, stale: Sequence[Mismatch]) -> tuple[Diagnostic, ...]:
+    """What is left out of resources of which only the ownership was to be taken."""
+    acting = {str(op.resource) for op in plan.operations}
+    return tuple(
+        error("stale", "Left out as stale", _told(item), resource=item.resource, subject=item.element)
+        for item in stale
+        if not item.operation and item.resource not in acting
+    )

@@ -24,6 +24,9 @@ def owned_after(
     for item in plan.ownership:
         operations = by_resource.get(str(item.id), [])
         done = tuple(op for op in operations if _went_well(results.get(op.id)))
+        changed_since = resources.get(str(item.id)) != item.before
+        if not done and (operations or changed_since):
+            continue  # nothing came of it, or it was left out as stale: the record is as it is
         kind = KINDS[item.id.kind]
         record = kind.settle(item.before, item.after, done, len(done) == len(operations))
         if record is None:

@@ -102,7 +102,7 @@ class BrokerConfigKind:
         """One atomic operation, and one more for every doubling of a thread pool."""
         entity = _entity(change.id.name)
         stages = in_steps(by_occurrence(config_fields(change.fields)), live.configs.get(entity, {}))
-        return tuple(config_operations(change.id, entity, stages, owned))
+        return tuple(config_operations(change.id, entity, stages, owned, live))
 
     def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """See `kinds.base.Kind`."""

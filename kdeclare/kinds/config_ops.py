@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kdeclare.kinds.secrets import is_secret
 from kdeclare.kinds.verbs.base import with_inverse
-from kdeclare.kinds.verbs.configs import AlterConfigs
+from kdeclare.kinds.verbs.configs import AlterConfigs, topic_identity
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.ids import ConfigResource, ResourceId
 from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 
 PREFIX = "configs."
@@ -25,7 +26,11 @@ def key_of(field: FieldChange) -> str:
 
 
 def config_operations(
-    resource: ResourceId, entity: ConfigResource, stages: Sequence[Sequence[FieldChange]], owned: Json
+    resource: ResourceId,
+    entity: ConfigResource,
+    stages: Sequence[Sequence[FieldChange]],
+    owned: Json,
+    live: Snapshot,
 ) -> list[Operation]:
     """One atomic operation a stage, each needing the one before it; empty stages are left out."""
     records = (owned or {}).get("configs", {})
@@ -45,7 +50,7 @@ def config_operations(
                 "entity_name": entity.name,
                 "ops": [_op(field, records) for field in fields],
             },
-            expect={key_of(field): field.before for field in fields},
+            expect={key_of(f): f.before for f in fields} | topic_identity(entity, live),
             needs=needs,
         )
         operations.append(with_inverse(_ALTER, op))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from kdeclare.model.exits import ExitCode
 
@@ -63,46 +64,14 @@ class Diagnostic:
         return self.severity in (Severity.ERROR, Severity.DENIED)
 
 
-def error(
-    code: str,
-    summary: str,
-    detail: str = "",
-    *,
-    hint: str = "",
-    place: Place | None = None,
-    resource: str | None = None,
-    subject: str | None = None,
-) -> Diagnostic:
-    """A diagnostic of severity error."""
-    return Diagnostic(Severity.ERROR, code, summary, detail, hint, place, resource, subject)
+error = partial(Diagnostic, Severity.ERROR)
+"""A diagnostic of severity error."""
 
+denied = partial(Diagnostic, Severity.DENIED)
+"""A diagnostic of severity denied."""
 
-def denied(
-    code: str,
-    summary: str,
-    detail: str = "",
-    *,
-    hint: str = "",
-    place: Place | None = None,
-    resource: str | None = None,
-    subject: str | None = None,
-) -> Diagnostic:
-    """A diagnostic of severity denied."""
-    return Diagnostic(Severity.DENIED, code, summary, detail, hint, place, resource, subject)
-
-
-def warning(
-    code: str,
-    summary: str,
-    detail: str = "",
-    *,
-    hint: str = "",
-    place: Place | None = None,
-    resource: str | None = None,
-    subject: str | None = None,
-) -> Diagnostic:
-    """A diagnostic of severity warning."""
-    return Diagnostic(Severity.WARNING, code, summary, detail, hint, place, resource, subject)
+warning = partial(Diagnostic, Severity.WARNING)
+"""A diagnostic of severity warning."""
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

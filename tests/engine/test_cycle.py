@@ -1,7 +1,12 @@
 """Plan, apply, drift, plan again, roll back: the story of one project."""
 
+import pytest
+
 from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import NewTopic
 from kdeclare.model.changes import Action, FieldOp, Reason
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.exits import ExitCode
 from kdeclare.model.run import Status
 from kdeclare.planning.request import Scope
 from tests.engine.world import World, topic
@@ -161,3 +166,15 @@ def test_a_move_in_flight_is_undone_by_cancelling_it_first() -> None:
     world.rollback()
     assert not world.cluster.moves()
     assert world.cluster.topics(["t"])["t"].partitions[0].replicas == (1, 2, 3)
+
+
+def test_a_topic_made_anew_is_another_topic() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    plan = world.plan(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "5"}))
+    world.cluster.delete_topics(["t"])
+    world.cluster.create_topics([NewTopic("t", 1, 1, None, {})])
+    with pytest.raises(KdeclareError) as stale:
+        world.run(plan)
+    assert stale.value.exit_code is ExitCode.STALE
+    assert world.overrides("t") == {}

@@ -82,7 +82,7 @@ def _update(
     increase = _increase(change.id, topic, current, total, target, live)
     start = [*current, *_added(increase)]
     moves = _reassign(change.id, topic.name, start, target, increase) if target else ()
-    return _ordered(change, start, target, increase, moves, owned)
+    return _ordered(change, start, target, increase, moves, owned, live)
 
 
 def _increase(
@@ -157,6 +157,7 @@ def _ordered(
     increase: Operation | None,
     moves: tuple[Operation, ...],
     owned: Json,
+    live: Snapshot,
 ) -> tuple[Operation, ...]:
     """min.insync.replicas goes down before the replication factor, and up after it."""
     fields = config_fields(change.fields)
@@ -166,7 +167,7 @@ def _ordered(
     early = [f for f in fields if resized and key_of(f) == _MIN_ISR and not grows]
     entity = ConfigResource(ConfigScope.TOPIC, change.id.name)
     stages = by_occurrence(f for f in fields if f not in late)
-    configs = config_operations(change.id, entity, [*stages, late], owned)
+    configs = config_operations(change.id, entity, [*stages, late], owned, live)
     if late:
         because = {op.id: "raise the replication factor before min.insync.replicas" for op in resized}
         configs[-1] = replace(configs[-1], needs=because)

@@ -21,6 +21,18 @@ def entity(op: Operation) -> ConfigResource:
     return ConfigResource(ConfigScope(op.args["entity_type"]), op.args["entity_name"])
 
 
+TOPIC_ID = "(topic id)"
+"""The element of a view that tells a topic from a later one of the same name."""
+
+
+def topic_identity(resource: ConfigResource, live: Snapshot) -> dict[str, Json]:
+    """The part of a view that says which topic it is about; empty for a broker."""
+    if resource.scope is not ConfigScope.TOPIC:
+        return {}
+    topic = live.topics.get(resource.name)
+    return {TOPIC_ID: topic.topic_id if topic else None}
+
+
 def own_source(resource: ConfigResource) -> ConfigSource:
     """The config source of an override on that very resource."""
     if resource.scope is ConfigScope.TOPIC:
@@ -52,12 +64,14 @@ class AlterConfigs:
         side = ConfigSide(
             str(op.resource), live.configs.get(resource, {}), own_source(resource), catalog(resource.scope)
         )
-        return {item["key"]: override(side, item["key"]) for item in op.args["ops"]}
+        values = {item["key"]: override(side, item["key"]) for item in op.args["ops"]}
+        return values | topic_identity(resource, live)
 
     def after(self, op: Operation) -> View:
         """The overrides once the ops are done, lists resolved as Kafka does."""
         keys = catalog(entity(op).scope)
-        return {item["key"]: _result(item, op.expect.get(item["key"]), keys) for item in op.args["ops"]}
+        done = {item["key"]: _result(item, op.expect.get(item["key"]), keys) for item in op.args["ops"]}
+        return {**op.expect, **done}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a key."""
@@ -74,9 +88,10 @@ class AlterConfigs:
         )
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """One a key."""
+        """One a key, and the topic's identity."""
         scope, name = entity(op)
-        return {item["key"]: f"configs/{scope}/{name}/{item['key']}" for item in op.args["ops"]}
+        keys = {item["key"]: f"configs/{scope}/{name}/{item['key']}" for item in op.args["ops"]}
+        return keys | ({TOPIC_ID: f"topic-id/{name}"} if scope is ConfigScope.TOPIC else {})
 
     def item(self, op: Operation) -> str:
         """The config resource."""
@@ -84,7 +99,7 @@ class AlterConfigs:
 
     def produces(self, op: Operation) -> frozenset[str]:
         """Its keys."""
-        return frozenset(self.claims(op).values())
+        return frozenset(claim for element, claim in self.claims(op).items() if element != TOPIC_ID)
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
@@ -97,6 +112,8 @@ class AlterConfigs:
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Bring back each key that still is as the operation left it."""
         after = self.after(op)
+        if now.get(TOPIC_ID) != op.expect.get(TOPIC_ID):
+            return Undo(conflicts=("the topic itself",))
         back: list[dict[str, Json]] = []
         conflicts: list[str] = []
         lost: list[str] = []

@@ -1,0 +1,465 @@
+"""Saved plans and runs that meet trouble: what is refused, what is left out, what goes on."""
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault, FaultKind, NewPartitions
+from kdeclare.cluster.retrying import Retrying
+from kdeclare.kinds.base import Desired
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import RunResult, Status
+from kdeclare.model.state import State
+from kdeclare.planning.build import check_cluster_id
+from kdeclare.planning.planfile import plan_file_text, plan_id, read_plan
+from kdeclare.report.outcome import run_outcome
+from kdeclare.state.memory import MemoryStore
+from tests.beds import topic_resource
+from tests.engine.world import World, topic
+
+REFUSED = Fault("POLICY_VIOLATION", "Not on my cluster.")
+AGAIN = Fault("NOT_CONTROLLER", "I am not the controller.", FaultKind.RETRIABLE)
+
+
+def small(name: str, **configs: str) -> Desired:
+    return topic(
+        name,
+        partitions=1,
+        replicationFactor=1,
+        configs={key.replace("_", "."): value for key, value in configs.items()},
+    )
+
+
+def growing(name: str, *, grown: bool) -> Desired:
+    """Grown, it needs a chain: partitions, then the factor, then min.insync.replicas."""
+    count, factor, in_sync = (4, 3, "2") if grown else (2, 2, "1")
+    configs = {"min.insync.replicas": in_sync}
+    return topic(name, partitions=count, replicationFactor=factor, configs=configs)
+
+
+def two_topics() -> World:
+    world = World()
+    world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
+    world.cluster.calls.clear()
+    return world
+
+
+def edits() -> tuple[Desired, ...]:
+    return small("a", retention_ms="2"), small("b", retention_ms="2")
+
+
+def saved(plan: Plan) -> tuple[Plan, str]:
+    """The plan as a file gives it back, and its id."""
+    text, identity = plan_file_text(plan, None)
+    return read_plan(text, "it.plan"), identity
+
+
+def refusal(world: World, plan: Plan, identity: str | None = None) -> KdeclareError:
+    """Applying is refused as a whole: no request that changes anything, no run, no new state."""
+    runs, state, sent = world.store.runs(), world.store.read(), len(world.cluster.requests())
+    with pytest.raises(KdeclareError) as refused:
+        world.run(plan, identity=identity)
+    assert (world.store.runs(), world.store.read(), len(world.cluster.requests())) == (runs, state, sent)
+    return refused.value
+
+
+def codes(problem: KdeclareError) -> list[str]:
+    return [d.code for d in problem.diagnostics]
+
+
+def said(diagnostic: Diagnostic) -> str:
+    return diagnostic.detail
+
+
+def statuses(result: RunResult) -> dict[str, Status]:
+    return {id_: r.status for id_, r in result.results.items()}
+
+
+def exit_code(result: RunResult) -> ExitCode:
+    return run_outcome(result).exit_code
+
+
+# what makes a saved plan stale
+
+
+def test_every_expectation_that_no_longer_holds_is_named_and_nothing_is_applied() -> None:
+    world = two_topics()
+    plan, _ = saved(world.plan(*edits()))
+    world.set("a", retention_ms="7")
+    world.set("b", retention_ms="8")
+    problem = refusal(world, plan)
+    assert problem.exit_code is ExitCode.STALE
+    assert [said(d) for d in problem.diagnostics] == [
+        'Topic/a retention.ms: planned on "1", now it is "7". Nothing was applied.',
+        'Topic/b retention.ms: planned on "1", now it is "8". Nothing was applied.',
+    ]
+    assert all("--skip-stale" in d.hint for d in problem.diagnostics)
+
+
+def test_a_topic_that_vanished_since_makes_the_plan_stale() -> None:
+    world = two_topics()
+    plan = world.plan(*edits())
+    world.cluster.elsewhere().delete_topics(["a"])
+    problem = refusal(world, plan)
+    assert problem.exit_code is ExitCode.STALE
+    assert [d.resource for d in problem.diagnostics] == ["Topic/a"]
+    assert "now it is not set" in said(problem.diagnostics[0])
+
+
+def test_a_topic_that_appeared_since_makes_its_creation_stale() -> None:
+    world = two_topics()
+    plan = world.plan(*edits(), small("c"))
+    World(world.cluster).apply(small("c"))
+    problem = refusal(world, plan)
+    assert problem.exit_code is ExitCode.STALE
+    assert said(problem.diagnostics[0]).startswith('Topic/c topic: planned on "absent", now it is "present"')
+
+
+def test_a_topic_that_was_deleted_and_made_again_is_not_the_one_to_delete() -> None:
+    from kdeclare.planning.request import Scope
+
+    world = two_topics()
+    plan = world.plan(small("a", retention_ms="1"), scope=Scope(allow_deletes=True))
+    other = world.cluster.elsewhere()
+    other.delete_topics(["b"])
+    World(other).apply(small("b", retention_ms="1"))
+    assert codes(refusal(world, plan)) == ["stale"]
+
+
+def test_an_owned_record_that_changed_since_makes_the_plan_stale() -> None:
+    world = two_topics()
+    plan = world.plan(*edits())
+    state = world.store.read()
+    assert state is not None
+    record = {**state.resources["Topic/a"], "preventDestroy": True}
+    world.store.write(replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/a": record}))
+    problem = refusal(world, plan)
+    assert problem.exit_code is ExitCode.STALE
+    assert said(problem.diagnostics[0]).startswith("Topic/a ownership: planned on")
+
+
+def test_changes_elsewhere_do_not_matter() -> None:
+    world = two_topics()
+    plan, identity = saved(world.plan(small("a", retention_ms="2"), small("b", retention_ms="1")))
+    world.set("a", flush_ms="9")  # another key of the same topic
+    world.set("b", retention_ms="9")  # a resource that the plan does not touch
+    World(world.cluster).apply(small("c"))
+    state = world.store.read()
+    assert state is not None
+    world.store.write(replace(state, serial=state.serial + 1))  # the serial is information only
+    assert exit_code(world.run(plan, identity=identity)) is ExitCode.OK
+    assert world.overrides("a") == {"retention.ms": "2", "flush.ms": "9"}
+
+
+def test_a_plan_of_another_lineage_is_refused() -> None:
+    world = two_topics()
+    plan, identity = saved(world.plan(*edits()))
+    state = world.store.read()
+    assert state is not None
+    world.store = MemoryStore()
+    world.store.write(State("made-anew", 1, state.cluster_id, state.resources))
+    problem = refusal(world, plan, identity)
+    assert (problem.exit_code, codes(problem)) == (ExitCode.STALE, ["other-lineage"])
+
+
+def test_a_plan_made_before_there_was_any_state_is_refused_afterwards() -> None:
+    world = World()
+    plan = world.plan(small("a"))
+    world.apply(small("b"))
+    assert codes(refusal(world, plan)) == ["other-lineage"]
+
+
+def test_a_plan_or_state_of_another_cluster_is_refused() -> None:
+    world = two_topics()
+    plan = world.plan(*edits())
+    with pytest.raises(KdeclareError) as refused:
+        check_cluster_id(plan.cluster.id, "another", "here")
+    assert (refused.value.exit_code, codes(refused.value)) == (ExitCode.ERROR, ["other-cluster"])
+    elsewhere = World(MemoryCluster(cluster_id="another"), world.store)
+    with pytest.raises(KdeclareError) as refused:
+        elsewhere.plan(*edits())
+    assert (refused.value.exit_code, codes(refused.value)) == (ExitCode.ERROR, ["other-cluster"])
+    foreign = replace(plan, cluster=replace(plan.cluster, id="another"))
+    assert codes(refusal(world, foreign)) == ["other-cluster"]
+
+
+def test_a_saved_plan_is_applied_once() -> None:
+    world = two_topics()
+    plan, identity = saved(world.plan(*edits()))
+    world.run(plan, identity=identity)
+    problem = refusal(world, plan, identity)
+    assert (problem.exit_code, codes(problem)) == (ExitCode.STALE, ["already-applied"])
+    assert world.store.runs()[-1] in said(problem.diagnostics[0])
+
+
+def test_a_saved_plan_without_operations_is_applied_once_too() -> None:
+    world = World()
+    world.apply(small("a"))
+    other = World(world.cluster)
+    plan, identity = saved(other.plan(small("a")))
+    assert plan.ownership
+    assert not plan.operations
+    other.run(plan, identity=identity)
+    assert refusal(other, plan, identity).exit_code is ExitCode.STALE
+
+
+def test_a_saved_plan_that_had_no_effect_at_all_can_be_applied_again() -> None:
+    world = two_topics()
+    plan, identity = saved(world.plan(*edits()))
+    world.cluster.faults.fail(REFUSED)
+    assert exit_code(world.run(plan, identity=identity)) is ExitCode.PARTIAL
+    assert exit_code(world.run(plan, identity=identity)) is ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        ('"value":"2"', '"value":"3"', "plan-tampered"),
+        ('"format_version": "1.0"', '"format_version": "2.0"', "plan-format-version"),
+    ],
+)
+def test_a_plan_file_that_was_changed_or_is_of_another_format_is_refused(
+    before: str, after: str, code: str
+) -> None:
+    text, _ = plan_file_text(two_topics().plan(*edits()), None)
+    assert before in text
+    with pytest.raises(KdeclareError) as refused:
+        read_plan(text.replace(before, after, 1), "it.plan")
+    assert (refused.value.exit_code, codes(refused.value)) == (ExitCode.ERROR, [code])
+
+
+def test_the_id_that_is_checked_is_that_of_the_content() -> None:
+    plan, identity = saved(two_topics().plan(*edits()))
+    assert identity == plan_id(plan)
+
+
+# --skip-stale
+
+
+def test_skip_stale_leaves_out_what_no_longer_holds_and_what_needs_it() -> None:
+    world = World()
+    world.apply(growing("t", grown=False), small("a", retention_ms="1"))
+    plan = world.plan(growing("t", grown=True), small("a", retention_ms="2"))
+    increase, *chain = (op for op in plan.operations if op.resource.name == "t")
+    world.cluster.elsewhere().create_partitions([NewPartitions("t", 3)])
+    result = world.run(plan, skip_stale=True)
+    assert exit_code(result) is ExitCode.PARTIAL
+    assert result.results[increase.id].status is Status.STALE
+    assert [result.results[op.id].status for op in chain] == [Status.SKIPPED, Status.SKIPPED]
+    assert [result.results[op.id].cause for op in chain] == [increase.id, chain[0].id]
+    assert world.overrides("a") == {"retention.ms": "2"}
+    assert world.owned()["Topic/t"]["partitions"] == 2  # as before: nothing of it was applied
+
+
+def test_skip_stale_leaves_out_a_resource_whose_ownership_changed() -> None:
+    world = two_topics()
+    plan = world.plan(*edits())
+    state = world.store.read()
+    assert state is not None
+    record = {**state.resources["Topic/a"], "preventDestroy": True}
+    world.store.write(replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/a": record}))
+    result = world.run(plan, skip_stale=True)
+    assert exit_code(result) is ExitCode.PARTIAL
+    assert world.overrides("a") == {"retention.ms": "1"}
+    assert world.overrides("b") == {"retention.ms": "2"}
+    assert world.owned()["Topic/a"] == record
+
+
+def test_skip_stale_takes_nothing_over_whose_ownership_changed() -> None:
+    world = two_topics()
+    World(world.cluster).apply(small("c"))
+    plan = world.plan(*edits(), small("c"))  # of c only the ownership is taken
+    state = world.store.read()
+    assert state is not None
+    record = {"configs": {}, "preventDestroy": True}
+    world.store.write(replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/c": record}))
+    assert refusal(world, plan).exit_code is ExitCode.STALE
+    result = world.run(plan, skip_stale=True)
+    assert exit_code(result) is ExitCode.PARTIAL
+    assert [d.resource for d in result.diagnostics] == ["Topic/c"]
+    assert world.owned()["Topic/c"] == record
+
+
+# what is found changed later
+
+
+def test_what_is_found_changed_during_the_run_is_refused_alone() -> None:
+    world = World()
+    world.apply(growing("t", grown=False), growing("u", grown=False))
+    plan = world.plan(growing("t", grown=True), growing("u", grown=True))
+
+    def meddle(other: MemoryCluster) -> None:
+        other.set_overrides(topic_resource("t"), {"min.insync.replicas": "3"})
+
+    world.cluster.faults.meanwhile(meddle, method="reassign")
+    result = world.run(plan)
+    assert exit_code(result) is ExitCode.PARTIAL
+    late = {op.resource.name: op.id for op in plan.operations if op.verb == "configs.alter"}
+    assert result.results[late["t"]].status is Status.STALE
+    assert {s for id_, s in statuses(result).items() if id_ != late["t"]} == {Status.DONE}
+    assert world.overrides("t") == {"min.insync.replicas": "3"}
+    assert world.overrides("u") == {"min.insync.replicas": "2"}
+    owned = world.owned()["Topic/t"]
+    assert owned["replicationFactor"] == 3  # what was done is owned, what was refused is as before
+    assert owned["configs"]["min.insync.replicas"] == {"value": "1"}
+
+
+def test_a_topic_that_vanishes_during_the_run_fails_alone() -> None:
+    world = two_topics()
+    plan = world.plan(*edits())
+    world.cluster.faults.meanwhile(lambda other: other.delete_topics(["a"]), method="alter_configs")
+    result = world.run(plan)
+    assert exit_code(result) is ExitCode.PARTIAL
+    failed, done = result.results.values()
+    assert (failed.status, failed.error) == (Status.FAILED, "UNKNOWN_TOPIC_OR_PARTITION")
+    assert done.status is Status.DONE
+
+
+# trouble during the run
+
+
+def test_dependents_are_skipped_with_the_cause_and_other_branches_go_on() -> None:
+    world = World()
+    before = [growing("t", grown=False), growing("u", grown=False), small("a", retention_ms="1")]
+    world.apply(*before)
+    plan = world.plan(growing("t", grown=True), growing("u", grown=True), small("a", retention_ms="2"))
+    increase, *chain = (op for op in plan.operations if op.resource.name == "t")
+    world.cluster.faults.fail(REFUSED, item="t", method="create_partitions")
+    result = world.run(plan)
+    assert exit_code(result) is ExitCode.PARTIAL
+    failed = result.results[increase.id]
+    assert (failed.status, failed.error, failed.message) == (
+        Status.FAILED,
+        "POLICY_VIOLATION",
+        "Not on my cluster.",
+    )
+    skipped = [result.results[op.id] for op in chain]
+    assert [(r.status, r.cause) for r in skipped] == [(Status.SKIPPED, increase.id)] * 2
+    others = {result.results[op.id].status for op in plan.operations if op.resource.name != "t"}
+    assert others == {Status.DONE}
+    again = world.plan(growing("t", grown=True), growing("u", grown=True), small("a", retention_ms="2"))
+    assert [str(c.id) for c in again.changes] == ["Topic/t"]
+    assert world.run(again).complete
+
+
+def test_fail_fast_begins_nothing_more() -> None:
+    world = two_topics()
+    world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"), growing("t", grown=False))
+    plan = world.plan(small("a", retention_ms="2"), small("b", retention_ms="1"), growing("t", grown=True))
+    world.cluster.calls.clear()
+    world.cluster.faults.fail(REFUSED, item="TOPIC/a")
+    result = world.run(plan, fail_fast=True)
+    assert exit_code(result) is ExitCode.PARTIAL
+    by_verb = {op.verb: result.results[op.id].status for op in plan.operations if op.resource.name == "t"}
+    # the first launch sends all that is ready; what needs it is not begun any more
+    assert by_verb == {
+        "partitions.increase": Status.DONE,
+        "partitions.reassign": Status.INTERRUPTED,
+        "configs.alter": Status.INTERRUPTED,
+    }
+    assert not world.cluster.requests("reassign")
+    assert not result.interrupted
+
+
+def test_stopping_from_outside_ends_in_good_order() -> None:
+    world = World()
+    world.apply(growing("t", grown=False))
+    plan = world.plan(growing("t", grown=True))
+    world.cluster.faults.meanwhile(lambda _: world.stop.set(), method="create_partitions")
+    result = world.run(plan)
+    assert exit_code(result) is ExitCode.INTERRUPTED
+    assert list(statuses(result).values()) == [Status.DONE, Status.INTERRUPTED, Status.INTERRUPTED]
+    world.stop.clear()
+    assert world.apply(growing("t", grown=True)).complete
+    assert not world.plan(growing("t", grown=True)).has_changes
+
+
+def test_retriable_faults_are_retried_in_one_place_and_only_for_the_items_that_failed() -> None:
+    memory = MemoryCluster()
+    world = World(memory)
+    world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
+    waits: list[float] = []
+    world.cluster = cast(MemoryCluster, Retrying(memory, sleep=waits.append))
+    plan = world.plan(*edits())
+    memory.calls.clear()
+    memory.faults.fail(AGAIN, item="TOPIC/a", nth=1)
+    memory.faults.fail(AGAIN, item="TOPIC/a", nth=2)
+    assert world.run(plan).complete
+    assert [c.items for c in memory.requests()] == [("TOPIC/a", "TOPIC/b"), ("TOPIC/a",), ("TOPIC/a",)]
+    assert len(waits) == 2
+
+
+def test_a_fault_that_stays_retriable_is_a_failure_in_the_end_and_the_rest_is_done() -> None:
+    memory = MemoryCluster()
+    world = World(memory)
+    world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
+    world.cluster = cast(MemoryCluster, Retrying(memory, attempts=3, sleep=lambda _: None))
+    plan = world.plan(*edits())
+    memory.faults.fail(AGAIN, item="TOPIC/a", nth=None, method="alter_configs")
+    result = world.run(plan)
+    assert exit_code(result) is ExitCode.PARTIAL
+    failed, done = result.results.values()
+    assert (failed.status, failed.error) == (Status.FAILED, "NOT_CONTROLLER")
+    assert done.status is Status.DONE
+
+
+def test_a_cluster_that_is_lost_during_the_run_leaves_what_was_sent_to_be_settled() -> None:
+    world = two_topics()
+    plan = world.plan(*edits())
+    gone = Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
+    world.cluster.faults.time_out(after_effect=True, method="alter_configs", fault=gone)
+    # from the request on, nothing can be observed either
+    world.cluster.faults.meanwhile(
+        lambda _: world.cluster.faults.fail(gone, nth=None, method="describe"), method="alter_configs"
+    )
+    result = world.run(plan)
+    assert set(statuses(result).values()) == {Status.UNKNOWN}
+    assert exit_code(result) is ExitCode.PARTIAL
+    world.cluster.faults.clear()
+    assert world.apply(*edits()).run_id is None or not world.plan(*edits()).has_changes
+    assert world.owned()["Topic/a"]["configs"] == {"retention.ms": {"value": "2"}}
+
+
+def test_a_partial_failure_leaves_each_resource_with_what_it_really_got() -> None:
+    world = two_topics()
+    plan = world.plan(*edits(), small("c"), small("d"))
+    world.cluster.faults.fail(REFUSED, item="TOPIC/b", method="alter_configs")
+    world.cluster.faults.fail(REFUSED, item="d", method="create_topics")
+    result = world.run(plan)
+    assert exit_code(result) is ExitCode.PARTIAL
+    owned = world.owned()
+    assert owned["Topic/a"]["configs"] == {"retention.ms": {"value": "2"}}
+    assert owned["Topic/b"]["configs"] == {"retention.ms": {"value": "1"}}
+    assert "Topic/c" in owned
+    assert "Topic/d" not in owned
+    assert world.apply(*edits(), small("c"), small("d")).complete
+    assert not world.plan(*edits(), small("c"), small("d")).has_changes
+
+
+def test_of_two_stages_on_one_key_the_first_alone_is_owned_where_the_second_fails() -> None:
+    world = World()
+    whole = topic("t", partitions=1, replicationFactor=1, configs={"cleanup.policy": ["delete"]})
+    world.apply(whole)
+    parts = {"cleanup.policy": {"append": ["compact"], "subtract": ["delete"]}}
+    after = topic("t", partitions=1, replicationFactor=1, configs=parts)
+    plan = world.plan(after)
+    world.cluster.faults.fail(REFUSED, item="TOPIC/t", method="alter_configs", nth=2)
+    result = world.run(plan)
+    assert list(statuses(result).values()) == [Status.DONE, Status.FAILED]
+    assert world.overrides("t") == {"cleanup.policy": "delete,compact"}
+    assert world.apply(after).complete
+    assert world.overrides("t") == {"cleanup.policy": "compact"}
+    assert not world.plan(after).has_changes
+
+
+def test_a_plan_with_errors_is_never_applied() -> None:
+    world = two_topics()
+    world.apply(topic("t", partitions=3, replicationFactor=1))
+    plan = world.plan(topic("t", partitions=2, replicationFactor=1), *edits())
+    assert plan.has_errors
+    problem = refusal(world, plan)
+    assert (problem.exit_code, codes(problem)) == (ExitCode.ERROR, ["InvalidPartitions"])
