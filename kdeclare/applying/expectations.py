@@ -7,6 +7,7 @@ from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.secrets import SecretSource, is_secret
 from kdeclare.kinds.verbs.base import View
+from kdeclare.kinds.verbs.configs import TOPIC_ID
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.jsontypes import Json
@@ -50,12 +51,13 @@ def stale_live(cluster: Cluster, operations: Sequence[Operation]) -> list[Mismat
 
 
 def mismatches(op: Operation, now: View, elements: Iterable[str] | None = None) -> list[Mismatch]:
-    """The elements of ``op`` that are not as it expects."""
-    return [
+    """The elements of ``op`` that are not as it expects; of a topic that is gone, just that."""
+    found = [
         Mismatch(op.id, str(op.resource), element, op.expect[element], now.get(element))
         for element in (op.expect if elements is None else elements)
         if now.get(element) != op.expect[element]
     ]
+    return [m for m in found if m.element == TOPIC_ID] or found
 
 
 def stale_owned(plan: Plan, resources: Mapping[str, Json]) -> list[Mismatch]:

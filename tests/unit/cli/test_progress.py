@@ -30,7 +30,7 @@ def wait_for(text: str, terminal: io.StringIO) -> None:
     """It is drawn soon."""
     deadline = time.monotonic() + 10
     while text not in terminal.getvalue():
-        assert time.monotonic() < deadline, repr(terminal.getvalue()[:300])
+        assert time.monotonic() < deadline, f"{text!r} is not shown"
         time.sleep(0.02)
 
 

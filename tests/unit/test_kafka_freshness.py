@@ -1,0 +1,95 @@
+"""Which brokers are read from: those that know all that the controller has committed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+
+from kdeclare.cluster.kafka import freshness
+from kdeclare.cluster.kafka.freshness import Freshness
+from kdeclare.cluster.kafka.wire import Wire
+from kdeclare.cluster.port import Fault, FaultKind
+
+GONE = Fault("NETWORK_EXCEPTION", "refused", FaultKind.RETRIABLE)
+
+
+class Brokers:
+    """Stands for the wire: a controller, and brokers whose copies follow by a script."""
+
+    def __init__(self, committed: int | Fault, epochs: Mapping[int, list[int | Fault]]) -> None:
+        self.committed = committed
+        self.epochs = epochs
+        self.rounds = 0
+
+    def brokers(self) -> list[int]:
+        return list(self.epochs)
+
+    def ask_one(self, _request: Any, _read: Callable[[Any], Any]) -> int:
+        if isinstance(self.committed, Fault):
+            raise self.committed
+        return self.committed + 1  # a high watermark is one past the last offset
+
+    def ask_each(
+        self, requests: Mapping[int, Sequence[Any]], _read: Callable[[Any], Any]
+    ) -> dict[int, list[int | Fault]]:
+        self.rounds += 1
+        return {
+            node: [self.epochs[node].pop(0) if len(self.epochs[node]) > 1 else self.epochs[node][0]]
+            for node in requests
+        }
+
+
+def fresh(brokers: Brokers) -> Freshness:
+    return Freshness(cast(Wire, brokers))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freshness, "_POLL_S", 0.001)
+    monkeypatch.setattr(freshness, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(freshness, "_LIMIT_S", 0.2)
+
+
+def test_all_are_waited_for_as_they_are_quick() -> None:
+    brokers = Brokers(10, {1: [10], 2: [8, 9, 11], 3: [9, 10]})
+    assert fresh(brokers).nodes() == [1, 2, 3]
+    assert brokers.rounds == 3
+
+
+def test_a_slow_one_and_a_dead_one_are_passed_by() -> None:
+    assert fresh(Brokers(10, {1: [10], 2: [3], 3: [GONE]})).nodes() == [1]
+
+
+def test_one_that_must_be_asked_is_waited_for() -> None:
+    assert fresh(Brokers(10, {1: [10], 2: [3] * 60 + [10]})).nodes({2}) == [1, 2]
+
+
+def test_an_old_answer_is_better_than_none() -> None:
+    assert fresh(Brokers(10, {1: [3], 2: [4]})).nodes() == [1, 2]
+
+
+def test_it_is_asked_again_after_a_write_only() -> None:
+    brokers = Brokers(10, {1: [10]})
+    made = fresh(brokers)
+    made.nodes()
+    made.nodes()
+    assert brokers.rounds == 1
+    made.wrote()
+    brokers.committed = 12
+    brokers.epochs = {1: [10, 11, 12]}
+    assert made.nodes() == [1]
+    assert brokers.rounds == 4
+
+
+@pytest.mark.parametrize("error", ["UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"])
+def test_where_it_cannot_be_known_any_broker_will_do(error: str) -> None:
+    brokers = Brokers(Fault(error, ""), {1: [0], 2: [0]})
+    made = fresh(brokers)
+    assert made.nodes() == [1, 2]
+    brokers.committed = GONE  # never asked again
+    assert made.nodes() == [1, 2]
+
+
+def test_other_faults_pass() -> None:
+    with pytest.raises(Fault, match="NETWORK_EXCEPTION"):
+        fresh(Brokers(GONE, {1: [0]})).nodes()
