@@ -49,6 +49,7 @@ class ConfigDiff:
     unmanaged: override keys neither declared nor owned, that stay.
     drifted: whether someone else changed something that is owned.
     kept: owned keys that are declared no longer and that the cluster refuses to delete.
+    literal: keys declared with a literal that only the cluster knows to be sensitive.
     """
 
     fields: tuple[FieldChange, ...]
@@ -56,6 +57,7 @@ class ConfigDiff:
     unmanaged: tuple[str, ...]
     drifted: bool
     kept: tuple[str, ...]
+    literal: tuple[str, ...] = ()
 
 
 def diff_configs(
@@ -65,6 +67,8 @@ def diff_configs(
     fields: list[FieldChange] = []
     unmanaged: list[str] = []
     kept: list[str] = []
+    literal = [key for key, wish in wishes.items() if _is_hidden(side, key, wish)]
+    wishes = {**wishes, **{key: _as_secret(side, key, wishes[key]) for key in literal}}
     overrides = {key for key in side.live if override(side, key) is not None}
     for key in sorted({*wishes, *owned, *overrides}):
         if key in wishes:
@@ -83,6 +87,7 @@ def diff_configs(
         tuple(unmanaged),
         any(_drifted(side, key, record) for key, record in owned.items()),
         tuple(kept),
+        tuple(key for key in literal if getattr(wishes[key], "reference", None) is None),
     )
 
 
@@ -114,8 +119,6 @@ def is_list(key: str, entry: ConfigEntry | None, catalog: Catalog) -> bool:
 def _declared(side: ConfigSide, key: str, wish: Wish, record: Json) -> list[FieldChange]:
     before = override(side, key)
     entry = side.live.get(key)
-    if isinstance(wish, Whole) and entry is not None and entry.sensitive and isinstance(wish.value, str):
-        wish = _as_secret(side, key, wish.value)
     if isinstance(wish, Unset):
         return [] if before is None else [_field(key, FieldOp.DELETE, before, None)]
     if isinstance(wish, Secret):
@@ -134,9 +137,17 @@ def _declared(side: ConfigSide, key: str, wish: Wish, record: Json) -> list[Fiel
     return [_field(key, FieldOp.SET, before, str(value))]
 
 
-def _as_secret(side: ConfigSide, key: str, value: str) -> Secret:
-    reference = value.reference if isinstance(value, Referenced) else None
-    return Secret(str(value), reference, digest(side.resource, key, value))
+def _is_hidden(side: ConfigSide, key: str, wish: Wish) -> bool:
+    """Whether a value has to be kept secret only because the cluster says so (a key of a plug-in's)."""
+    entry = side.live.get(key)
+    return isinstance(wish, Whole) and entry is not None and entry.sensitive
+
+
+def _as_secret(side: ConfigSide, key: str, wish: Wish) -> Secret:
+    value = wish.value if isinstance(wish, Whole) else ""
+    text = value if isinstance(value, str) else ",".join(value)
+    reference = text.reference if isinstance(text, Referenced) else None
+    return Secret(str(text), reference, digest(side.resource, key, text))
 
 
 def _whole_list(key: str, wanted: Sequence[str], before: Json) -> list[FieldChange]:

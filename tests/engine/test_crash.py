@@ -1,5 +1,6 @@
 """Killing a run everywhere: at each journal position, and at each request before and after its effect."""
 
+import threading
 from collections.abc import Iterator
 from typing import Literal
 
@@ -71,6 +72,9 @@ END = _end_state()
 
 def _survive(world: World) -> None:
     """What the next command does after the crash, and what must come of it."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("apply"):
+            thread.join()  # a request that was on its way arrives, and then the sender is no more
     world.store.restart()
     world.cluster.faults.clear()
     world.cluster.calls.clear()

@@ -10,9 +10,8 @@ from kdeclare.cli import progress
 from kdeclare.cli.progress import Bars
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """Where bars are drawn."""
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Where bars are drawn. No fixture: pytest takes stderr back between fixtures and test."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -34,7 +33,8 @@ def wait_for(text: str, terminal: io.StringIO) -> None:
         time.sleep(0.02)
 
 
-def test_a_bar_shows_what_is_done_right_now(terminal: io.StringIO) -> None:
+def test_a_bar_shows_what_is_done_right_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_terminal(monkeypatch)
     bars = Bars(shown=True, colours=False)
     bars("Reading the cluster", 0, 0)
     wait_for("Reading the cluster", terminal)
@@ -51,7 +51,8 @@ def test_a_bar_shows_what_is_done_right_now(terminal: io.StringIO) -> None:
     bars.hide()
 
 
-def test_what_is_quick_shows_nothing(terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_quick_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_terminal(monkeypatch)
     monkeypatch.setattr(progress, "_PATIENCE_S", 0.3)
     bars = Bars(shown=True, colours=False)
     bars("Applying", 1, 2)
@@ -60,7 +61,8 @@ def test_what_is_quick_shows_nothing(terminal: io.StringIO, monkeypatch: pytest.
     assert not terminal.getvalue()
 
 
-def test_nobody_looks(terminal: io.StringIO) -> None:
+def test_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_terminal(monkeypatch)
     bars = Bars(shown=False, colours=False)
     bars("Applying", 1, 2)
     time.sleep(0.1)
