@@ -73,7 +73,9 @@ def plan_for(
 ) -> Planned:
     """The plan for loaded manifests. Raises KdeclareError and Fault."""
     project = workspace.project
-    secrets = ProjectSecrets(project.folder, workspace.environ, known_secrets(loaded.desired))
+    secrets = ProjectSecrets(
+        project.folder, workspace.environ, known_secrets(loaded.desired, loaded.diagnostics)
+    )
     request = PlanRequest(
         project=project.name,
         env=project.environment.name,

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kdeclare.kinds.base import Desired
-from kdeclare.kinds.secrets import Secret, matches
+from kdeclare.kinds.secrets import Secret, digest, matches
+from kdeclare.kinds.wishes import UNKNOWN_CONFIG
 from kdeclare.manifests.substitution import resolve_reference
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.jsontypes import Json
 
 
@@ -50,11 +51,17 @@ class ProjectSecrets:
         )
 
 
-def known_secrets(desired: Iterable[Desired]) -> dict[str, str]:
-    """The secrets of loaded manifests, by hash."""
+def known_secrets(desired: Iterable[Desired], unknown: Iterable[Diagnostic] = ()) -> dict[str, str]:
+    """The secrets of loaded manifests, by hash.
+
+    unknown: what was said of keys that the catalogue does not know, as the cluster may hold them secret.
+    """
+    doubtful = {(d.resource, d.subject) for d in unknown if d.code == UNKNOWN_CONFIG}
     found: dict[str, str] = {}
     for item in desired:
-        for wish in getattr(item.body, "configs", {}).values():
+        for key, wish in getattr(item.body, "configs", {}).items():
             if isinstance(wish, Secret):
                 found[wish.digest] = wish.value
+            elif (str(item.id), key) in doubtful and isinstance(getattr(wish, "value", None), str):
+                found[digest(str(item.id), key, wish.value)] = str(wish.value)
     return found

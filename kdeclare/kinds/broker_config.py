@@ -15,7 +15,7 @@ from kdeclare.kinds.export import config_lines, manifest
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.thread_pools import in_steps
 from kdeclare.kinds.verbs.configs import own_source
-from kdeclare.kinds.wishes import Wish, parse_wishes
+from kdeclare.kinds.wishes import Wish, literal_secret, parse_wishes
 from kdeclare.model.changes import Action, Change, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, error, warning
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
@@ -93,8 +93,9 @@ class BrokerConfigKind:
         if configs.fields:
             reason = Reason.DRIFTED if configs.drifted else Reason.CHANGED
             change = Change(resource, Action.UPDATE, reason, Risk.DISRUPTIVE, configs.fields, desired.source)
-        kept = tuple(_kept(resource, key, desired) for key in configs.kept)
-        return Difference(change, {"configs": configs.owned}, configs.unmanaged, kept)
+        known = [_kept(resource, key, desired) for key in configs.kept]
+        known += [literal_secret(str(resource), key, desired.source) for key in configs.literal]
+        return Difference(change, {"configs": configs.owned}, configs.unmanaged, tuple(known))
 
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer

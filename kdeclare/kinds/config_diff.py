@@ -67,8 +67,8 @@ def diff_configs(
     fields: list[FieldChange] = []
     unmanaged: list[str] = []
     kept: list[str] = []
-    literal = [key for key, wish in wishes.items() if _is_hidden(side, key, wish)]
-    wishes = {**wishes, **{key: _as_secret(side, key, wishes[key]) for key in literal}}
+    hidden = _hidden(side, wishes)
+    wishes = {**wishes, **hidden}
     overrides = {key for key in side.live if override(side, key) is not None}
     for key in sorted({*wishes, *owned, *overrides}):
         if key in wishes:
@@ -87,7 +87,7 @@ def diff_configs(
         tuple(unmanaged),
         any(_drifted(side, key, record) for key, record in owned.items()),
         tuple(kept),
-        tuple(key for key in literal if getattr(wishes[key], "reference", None) is None),
+        tuple(key for key, secret in hidden.items() if secret.reference is None),
     )
 
 
@@ -137,17 +137,15 @@ def _declared(side: ConfigSide, key: str, wish: Wish, record: Json) -> list[Fiel
     return [_field(key, FieldOp.SET, before, str(value))]
 
 
-def _is_hidden(side: ConfigSide, key: str, wish: Wish) -> bool:
-    """Whether a value has to be kept secret only because the cluster says so (a key of a plug-in's)."""
-    entry = side.live.get(key)
-    return isinstance(wish, Whole) and entry is not None and entry.sensitive
-
-
-def _as_secret(side: ConfigSide, key: str, wish: Wish) -> Secret:
-    value = wish.value if isinstance(wish, Whole) else ""
-    text = value if isinstance(value, str) else ",".join(value)
-    reference = text.reference if isinstance(text, Referenced) else None
-    return Secret(str(text), reference, digest(side.resource, key, text))
+def _hidden(side: ConfigSide, wishes: Mapping[str, Wish]) -> dict[str, Secret]:
+    """What has to be kept secret only because the cluster says so: keys of plug-ins, mostly."""
+    found: dict[str, Secret] = {}
+    for key, wish in wishes.items():
+        entry = side.live.get(key)
+        if entry is not None and entry.sensitive and isinstance(wish, Whole) and isinstance(wish.value, str):
+            reference = wish.value.reference if isinstance(wish.value, Referenced) else None
+            found[key] = Secret(str(wish.value), reference, digest(side.resource, key, wish.value))
+    return found
 
 
 def _whole_list(key: str, wanted: Sequence[str], before: Json) -> list[FieldChange]:

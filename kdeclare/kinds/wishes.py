@@ -9,7 +9,7 @@ from typing import Any
 from kdeclare.kinds.base import Problem
 from kdeclare.kinds.catalog import Catalog, KeyInfo, catalog
 from kdeclare.kinds.secrets import Secret, digest
-from kdeclare.model.diagnostics import Diagnostic, Severity, error, warning
+from kdeclare.model.diagnostics import Diagnostic, Place, Severity, error, warning
 from kdeclare.model.ids import ConfigScope
 from kdeclare.model.references import Referenced
 
@@ -122,15 +122,20 @@ def _parse_secret(resource: str, key: str, text: str) -> tuple[Wish, tuple[Diagn
     secret = Secret(str(text), reference, digest(resource, key, text))
     if reference is not None:
         return secret, ()
-    advice = warning(
+    return secret, (literal_secret(resource, key),)
+
+
+def literal_secret(resource: str, key: str, place: Place | None = None) -> Diagnostic:
+    """What to say of a secret that stands in a manifest."""
+    return warning(
         LITERAL_SECRET,
         "Secret written into a manifest",
         f"'{key}' is sensitive, and its value stands in the manifest for everybody to read.",
         hint="Write ${env.NAME} or ${file.PATH} instead; a literal cannot be saved in a plan file either.",
+        place=place,
         resource=resource,
         subject=key,
     )
-    return secret, (advice,)
 
 
 def _parse_list(

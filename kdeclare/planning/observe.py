@@ -47,4 +47,3 @@ def _exists(resource: ConfigResource, topics: Mapping[str, Topic], brokers: set[
     if resource.scope is ConfigScope.TOPIC:
         return resource.name in topics
     return not resource.name or resource.name in brokers
-

@@ -39,12 +39,16 @@ def _scope(item: Diagnostic) -> ConfigScope:
 
 
 def _known(cluster: Cluster, live: Snapshot, scope: ConfigScope, keys: set[str]) -> set[str] | None:
-    """Those of ``keys`` that the cluster describes; None where there is nothing to ask about."""
-    names = sorted(live.topics) if scope is ConfigScope.TOPIC else [str(b.id) for b in live.cluster.brokers]
+    """Those of ``keys`` that the cluster describes; None where there is nothing to ask about.
+
+    One topic knows all topic keys; a broker knows a plug-in's only where it is in use.
+    """
+    names = sorted(live.topics)[:1]
+    if scope is ConfigScope.BROKER:
+        names = [str(broker.id) for broker in live.cluster.brokers if not broker.fenced]
     if not names:
         return None
-    resource = ConfigResource(scope, names[0])
     described: Mapping[ConfigResource, Mapping[str, object]] = cluster.configs(
-        [ConfigQuery(resource, frozenset(keys))]
+        [ConfigQuery(ConfigResource(scope, name), frozenset(keys)) for name in names]
     )
-    return set(described.get(resource, {})) & keys
+    return keys & {key for entries in described.values() for key in entries}

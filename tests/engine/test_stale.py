@@ -136,7 +136,9 @@ def test_an_owned_record_that_changed_since_makes_the_plan_stale() -> None:
     state = world.store.read()
     assert state is not None
     record = {**state.resources["Topic/a"], "preventDestroy": True}
-    world.store.write(replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/a": record}))
+    world.store.write(
+        replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/a": record})
+    )
     problem = refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
     assert said(problem.diagnostics[0]).startswith("Topic/a ownership: planned on")
@@ -261,7 +263,9 @@ def test_skip_stale_leaves_out_a_resource_whose_ownership_changed() -> None:
     state = world.store.read()
     assert state is not None
     record = {**state.resources["Topic/a"], "preventDestroy": True}
-    world.store.write(replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/a": record}))
+    world.store.write(
+        replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/a": record})
+    )
     result = world.run(plan, skip_stale=True)
     assert exit_code(result) is ExitCode.PARTIAL
     assert world.overrides("a") == {"retention.ms": "1"}
@@ -276,7 +280,9 @@ def test_skip_stale_takes_nothing_over_whose_ownership_changed() -> None:
     state = world.store.read()
     assert state is not None
     record = {"configs": {}, "preventDestroy": True}
-    world.store.write(replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/c": record}))
+    world.store.write(
+        replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/c": record})
+    )
     assert refusal(world, plan).exit_code is ExitCode.STALE
     result = world.run(plan, skip_stale=True)
     assert exit_code(result) is ExitCode.PARTIAL

@@ -61,7 +61,7 @@ def test_a_slow_one_and_a_dead_one_are_passed_by() -> None:
 
 
 def test_one_that_must_be_asked_is_waited_for() -> None:
-    assert fresh(Brokers(10, {1: [10], 2: [3] * 60 + [10]})).nodes({2}) == [1, 2]
+    assert fresh(Brokers(10, {1: [10], 2: [*[3] * 60, 10]})).nodes({2}) == [1, 2]
 
 
 def test_an_old_answer_is_better_than_none() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -21,6 +22,7 @@ from kdeclare.report.json_output import (
 )
 from kdeclare.report.run_schema import run_schema
 from kdeclare.report.run_text import run_text
+from kdeclare.report.view_schemas import view_schemas
 from kdeclare.report.views import ValidationView
 from tests.unit.report.golden_files import check_schema
 from tests.unit.report.sample_plans import CREATE_ORDERS, SAMPLES, UPDATE_PAYMENTS, config, plan
@@ -41,8 +43,14 @@ def test_runs_fit_their_schema_and_their_text(name: str) -> None:
     assert document["plan_id"] == plan_id(RUNS[name].plan)
 
 
-def test_the_schema_in_the_docs_is_the_one_in_use() -> None:
+def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
     check_schema("run", run_schema())
+    for name, schema in view_schemas().items():
+        check_schema(name, schema)
+
+
+def _fits(name: str, document: dict[str, Any]) -> None:
+    Draft202012Validator(view_schemas()[name]).validate(json.loads(json.dumps(document)))
 
 
 def test_the_id_of_a_plan_file_is_kept() -> None:
@@ -51,7 +59,8 @@ def test_the_id_of_a_plan_file_is_kept() -> None:
 
 def test_status() -> None:
     busy, quiet = status_document(BUSY), status_document(QUIET)
-    json.dumps([busy, quiet])
+    _fits("status", busy)
+    _fits("status", quiet)
     assert busy["lock"]["who"] == "bob@ci"
     assert busy["unfinished"][0]["not_begun"] == 4
     assert busy["moves"][0]["target"] == [1, 2, 4]
@@ -61,11 +70,11 @@ def test_status() -> None:
 
 def test_history() -> None:
     document = history_document(HISTORY)
-    json.dumps(document)
+    _fits("history", document)
     assert document["runs"][0]["ended"] is None
     assert document["runs"][2]["undone_by"] == HISTORY[1].run_id
     detail = run_detail_document(DETAIL)
-    json.dumps(detail)
+    _fits("history-run", detail)
     assert detail["run_id"] == RUN_ID
     assert [step["status"] for step in detail["steps"]] == ["done", None, "skipped", "failed", None]
 
@@ -75,6 +84,7 @@ def test_history_diff() -> None:
     a = plan_document(plan(changes=(CREATE_ORDERS, replace(other, fields=()))))
     b = plan_document(plan(changes=(other,)))
     document = history_diff_document(a, b, ("A", "B"))
+    _fits("history-diff", document)
     assert document["differences"] == [
         {
             "resource": "Topic/orders",
@@ -100,6 +110,8 @@ def test_validation_and_problems() -> None:
     wrong = (warning("w", "Careful"), error("e", "Wrong"))
     assert validation_document(ValidationView(3, 5, wrong))["valid"] is False
     assert validation_document(ValidationView(3, 5, wrong[:1]))["valid"] is True
+    _fits("validation", validation_document(ValidationView(3, 5, wrong)))
     problem = problem_document(wrong, ExitCode.LOCKED)
+    _fits("problem", problem)
     assert problem["exit_code"] == 6
     assert [d["severity"] for d in problem["diagnostics"]] == ["error", "warning"]

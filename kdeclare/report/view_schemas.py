@@ -1,0 +1,167 @@
+"""The JSON Schemas of what status, history and validate print, and of a command that failed as a whole."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from kdeclare.planning.planfile_schema import CLOSED, DiagnosticDocument, SummaryDocument
+from kdeclare.report.run_schema import CountsDocument, Ended
+
+Moment = Annotated[str | None, Field(description="UTC, ISO 8601.")]
+
+
+@with_config(CLOSED)
+class RunSummaryDocument(TypedDict):
+    """One run in a list."""
+
+    run_id: str
+    started: str
+    ended: Moment
+    outcome: Literal["done", "denied", "partial", "error", "interrupted", "unfinished"]
+    user: str
+    command: str
+    plan_id: str
+    undoes: str | None
+    undone_by: str | None
+    summary: SummaryDocument
+    operations: Annotated[int, Field(description="How many the plan has.")]
+    counts: CountsDocument
+
+
+@with_config(CLOSED)
+class StepDocument(TypedDict):
+    """One operation of a run; ``status`` null: never begun, or nobody knows."""
+
+    id: str
+    verb: str
+    resource: str
+    status: Ended | None
+    begun: Moment
+    ended: Moment
+    error: str | None
+    message: str
+    cause: str | None
+
+
+@with_config(CLOSED)
+class UnfinishedDocument(RunSummaryDocument):
+    """A run without an end."""
+
+    unknown: list[StepDocument]
+    not_begun: int
+
+
+@with_config(CLOSED)
+class RunDetailDocument(RunSummaryDocument):
+    """One run in full."""
+
+    format_version: Literal["1.0"]
+    steps: list[StepDocument]
+    diagnostics: list[DiagnosticDocument]
+
+
+@with_config(CLOSED)
+class HistoryDocument(TypedDict):
+    """All runs, the latest first."""
+
+    format_version: Literal["1.0"]
+    runs: list[RunSummaryDocument]
+
+
+@with_config(CLOSED)
+class DifferenceDocument(TypedDict):
+    """One place in which two plans differ."""
+
+    resource: str
+    path: str
+    a: Any
+    b: Any
+
+
+@with_config(CLOSED)
+class HistoryDiffDocument(TypedDict):
+    """How plan b differs from plan a."""
+
+    format_version: Literal["1.0"]
+    a: str
+    b: str
+    differences: list[DifferenceDocument]
+
+
+@with_config(CLOSED)
+class LockDocument(TypedDict):
+    """Who holds the lock."""
+
+    who: str
+    pid: int
+    what: str
+    since: str
+
+
+@with_config(CLOSED)
+class MoveDocument(TypedDict):
+    """One partition that is being moved."""
+
+    topic: str
+    partition: int
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]
+    target: list[int]
+    run_id: str | None
+
+
+@with_config(CLOSED)
+class StatusDocument(TypedDict):
+    """What goes on right now."""
+
+    format_version: Literal["1.0"]
+    project: str
+    env: str
+    cluster: str
+    lock: LockDocument | None
+    unfinished: list[UnfinishedDocument]
+    moves: list[MoveDocument]
+    last: RunSummaryDocument | None
+
+
+@with_config(CLOSED)
+class ValidationDocument(TypedDict):
+    """What reading the manifests found."""
+
+    format_version: Literal["1.0"]
+    valid: bool
+    files: int
+    resources: int
+    diagnostics: list[DiagnosticDocument]
+
+
+@with_config(CLOSED)
+class ProblemDocument(TypedDict):
+    """A command that failed as a whole."""
+
+    format_version: Literal["1.0"]
+    outcome: Literal["error"]
+    exit_code: int
+    diagnostics: list[DiagnosticDocument]
+
+
+_DOCUMENTS: Mapping[str, Any] = {
+    "history": HistoryDocument,
+    "history-run": RunDetailDocument,
+    "history-diff": HistoryDiffDocument,
+    "problem": ProblemDocument,
+    "status": StatusDocument,
+    "validation": ValidationDocument,
+}
+
+
+def view_schemas() -> dict[str, dict[str, Any]]:
+    """The JSON Schemas (2020-12) by name; ``docs/schemas/NAME.schema.json`` are their texts."""
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return {
+        name: head | TypeAdapter(shape).json_schema() | {"title": f"kdeclare {name}, format 1.0"}
+        for name, shape in _DOCUMENTS.items()
+    }

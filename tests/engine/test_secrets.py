@@ -1,0 +1,339 @@
+"""Sensitive configs: planned, applied, remembered and rolled back without their value ever leaving the process."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kdeclare.app.apply import How, apply_manifests, apply_saved, roll_back
+from kdeclare.app.plan import make_plan, save_plan
+from kdeclare.app.workspace import Workspace
+from kdeclare.applying.rollback import IRREVERSIBLE
+from kdeclare.applying.scheduler import RunOptions
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault
+from kdeclare.kinds.secrets import SHOWN, matches
+from kdeclare.manifests.project import open_project
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import RunResult
+from kdeclare.planning.planfile import load_plan, plan_file_text
+from kdeclare.planning.request import Scope
+from kdeclare.report.json_output import run_document
+from kdeclare.report.outcome import run_outcome
+from kdeclare.report.plan_text import plan_text
+from kdeclare.report.run_text import run_text
+from kdeclare.state.local import LocalStore
+from tests.beds import broker_resource
+from tests.engine.world import nothing
+
+KEY = "listener.name.internal.ssl.keystore.password"
+BROKER = broker_resource(1)
+OLD, NEW = "correct-horse", "battery-staple"
+REFERENCE = "${env.KEYSTORE_PASSWORD}"
+
+
+@dataclass
+class Case:
+    """A project on disk with one secret, and all that kdeclare says about it."""
+
+    folder: Path
+    environ: dict[str, str] = field(default_factory=dict)
+    cluster: MemoryCluster = field(default_factory=MemoryCluster)
+    said: list[str] = field(default_factory=list)
+
+    def declare(self, value: str | None = REFERENCE, key: str = KEY, **environ: str) -> None:
+        """What the one manifest says from now on; None declares nothing about the key."""
+        self.environ |= environ
+        configs = {"log.cleaner.threads": 2} | ({} if value is None else {key: value})
+        manifest = {
+            "apiVersion": "kdeclare/v1",
+            "kind": "BrokerConfig",
+            "metadata": {"name": "1"},
+            "spec": {"configs": configs},
+        }
+        (self.folder / "broker.yaml").write_text(json.dumps(manifest))
+
+    @property
+    def workspace(self) -> Workspace:
+        store = LocalStore(self.folder / "state")
+        project = open_project(self.folder / "kdeclare.yaml", None, self.environ)
+        return Workspace(project, store, "memory", lambda: self.cluster, self.environ)
+
+    def plan(self) -> Plan:
+        plan = make_plan(self.workspace, (), Scope(), nothing, "plan").plan
+        self._hear(plan_text(plan), plan_file_text(plan, None)[0], repr(plan))
+        return plan
+
+    def save(self) -> Path:
+        path = self.folder / "it.plan"
+        save_plan(self.plan(), path)
+        return path
+
+    def apply(self, saved: Path | None = None) -> RunResult:
+        if saved is not None:
+            return self._ended(apply_saved(self.workspace, load_plan(saved), self._how("apply")))
+        return self._ended(apply_manifests(self.workspace, (), Scope(), self._how("apply")))
+
+    def rollback(self) -> RunResult:
+        how = self._how("rollback")
+        return self._ended(roll_back(self.workspace, None, how, allow_data_loss=False, out=None))
+
+    def overrides(self) -> Mapping[str, str]:
+        found: dict[str, str] = self.cluster.overrides(BROKER)
+        return found
+
+    def record(self) -> dict[str, str]:
+        """What the state remembers of the secret."""
+        state = self.workspace.store.read()
+        assert state is not None
+        found: dict[str, str] = state.resources["BrokerConfig/1"]["configs"][KEY]
+        return found
+
+    def nothing_leaked(self) -> None:
+        """No value in any file but the manifests, nor in anything that was said."""
+        files = [p for p in self.folder.rglob("*") if p.is_file() and p.suffix != ".yaml"]
+        texts = [*self.said, *(p.read_text() for p in files)]
+        assert [t for t in texts if OLD in t or NEW in t] == []
+        assert any(SHOWN in text for text in texts)
+
+    def _how(self, command: str) -> How:
+        def confirm(plan: Plan, notices: object) -> bool:
+            self._hear(plan_text(plan), repr(plan))
+            return True
+
+        return How(command, confirm, nothing, RunOptions(workers=1))
+
+    def _ended(self, result: RunResult | None) -> RunResult:
+        assert result is not None
+        self._hear(run_text(result), json.dumps(run_document(result, None, 0.0)), repr(result))
+        return result
+
+    def _hear(self, *texts: str) -> None:
+        self.said += texts
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    project = {
+        "apiVersion": "kdeclare/v1",
+        "kind": "Project",
+        "metadata": {"name": "secret"},
+        "spec": {"manifests": ["broker.yaml"]},
+    }
+    (tmp_path / "kdeclare.yaml").write_text(json.dumps(project))
+    made = Case(tmp_path)
+    made.declare(KEYSTORE_PASSWORD=OLD)
+    return made
+
+
+def refused(problem: pytest.ExceptionInfo[KdeclareError]) -> tuple[ExitCode, list[str]]:
+    return problem.value.exit_code, [d.code for d in problem.value.diagnostics]
+
+
+def test_a_secret_is_applied_and_its_value_is_nowhere_to_be_read(case: Case) -> None:
+    plan = case.plan()
+    (wanted,) = (f for f in plan.changes[0].fields if f.path == f"configs.{KEY}")
+    assert (wanted.op, wanted.before, wanted.after) == (FieldOp.SET, None, SHOWN)
+    assert case.apply(case.save()).complete
+    assert case.overrides()[KEY] == OLD
+    assert case.rollback().complete
+    assert KEY not in case.overrides()
+    case.nothing_leaked()
+
+
+def test_state_and_plan_keep_the_reference_and_a_salted_hash(case: Case) -> None:
+    case.apply()
+    record = case.record()
+    assert record.keys() == {"secret", "reference"}
+    assert record["reference"] == REFERENCE
+    assert matches(record["secret"], OLD)
+    assert not matches(record["secret"], NEW)
+    case.nothing_leaked()
+
+
+def test_one_value_in_two_places_has_two_hashes(case: Case) -> None:
+    other = "listener.name.internal.ssl.key.password"
+    case.environ["OTHER"] = OLD
+    text = (case.folder / "broker.yaml").read_text()
+    (case.folder / "broker.yaml").write_text(
+        text.replace(f'"{KEY}"', f'"{other}": "${{env.OTHER}}", "{KEY}"')
+    )
+    case.apply()
+    state = case.workspace.store.read()
+    assert state is not None
+    configs = state.resources["BrokerConfig/1"]["configs"]
+    assert configs[KEY]["secret"] != configs[other]["secret"]
+    case.nothing_leaked()
+
+
+def test_once_applied_there_is_no_change_any_more(case: Case) -> None:
+    case.apply()
+    assert not case.plan().has_changes
+    assert not case.plan().ownership
+
+
+def test_a_new_value_behind_the_same_reference_is_a_change(case: Case) -> None:
+    case.apply()
+    case.declare(KEYSTORE_PASSWORD=NEW)
+    (wanted,) = case.plan().changes[0].fields
+    assert (wanted.op, wanted.before, wanted.after) == (FieldOp.SET, SHOWN, SHOWN)
+    case.apply()
+    assert case.overrides()[KEY] == NEW
+    assert not case.plan().has_changes
+    case.nothing_leaked()
+
+
+def test_a_secret_that_was_taken_away_in_the_cluster_is_drift(case: Case) -> None:
+    case.apply()
+    case.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
+    plan = case.plan()
+    assert plan.changes[0].reason == "drifted"
+    case.apply()
+    assert case.overrides()[KEY] == OLD
+
+
+def test_a_secret_that_is_declared_no_longer_is_deleted(case: Case) -> None:
+    case.apply()
+    case.declare(None)
+    case.apply()
+    assert KEY not in case.overrides()
+    assert not case.plan().has_changes
+    case.nothing_leaked()
+
+
+def test_a_saved_plan_is_refused_when_the_secret_has_changed_since(case: Case) -> None:
+    saved = case.save()
+    case.environ["KEYSTORE_PASSWORD"] = NEW
+    with pytest.raises(KdeclareError) as problem:
+        case.apply(saved)
+    assert refused(problem) == (ExitCode.STALE, ["secret-changed"])
+    assert REFERENCE in str(problem.value)
+    assert case.overrides() == {}
+    assert not case.workspace.store.runs()
+    case.nothing_leaked()
+
+
+def test_a_saved_plan_is_refused_when_the_secret_is_gone(case: Case) -> None:
+    saved = case.save()
+    del case.environ["KEYSTORE_PASSWORD"]
+    with pytest.raises(KdeclareError) as problem:
+        case.apply(saved)
+    assert problem.value.exit_code is ExitCode.STALE
+    assert case.overrides() == {}
+
+
+def test_a_secret_can_come_from_a_file_beside_the_project(case: Case) -> None:
+    (case.folder / "password.yaml").write_text(OLD)
+    case.declare("${file.password.yaml}")
+    assert case.apply(case.save()).complete
+    assert case.overrides()[KEY] == OLD
+    assert case.record()["reference"] == "${file.password.yaml}"
+    case.nothing_leaked()
+
+
+def test_a_literal_is_applied_with_a_warning_and_cannot_be_saved(case: Case) -> None:
+    case.declare(OLD)
+    plan = case.plan()
+    assert [d.code for d in plan.diagnostics] == ["literal-secret"]
+    with pytest.raises(KdeclareError) as problem:
+        case.save()
+    assert refused(problem) == (ExitCode.ERROR, ["literal-secret"])
+    assert not (case.folder / "it.plan").exists()
+    assert run_outcome(case.apply()).exit_code is ExitCode.OK
+    assert case.overrides()[KEY] == OLD
+    assert not case.plan().has_changes
+    assert case.record()["reference"] == "" or case.record()["reference"] is None
+    case.nothing_leaked()
+
+
+def test_rolling_back_sets_the_earlier_secret_where_its_reference_still_stands_for_it(case: Case) -> None:
+    case.apply()
+    case.declare("${env.NEXT}", NEXT=NEW)
+    case.apply()
+    assert case.overrides()[KEY] == NEW
+    assert run_outcome(case.rollback()).exit_code is ExitCode.OK
+    assert case.overrides()[KEY] == OLD
+    assert case.record()["reference"] == REFERENCE
+    assert run_outcome(case.rollback()).exit_code is ExitCode.OK  # and that rollback rolled back
+    assert case.overrides()[KEY] == NEW
+    case.nothing_leaked()
+
+
+def test_rolling_back_says_beforehand_that_an_earlier_secret_cannot_be_had(case: Case) -> None:
+    case.apply()
+    case.declare(KEYSTORE_PASSWORD=NEW)  # the same reference: what it stood for is gone
+    case.apply()
+    before = len(case.said)
+    result = case.rollback()
+    assert [d.code for d in result.plan.diagnostics] == [IRREVERSIBLE]
+    assert "cannot be had" in case.said[before]
+    assert run_outcome(result).exit_code is ExitCode.PARTIAL
+    assert case.overrides()[KEY] == NEW
+    case.nothing_leaked()
+
+
+def test_rolling_back_over_a_secret_that_was_never_ours_is_irreversible(case: Case) -> None:
+    case.cluster.set_overrides(BROKER, {KEY: "somebody-elses"})
+    case.apply()
+    result = case.rollback()
+    assert [d.code for d in result.plan.diagnostics] == [IRREVERSIBLE]
+    assert run_outcome(result).exit_code is ExitCode.PARTIAL
+    assert case.overrides()[KEY] == OLD
+
+
+def test_a_literal_that_was_replaced_cannot_be_rolled_back_to(case: Case) -> None:
+    case.declare(OLD)
+    case.apply()
+    case.declare(KEYSTORE_PASSWORD=NEW)
+    case.apply()
+    result = case.rollback()
+    assert [d.code for d in result.plan.diagnostics] == [IRREVERSIBLE]
+    assert case.overrides()[KEY] == NEW
+    case.nothing_leaked()
+
+
+def test_deleting_a_secret_is_rolled_back_where_it_is_still_to_be_had(case: Case) -> None:
+    case.apply()
+    case.declare(None)
+    case.apply()
+    assert run_outcome(case.rollback()).exit_code is ExitCode.OK
+    assert case.overrides()[KEY] == OLD
+    case.nothing_leaked()
+
+
+def test_the_brokers_own_words_do_not_carry_a_value_out(case: Case) -> None:
+    case.cluster.faults.fail(Fault("INVALID_REQUEST", "Invalid keystore."), item="BROKER/1", nth=2)
+    case.apply()
+    case.nothing_leaked()
+
+
+CUSTOM = "my.plugin.token"
+
+
+def test_a_key_that_only_the_cluster_knows_to_be_sensitive_is_a_secret_too(case: Case) -> None:
+    """A key of a plug-in's: Kafka hides what it does not know."""
+    case.cluster.set_overrides(BROKER, {CUSTOM: "somebody-elses"})
+    case.declare(key=CUSTOM)
+    plan = case.plan()
+    assert not plan.has_errors
+    case.apply(case.save())
+    assert case.overrides()[CUSTOM] == OLD
+    assert not case.plan().has_changes
+    case.nothing_leaked()
+
+
+def test_a_literal_for_such_a_key_is_applied_and_not_saved(case: Case) -> None:
+    case.cluster.set_overrides(BROKER, {CUSTOM: "somebody-elses"})
+    case.declare(OLD, key=CUSTOM)
+    with pytest.raises(KdeclareError) as problem:
+        case.save()
+    assert refused(problem) == (ExitCode.ERROR, ["literal-secret"])
+    assert run_outcome(case.apply()).exit_code is ExitCode.OK
+    assert case.overrides()[CUSTOM] == OLD
+    assert not case.plan().has_changes
+    case.nothing_leaked()

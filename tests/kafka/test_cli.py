@@ -1,0 +1,255 @@
+"""The command line as a process, at real brokers."""
+
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.sandbox import SandboxStatus
+from tests.beds import KafkaBed
+
+pytestmark = pytest.mark.kafka
+
+PROGRAM = [sys.executable, "-m", "kdeclare"]
+ASKED = "Only 'yes' is accepted: "
+
+
+@dataclass(frozen=True)
+class Here:
+    """A project in a folder of its own, with one topic that nobody else has."""
+
+    folder: Path
+    bootstrap: str
+    topic: str
+
+    def declare(self, **configs: int) -> None:
+        """Write the manifest."""
+        lines = "".join(f"    {key.replace('_', '.')}: {value}\n" for key, value in configs.items())
+        (self.folder / "topic.yaml").write_text(
+            f"apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {{name: {self.topic}}}\n"
+            f"spec:\n  partitions: 2\n  replicationFactor: 2\n  configs:\n{lines}"
+        )
+
+    def __call__(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """A process without a terminal."""
+        return subprocess.run(
+            [*PROGRAM, *arguments], cwd=self.folder, input=stdin, capture_output=True, text=True, timeout=120
+        )
+
+
+@pytest.fixture
+def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Here]:
+    """An empty project at the sandbox; its topic is gone at the end."""
+    from kdeclare.cluster.kafka import connect
+
+    made = Here(tmp_path, sandbox.bootstrap, f"cli-{uuid.uuid4().hex[:8]}")
+    (tmp_path / "kdeclare.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\n"
+        f"spec: {{manifests: [topic.yaml], environments: {{lab: {{bootstrapServers: '{sandbox.bootstrap}'}}}}}}\n"
+    )
+    made.declare(retention_ms=1000)
+    cluster = connect(sandbox.bootstrap, {})
+    bed = KafkaBed(cluster, sandbox.bootstrap)
+    bed.own(made.topic)
+    yield made
+    bed.clean()
+    cluster.close()
+
+
+class Typing:
+    """A process on a terminal of its own."""
+
+    def __init__(self, here: Here, *arguments: str) -> None:
+        self.said = ""
+        self.pid, self._terminal = pty.fork()
+        if self.pid == 0:
+            os.chdir(here.folder)
+            os.environ["TERM"] = "xterm"
+            os.execv(sys.executable, [*PROGRAM, *arguments])
+
+    def wait_for(self, text: str, seconds: float = 60) -> None:
+        """Read until it has been said."""
+        deadline = time.monotonic() + seconds
+        while text not in self.said:
+            assert time.monotonic() < deadline, self.said
+            assert self._read(0.2), self.said
+
+    def type(self, text: str) -> None:
+        """Press keys; ``\\x03`` is Ctrl-C."""
+        os.write(self._terminal, text.encode())
+
+    def end(self, seconds: float = 60) -> int:
+        """The exit code."""
+        deadline = time.monotonic() + seconds
+        while self._read(0.2):
+            if time.monotonic() > deadline:
+                os.kill(self.pid, signal.SIGKILL)
+                raise AssertionError(f"it does not end: {self.said}")
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._terminal)
+        return os.waitstatus_to_exitcode(status)
+
+    def _read(self, seconds: float) -> bool:
+        """Whether there can be more."""
+        if select.select([self._terminal], [], [], seconds)[0]:
+            try:
+                data = os.read(self._terminal, 65536)
+            except OSError:  # how Linux says that nobody is at the other end
+                return False
+            self.said += data.decode(errors="replace")
+            return bool(data)
+        return True
+
+
+@contextmanager
+def unresponsive(sandbox: SandboxStatus) -> Iterator[None]:
+    """Brokers that accept connections and say nothing."""
+    pids = [broker.pid for broker in sandbox.brokers if broker.pid]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def test_plan_apply_plan(here: Here) -> None:
+    planned = here("plan", "--detailed-exitcode")
+    assert planned.returncode == 2, planned.stderr
+    assert f"+ Topic/{here.topic}" in planned.stdout
+    applied = here("apply", "--yes", "--format", "json")
+    assert applied.returncode == 0, applied.stderr
+    assert json.loads(applied.stdout)["counts"]["done"] == 1
+    assert not applied.stderr
+    again = here("plan", "--detailed-exitcode")
+    assert again.returncode == 0
+    assert again.stdout.startswith("No changes.")
+    here.declare(retention_ms=2000)
+    assert here("plan", "--out", "it.plan").returncode == 0
+    assert here("apply", "it.plan", "--yes").returncode == 0
+    assert here("apply", "it.plan", "--yes").returncode == 4
+    undone = here("rollback", "--yes")
+    assert undone.returncode == 0
+    assert "2000 (2 s) → 1000 (1 s)" in undone.stdout
+    assert here("status").stdout.startswith("All quiet.")
+    assert len(json.loads(here("history", "--format", "json").stdout)["runs"]) == 3
+
+
+def test_nobody_to_ask(here: Here) -> None:
+    ran = here("apply", stdin="yes\n")
+    assert ran.returncode == 64
+    assert "--yes" in ran.stderr
+    assert here("plan", "--detailed-exitcode").returncode == 2
+
+
+def test_a_person_says_no_and_then_yes(here: Here) -> None:
+    asked = Typing(here, "apply")
+    asked.wait_for(ASKED)
+    asked.type("no\n")
+    assert asked.end() == 1
+    assert "Nothing was changed." in asked.said
+    asked = Typing(here, "apply")
+    asked.wait_for(ASKED)
+    asked.type("yes\n")
+    assert asked.end() == 0
+    assert "1 of 1 operation done" in asked.said
+    assert "\x1b[" in asked.said, "colours"
+
+
+def test_ctrl_c_at_the_question(here: Here) -> None:
+    asked = Typing(here, "apply")
+    asked.wait_for(ASKED)
+    asked.type("\x03")
+    assert asked.end() == 130
+    assert "Nothing was changed." in asked.said
+
+
+def test_ctrl_c_once_ends_in_good_order(here: Here, sandbox: SandboxStatus) -> None:
+    asked = Typing(here, "apply")
+    asked.wait_for(ASKED)
+    with unresponsive(sandbox):
+        asked.type("yes\n")
+        time.sleep(1)
+        asked.type("\x03")
+        asked.wait_for("Ctrl-C again ends at once")
+    assert asked.end() == 130
+    assert "Interrupted" in asked.said
+    assert here("apply", "--yes").returncode == 0
+    assert here("plan", "--detailed-exitcode").returncode == 0
+
+
+def test_ctrl_c_twice_ends_at_once(here: Here, sandbox: SandboxStatus) -> None:
+    asked = Typing(here, "apply")
+    asked.wait_for(ASKED)
+    with unresponsive(sandbox):
+        asked.type("yes\n")
+        time.sleep(1)
+        asked.type("\x03")
+        asked.wait_for("Ctrl-C again ends at once")
+        asked.type("\x03")
+        began = time.monotonic()
+        assert asked.end(10) == 130
+        assert time.monotonic() - began < 3
+    assert here("status").returncode == 0
+    assert here("apply", "--yes").returncode == 0
+    assert here("plan", "--detailed-exitcode").returncode == 0
+
+
+def test_a_topic_that_vanishes_between_plan_and_apply(here: Here, sandbox: SandboxStatus) -> None:
+    from kdeclare.cluster.kafka import connect
+
+    assert here("apply", "--yes").returncode == 0
+    here.declare(retention_ms=2000)
+    assert here("plan", "--out", "it.plan").returncode == 0
+    cluster = connect(sandbox.bootstrap, {})
+    cluster.delete_topics([here.topic])
+    cluster.close()
+    ran = here("apply", "it.plan", "--yes")
+    assert ran.returncode == 4
+    assert here.topic in ran.stderr
+    assert "Nothing was applied." in ran.stderr
+
+
+def test_a_closed_port_is_said_at_once(tmp_path: Path) -> None:
+    began = time.monotonic()
+    ran = subprocess.run(
+        [*PROGRAM, "plan", ".", "--bootstrap-server", "127.0.0.1:1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 1
+    assert "127.0.0.1:1: connection refused" in ran.stderr
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(("options", "seconds"), [((), 10), (("--timeout", "2"), 2)])
+def test_nobody_answers(tmp_path: Path, options: tuple[str, ...], seconds: float) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        began = time.monotonic()
+        ran = subprocess.run(
+            [*PROGRAM, "plan", ".", "--bootstrap-server", address, *options],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        took = time.monotonic() - began
+    assert ran.returncode == 1
+    assert address in ran.stderr
+    assert "no answer" in ran.stderr
+    assert seconds - 1 < took < seconds + 4, "the time to start is on top"
