@@ -34,7 +34,7 @@ format: $(READY) ## let ruff put things in order
 	$(BIN)/ruff format .
 
 demo: $(READY)   ## the whole story on real brokers, from an empty machine
-	PATH="$(CURDIR)/$(BIN):$$PATH" bash demo/run.sh
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
 
 bench: $(READY)  ## 1,000 and 5,000 topics on real brokers, beside the raw requests
 	$(BIN)/python -m benchmarks.engine

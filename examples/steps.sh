@@ -33,7 +33,7 @@ begin() {
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   cp -R "$(dirname "${BASH_SOURCE[1]}")" "$work/project"
-  rm -rf "$work/project/state"
+  rm -rf "$work"/project/{state,run.sh}
   cd "$work/project"
   [[ $bootstrap == "$usual_address" ]] || edit kdeclare.yaml "$usual_address" "$bootstrap"
   remove_topics || fail "there is no cluster at $bootstrap to try things on (kdeclare sandbox start)."

@@ -5,9 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../steps.sh"
 begin 'environments\..*'
 
 tidy() {
-  rm -rf overlays/production/*
-  empty_project
-  empty_project --env production
+  rm -rf overlays/production/* && empty_project && empty_project --env production
 }
 
 step "Staging is the default: small, and nothing is kept for long."

@@ -1,4 +1,4 @@
-"""Sensitive configs: planned, applied, remembered and rolled back without their value ever leaving the process."""
+"""Sensitive configs: planned, applied, remembered, rolled back; their value never leaves the process."""
 
 import json
 from collections.abc import Mapping

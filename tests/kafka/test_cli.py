@@ -55,9 +55,10 @@ def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Here]:
     from kdeclare.cluster.kafka import connect
 
     made = Here(tmp_path, sandbox.bootstrap, f"cli-{uuid.uuid4().hex[:8]}")
+    environments = f"{{lab: {{bootstrapServers: '{sandbox.bootstrap}'}}}}"
     (tmp_path / "kdeclare.yaml").write_text(
         "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\n"
-        f"spec: {{manifests: [topic.yaml], environments: {{lab: {{bootstrapServers: '{sandbox.bootstrap}'}}}}}}\n"
+        f"spec: {{manifests: [topic.yaml], environments: {environments}}}\n"
     )
     made.declare(retention_ms=1000)
     cluster = connect(sandbox.bootstrap, {})

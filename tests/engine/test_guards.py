@@ -1,0 +1,519 @@
+"""What must not happen by accident: factors that change, moves that cross, topics that go, orphans."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.kinds.base import Desired
+from kdeclare.model.changes import Action
+from kdeclare.model.diagnostics import Severity
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import ResourceId, TopicPartition
+from kdeclare.model.live import Move
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import Status
+from kdeclare.planning.request import Scope
+from kdeclare.report.outcome import plan_outcome, run_outcome
+from tests.engine.world import World, desired, topic
+
+
+def assigned(name: str, *replicas: Sequence[int], **more: Any) -> Desired:
+    return topic(name, assignments={n: list(r) for n, r in enumerate(replicas)}, **more)
+
+
+def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more: Any) -> Desired:
+    """Each ``wanted`` is ``topic-partition`` and its replicas."""
+    partitions = []
+    for text, replicas in wanted:
+        where = TopicPartition.parse(text)
+        partitions.append({"topic": where.topic, "partition": where.partition, "replicas": list(replicas)})
+    return desired("Reassignment", name, partitions=partitions, **more)
+
+
+def expecting(where: str, replicas: Sequence[int], expected: Sequence[int]) -> Desired:
+    tp = TopicPartition.parse(where)
+    one = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
+    return desired("Reassignment", "move", partitions=[{**one, "expectedReplicas": list(expected)}])
+
+
+def four_brokers(**more: Any) -> World:
+    return World(MemoryCluster({1: "a", 2: "b", 3: "c", 4: "a"}, **more))
+
+
+def with_topic(world: World, *replicas: Sequence[int], name: str = "t", **more: Any) -> Desired:
+    """A topic that is there, and its manifest without a word about replicas."""
+    world.apply(assigned(name, *replicas, **more))
+    return topic(name, **more)
+
+
+def codes(plan: Plan) -> list[str]:
+    return [d.code for d in plan.diagnostics]
+
+
+def exits(plan: Plan) -> ExitCode:
+    return plan_outcome(plan).exit_code
+
+
+def replicas(world: World, name: str = "t") -> list[tuple[int, ...]]:
+    """As described: a union during a move."""
+    return [p.replicas for p in world.cluster.topics([name])[name].partitions]
+
+
+def someone_moves(world: World, where: str, target: Sequence[int], ticks: int = 100) -> None:
+    """Another client starts a move that goes on until `finish`."""
+    world.cluster.tick_on_poll = False
+    world.cluster.move_ticks = ticks
+    partition = TopicPartition.parse(where)
+    results = world.cluster.elsewhere().reassign(
+        {partition: tuple(target)}, allow_replication_factor_change=True
+    )
+    assert results == {partition: None}
+
+
+def finish(world: World) -> None:
+    world.cluster.tick(100)
+    world.cluster.move_ticks = 0
+
+
+# the factor
+
+
+def test_a_reassignment_that_would_change_the_factor_is_denied() -> None:
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3])
+    plan = world.plan(kept, reassignment(("t-0", [1, 2])))
+    (denial,) = plan.diagnostics
+    assert (denial.code, denial.severity) == ("replication-factor-guard", Severity.DENIED)
+    assert "from 3 to 2" in denial.detail
+    assert exits(plan) is ExitCode.DENIED
+    assert plan.summary.blocked == 1
+    assert not plan.operations
+    assert run_outcome(world.run(plan)).exit_code is ExitCode.DENIED
+    assert replicas(world) == [(1, 2, 3)]
+
+
+def test_a_denial_stops_its_own_resource_and_no_other() -> None:
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3])
+    plan = world.plan(kept, reassignment(("t-0", [1, 2])), topic("other", partitions=1, replicationFactor=1))
+    result = world.run(plan)
+    assert "other" in world.cluster.topics()
+    assert run_outcome(result).exit_code is ExitCode.DENIED  # the rest has been done all the same
+
+
+def test_a_factor_may_change_where_the_manifest_says_so_and_only_there_the_guard_is_lifted() -> None:
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3], [1, 2, 3])
+    wanted = reassignment(("t-0", [1, 2]), ("t-1", [2, 3, 4]), allowReplicationFactorChange=True)
+    plan = world.plan(kept, wanted)
+    guard = {
+        name: op.args["allow_replication_factor_change"]
+        for op in plan.operations
+        for name in op.args["partitions"]
+    }
+    assert guard == {"t-0": True, "t-1": False}
+    assert world.run(plan).complete
+    assert replicas(world) == [(1, 2), (2, 3, 4)]
+    assert not world.plan(kept, wanted).has_changes
+
+
+def test_the_brokers_guard_holds_where_the_factor_changed_after_the_plan_was_checked() -> None:
+    """RFG: KIP-860 is there for what no client can see."""
+    world = four_brokers()
+    kept = with_topic(world, [1, 2])
+    plan = world.plan(kept, reassignment(("t-0", [2, 3])))
+
+    def grow(other: MemoryCluster) -> None:
+        other.reassign({TopicPartition("t", 0): (1, 2, 3)}, allow_replication_factor_change=True)
+
+    world.cluster.faults.meanwhile(grow, method="reassign")
+    (result,) = world.run(plan).results.values()
+    assert (result.status, result.error) == (Status.FAILED, "INVALID_REPLICATION_FACTOR")
+    assert "from 3 to 2" in result.message
+    assert replicas(world) == [(1, 2, 3)]
+
+
+def test_brokers_that_cannot_guard_are_not_asked_to_move_anything() -> None:
+    """KIP-860 on old brokers, in its own words."""
+    world = four_brokers(rf_guard=False)
+    kept = with_topic(world, [1, 2, 3])
+    plan = world.plan(kept, reassignment(("t-0", [2, 3, 4])))
+    (denial,) = plan.diagnostics
+    assert denial.code == "replication-factor-guard"
+    assert "The AllowReplicationFactorChange option was set to false" in denial.detail
+    assert "the server does not support it" in denial.detail
+    assert "--rf-guard=client" in denial.hint
+    assert exits(plan) is ExitCode.DENIED
+    assert not plan.operations
+
+
+def test_a_factor_that_a_topic_declares_needs_no_guard_and_works_on_old_brokers() -> None:
+    world = four_brokers(rf_guard=False)
+    with_topic(world, [1, 2])
+    grown = topic("t", partitions=1, replicationFactor=3)
+    assert world.apply(grown).complete
+    assert [len(r) for r in replicas(world)] == [3]
+
+
+def test_on_old_brokers_the_client_can_be_the_guard() -> None:
+    world = four_brokers(rf_guard=False)
+    kept = with_topic(world, [1, 2, 3])
+    wanted = reassignment(("t-0", [2, 3, 4]))
+    plan = world.plan(kept, wanted, scope=Scope(client_guard=True))
+    assert not plan.diagnostics
+    assert plan.operations[0].args["client_guard"] is True
+    assert world.run(plan).complete
+    assert replicas(world) == [(2, 3, 4)]
+    assert world.rollback().complete
+    assert replicas(world) == [(1, 2, 3)]
+
+
+def test_as_the_client_kdeclare_refuses_a_factor_that_changed_since_the_plan() -> None:
+    world = four_brokers(rf_guard=False)
+    kept = with_topic(world, [1, 2])
+    plan = world.plan(kept, reassignment(("t-0", [2, 3])), scope=Scope(client_guard=True))
+    world.cluster.elsewhere().reassign(
+        {TopicPartition("t", 0): (1, 2, 3)}, allow_replication_factor_change=True
+    )
+    result = world.run(plan, skip_stale=True)
+    assert [r.status for r in result.results.values()] == [Status.STALE]
+    assert replicas(world) == [(1, 2, 3)]
+
+
+def test_the_client_guard_denies_another_size_as_well() -> None:
+    world = four_brokers(rf_guard=False)
+    kept = with_topic(world, [1, 2, 3])
+    plan = world.plan(kept, reassignment(("t-0", [1, 2])), scope=Scope(client_guard=True))
+    assert codes(plan) == ["replication-factor-guard"]
+    assert exits(plan) is ExitCode.DENIED
+
+
+def test_with_brokers_that_guard_the_client_guard_changes_nothing() -> None:
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3])
+    plan = world.plan(kept, reassignment(("t-0", [2, 3, 4])), scope=Scope(client_guard=True))
+    assert "client_guard" not in plan.operations[0].args
+
+
+# where replicas are expected to be
+
+
+def test_replicas_that_are_not_where_the_manifest_expects_them_are_left_alone() -> None:
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3])
+    plan = world.plan(kept, expecting("t-0", [2, 3, 4], [3, 2, 1]))
+    (denial,) = plan.diagnostics
+    assert denial.code == "expected-replicas"
+    assert "[1, 2, 3]" in denial.detail
+    assert "[3, 2, 1]" in denial.detail
+    assert exits(plan) is ExitCode.DENIED
+    assert world.apply(kept, expecting("t-0", [2, 3, 4], [1, 2, 3])).complete
+    assert replicas(world) == [(2, 3, 4)]
+
+
+def test_expected_replicas_no_longer_matter_once_the_move_is_done() -> None:
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3])
+    wanted = expecting("t-0", [2, 3, 4], [1, 2, 3])
+    world.apply(kept, wanted)
+    assert not world.plan(kept, wanted).has_changes
+    assert exits(world.plan(kept, wanted)) is ExitCode.OK
+
+
+# moves in flight
+
+
+def test_a_union_of_replicas_is_never_taken_for_the_factor() -> None:
+    """LST-03, KIP-860: the target of a listed move is its replicas without those that it removes."""
+    move = Move(replicas=(1, 2, 3, 0), adding=(3,), removing=(0,))
+    assert move.target == (1, 2, 3)
+    world = four_brokers()
+    with_topic(world, [1, 2, 3])
+    someone_moves(world, "t-0", [2, 3, 4])
+    assert len(replicas(world)[0]) == 4  # as described
+    assert not world.plan(topic("t", partitions=1, replicationFactor=3)).changes
+    plan = world.plan(topic("t", partitions=1, replicationFactor=4))
+    (field,) = plan.changes[0].fields
+    assert (field.before, field.after) == (3, 4)
+
+
+def test_a_stale_describe_after_the_move_is_not_taken_for_the_factor() -> None:
+    """KIP-860, example 2: describe still shows the union when the move is over."""
+    world = four_brokers()
+    with_topic(world, [1, 2, 3])
+    someone_moves(world, "t-0", [2, 3, 4])
+    world.cluster.tick_on_poll = True
+    world.cluster.tick(99)  # the next look at the moves is the last one that shows it
+    assert not world.plan(topic("t", partitions=1, replicationFactor=3)).changes
+
+
+def test_a_topic_in_a_move_of_someone_elses_is_left_alone() -> None:
+    world = four_brokers()
+    with_topic(world, [1, 2, 3])
+    someone_moves(world, "t-0", [2, 3, 4])
+    plan = world.plan(topic("t", partitions=1, replicationFactor=2))
+    (denial,) = plan.diagnostics
+    assert (denial.code, denial.severity) == ("move-in-flight", Severity.DENIED)
+    assert "[2, 3, 4]" in denial.detail
+    assert exits(plan) is ExitCode.DENIED
+    assert not plan.operations
+    finish(world)
+    assert world.apply(topic("t", partitions=1, replicationFactor=2)).complete
+
+
+def test_no_partitions_are_added_during_a_move() -> None:
+    """PRT-06: Kafka would give the new ones as many replicas as the union has."""
+    world = four_brokers()
+    with_topic(world, [1, 2, 3])
+    someone_moves(world, "t-0", [2, 3, 4])
+    grown = topic("t", partitions=2, replicationFactor=3)
+    plan = world.plan(grown)
+    assert codes(plan) == ["move-in-flight"]
+    assert not plan.operations
+    finish(world)
+    assert world.apply(grown).complete
+    assert [len(r) for r in replicas(world)] == [3, 3]
+
+
+def test_configs_of_a_topic_in_a_move_can_change() -> None:
+    world = four_brokers()
+    with_topic(world, [1, 2, 3])
+    someone_moves(world, "t-0", [2, 3, 4])
+    assert world.apply(topic("t", configs={"retention.ms": "5"})).complete
+    assert world.overrides("t") == {"retention.ms": "5"}
+
+
+def test_a_partition_in_a_move_of_someone_elses_is_not_sent_elsewhere() -> None:
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3], [1, 2, 3])
+    someone_moves(world, "t-0", [2, 3, 4])
+    plan = world.plan(kept, reassignment(("t-0", [1, 3, 4])))
+    assert codes(plan) == ["move-in-flight"]
+    assert exits(plan) is ExitCode.DENIED
+    assert not plan.operations
+
+
+def test_a_move_that_goes_where_the_manifest_wants_it_is_in_order() -> None:
+    """TOOL-04: in progress is not done, and done is judged by the replicas."""
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3])
+    wanted = reassignment(("t-0", [2, 3, 4]))
+    someone_moves(world, "t-0", [2, 3, 4])
+    assert not world.plan(kept, wanted).changes
+    elsewhere = world.cluster.elsewhere()
+    elsewhere.reassign({TopicPartition("t", 0): None}, allow_replication_factor_change=True)
+    world.cluster.move_ticks = 0
+    plan = world.plan(kept, wanted)  # cancelled: no move any more, and not where it should be
+    assert [str(c.id) for c in plan.changes] == ["Reassignment/move"]
+    assert world.run(plan).complete
+
+
+def test_a_move_that_someone_cancels_during_the_run_is_a_failure() -> None:
+    """TOOL-04, KIP4-08: that no move is listed any more does not mean that it succeeded."""
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3])
+    plan = world.plan(kept, reassignment(("t-0", [2, 3, 4])))
+    world.cluster.move_ticks = 3
+
+    def cancel(other: MemoryCluster) -> None:
+        if other.moves(["t"]):
+            other.reassign({TopicPartition("t", 0): None}, allow_replication_factor_change=True)
+
+    world.cluster.tick_on_poll = False
+    world.cluster.faults.meanwhile(cancel, method="moves", nth=None)
+    (result,) = world.run(plan).results.values()
+    assert (result.status, result.error) == (Status.FAILED, "move-overridden")
+    assert sorted(replicas(world)[0]) == [1, 2, 3]
+
+
+def test_a_move_takes_the_time_it_takes() -> None:
+    """KIP4-08: what Kafka does behind the request is watched until it is seen to be done."""
+    world = four_brokers(move_ticks=7)
+    kept = with_topic(world, [1, 2, 3])
+    assert world.apply(kept, reassignment(("t-0", [2, 3, 4]))).complete
+    assert not world.cluster.moves()
+    assert replicas(world) == [(2, 3, 4)]
+
+
+def test_a_move_that_does_not_end_is_left_to_the_cluster() -> None:
+    world = four_brokers(move_ticks=1_000_000)
+    kept = with_topic(world, [1, 2, 3])
+    wanted = reassignment(("t-0", [2, 3, 4]))
+    result = world.apply(kept, wanted, move_timeout_s=60)
+    (only,) = result.results.values()
+    assert (only.status, only.error) == (Status.STARTED, "move-timeout")
+    assert run_outcome(result).exit_code is ExitCode.PARTIAL
+    assert not world.plan(kept, wanted).has_changes  # it goes there
+
+
+def test_without_waiting_a_move_that_goes_on_is_no_failure() -> None:
+    world = four_brokers(move_ticks=1_000_000)
+    kept = with_topic(world, [1, 2, 3])
+    result = world.apply(kept, reassignment(("t-0", [2, 3, 4])), wait=False)
+    assert [r.status for r in result.results.values()] == [Status.STARTED]
+    assert run_outcome(result).exit_code is ExitCode.OK
+
+
+# two resources, one partition
+
+
+def test_two_resources_that_want_one_partition_contradict_each_other() -> None:
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3])
+    plan = world.plan(
+        kept,
+        reassignment(("t-0", [2, 3, 4]), name="east"),
+        reassignment(("t-0", [1, 3, 4]), name="west"),
+    )
+    (problem,) = (d for d in plan.diagnostics if d.is_error)
+    assert problem.code == "contradiction"
+    assert "Reassignment/east" in problem.detail
+    assert "Reassignment/west" in problem.detail
+    assert exits(plan) is ExitCode.ERROR
+
+
+def test_a_topics_new_factor_and_a_reassignment_of_it_contradict_each_other() -> None:
+    world = four_brokers()
+    with_topic(world, [1, 2, 3])
+    plan = world.plan(topic("t", partitions=1, replicationFactor=2), reassignment(("t-0", [2, 3, 4])))
+    assert "contradiction" in codes(plan)
+    assert exits(plan) is ExitCode.ERROR
+
+
+def test_two_reassignments_of_different_partitions_do_not() -> None:
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3], [1, 2, 3])
+    east, west = reassignment(("t-0", [2, 3, 4]), name="east"), reassignment(("t-1", [1, 3, 4]), name="west")
+    assert world.apply(kept, east, west).complete
+    assert replicas(world) == [(2, 3, 4), (1, 3, 4)]
+
+
+def test_a_reassignment_of_what_is_not_there_is_an_error_unless_this_project_makes_it() -> None:
+    world = four_brokers()
+    plan = world.plan(reassignment(("t-0", [2, 3, 4])))
+    assert exits(plan) is ExitCode.ERROR
+    assert codes(plan) == ["unknown-partition"]
+    plan = world.plan(reassignment(("t-0", [2, 3, 4])), assigned("t", [1, 2, 3]))
+    assert not plan.has_errors
+    world.run(plan)
+    assert world.apply(reassignment(("t-0", [2, 3, 4])), topic("t")).complete
+
+
+def test_a_broker_that_does_not_exist_is_an_error() -> None:
+    world = four_brokers()
+    kept = with_topic(world, [1, 2, 3])
+    plan = world.plan(kept, reassignment(("t-0", [1, 2, 9])))
+    assert codes(plan) == ["unknown-broker"]
+    assert exits(plan) is ExitCode.ERROR
+
+
+# what may be deleted
+
+
+def protected() -> Desired:
+    return topic("t", partitions=1, replicationFactor=1, lifecycle={"preventDestroy": True})
+
+
+def test_prevent_destroy_holds_against_allow_deletes() -> None:
+    world = World()
+    world.apply(protected())
+    plan = world.plan(scope=Scope(allow_deletes=True))
+    assert codes(plan) == ["prevent-destroy"]
+    assert exits(plan) is ExitCode.DENIED
+    assert not plan.operations
+    assert run_outcome(world.run(plan)).exit_code is ExitCode.DENIED
+    assert "t" in world.cluster.topics()
+    assert "Topic/t" in world.owned()
+
+
+def test_what_was_applied_last_decides_not_what_the_manifest_said_before_it_went() -> None:
+    world = World()
+    world.apply(protected())
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    assert world.apply(scope=Scope(allow_deletes=True)).complete
+    assert "t" not in world.cluster.topics()
+
+
+def test_an_internal_topic_is_never_deleted() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.cluster.mark_internal("t")
+    plan = world.plan(scope=Scope(allow_deletes=True))
+    assert exits(plan) is ExitCode.DENIED
+    assert not plan.operations
+
+
+def test_forgetting_releases_without_touching() -> None:
+    world = World()
+    world.apply(protected())
+    world.cluster.calls.clear()
+    plan = world.plan(scope=Scope(forget=frozenset({ResourceId("Topic", "t")})))
+    assert [c.action for c in plan.changes] == [Action.FORGET]
+    assert plan.summary.forget == 1
+    assert run_outcome(world.run(plan)).exit_code is ExitCode.OK
+    assert world.owned() == {}
+    assert not world.cluster.requests()
+    plan = world.plan()
+    assert (plan.changes, plan.summary.unmanaged) == ((), 1)
+    assert world.rollback().complete
+    assert "Topic/t" in world.owned()
+
+
+def test_only_what_is_owned_and_not_declared_can_be_forgotten() -> None:
+    world = World()
+    world.apply(protected())
+    scope = Scope(forget=frozenset({ResourceId("Topic", "t"), ResourceId("Topic", "nobody")}))
+    plan = world.plan(protected(), scope=scope)
+    assert codes(plan) == ["still-declared", "unknown-resource"] or sorted(codes(plan)) == [
+        "still-declared",
+        "unknown-resource",
+    ]
+    assert exits(plan) is ExitCode.ERROR
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        Scope(complete=False, allow_deletes=True),
+        Scope(targets=frozenset({ResourceId("Topic", "kept")}), allow_deletes=True),
+        Scope(selector={"team": "a"}, allow_deletes=True),
+    ],
+    ids=["path", "target", "selector"],
+)
+def test_part_of_a_project_never_deletes(scope: Scope) -> None:
+    world = World()
+    kept = desired("Topic", "kept", {"team": "a"}, partitions=1, replicationFactor=1)
+    world.apply(kept, topic("gone", partitions=1, replicationFactor=1))
+    plan = world.plan(kept, scope=scope)
+    assert (plan.changes, plan.diagnostics) == ((), ())
+    assert world.apply(kept, scope=scope).complete
+    assert "gone" in world.cluster.topics()
+    assert "Topic/gone" in world.owned()
+
+
+def test_a_target_or_selector_leaves_the_rest_of_the_project_alone() -> None:
+    world = World()
+    one = desired("Topic", "one", {"team": "a"}, partitions=1, replicationFactor=1)
+    two = desired("Topic", "two", {"team": "b"}, partitions=1, replicationFactor=1)
+    world.apply(one, two, scope=Scope(selector={"team": "b"}))
+    assert [t for t in world.cluster.topics()] == ["two"]
+    world.apply(one, two, scope=Scope(targets=frozenset({one.id})))
+    assert sorted(world.cluster.topics()) == ["one", "two"]
+
+
+def test_a_target_that_nobody_declares_is_an_error() -> None:
+    plan = World().plan(scope=Scope(targets=frozenset({ResourceId("Topic", "nobody")})))
+    assert codes(plan) == ["unknown-target"]
+    assert exits(plan) is ExitCode.ERROR
+
+
+def test_an_orphaned_topic_that_vanished_is_let_go_of() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.cluster.elsewhere().delete_topics(["t"])
+    plan = world.plan()
+    assert not plan.has_changes
+    world.run(plan)
+    assert world.owned() == {}

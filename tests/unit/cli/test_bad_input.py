@@ -1,0 +1,153 @@
+"""What goes wrong outside of kdeclare: each with a message that a person can act on, and its code."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault, FaultKind
+from tests.unit.cli.command_line import CommandLine
+
+FORBIDDEN = Fault("TOPIC_AUTHORIZATION_FAILED", "Topic authorization failed.")
+
+
+def test_no_permission_to_read(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare.cluster.faults.fail(FORBIDDEN, method="topics")
+    ran = kdeclare("plan")
+    assert ran.code == 1
+    assert "Not permitted" in ran.err
+    assert "TOPIC_AUTHORIZATION_FAILED" in ran.err
+
+
+def test_no_permission_to_change(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare.topic("payments")
+    kdeclare.cluster.faults.fail(FORBIDDEN, method="create_topics", item="orders", nth=None)
+    ran = kdeclare("apply", "--yes")
+    assert ran.code == 1, "known beforehand: nothing is done by halves"
+    assert "--no-preflight" in ran.out
+    assert not kdeclare.topics
+    ran = kdeclare("apply", "--yes", "--no-preflight")
+    assert ran.code == 5
+    assert "TOPIC_AUTHORIZATION_FAILED" in ran.out
+    assert kdeclare.topics == {"payments"}
+
+
+def test_a_topic_vanishes_between_plan_and_apply(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes")
+    kdeclare.topic("orders", configs={"retention.ms": 1000})
+    kdeclare("plan", "--out", "it.plan")
+    kdeclare.cluster.delete_topics(["orders"])
+    ran = kdeclare("apply", "it.plan", "--yes")
+    assert ran.code == 4
+    assert "Topic/orders" in ran.err
+    assert kdeclare("apply", "it.plan", "--yes", "--skip-stale").code == 5
+
+
+def test_a_broker_is_lost_during_apply(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+
+    def lose_it(_: MemoryCluster) -> None:
+        gone = Fault("NOT_CONNECTED", "No broker is to be reached.", FaultKind.UNKNOWN)
+        for method in ("describe", "topics", "configs", "moves"):
+            kdeclare.cluster.faults.fail(gone, method=method, nth=None)
+
+    kdeclare.cluster.faults.meanwhile(lose_it)
+    kdeclare.cluster.faults.time_out(after_effect=False)
+    kdeclare.monkeypatch.setattr("kdeclare.applying.clock.SystemClock.sleep", lambda self, seconds: None)
+    ran = kdeclare("apply", "--yes", "--no-preflight")
+    assert ran.code == 5
+    assert "nobody has seen yet how it ended" in ran.out
+    ran = kdeclare("status")
+    assert ran.code == 1
+    assert "does not answer" in ran.err
+    kdeclare.cluster.faults.clear()
+    assert "was settled" in kdeclare("plan").err
+    assert kdeclare("apply", "--yes").code == 0
+    assert kdeclare.topics == {"orders"}
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(errno.ENOSPC, "No space left for the state"), (errno.EACCES, "The state is not writable")],
+)
+def test_state_that_cannot_be_written(kdeclare: CommandLine, number: int, said: str) -> None:
+    kdeclare.topic("orders")
+
+    def fail(fd: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with kdeclare.monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        ran = kdeclare("apply", "--yes")
+    assert ran.code == 1
+    assert said in ran.err
+    assert not kdeclare.topics, "nothing is sent that is not written down before"
+
+
+def test_a_plan_file_that_cannot_be_written(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    ran = kdeclare("plan", "--out", "nowhere/it.plan")
+    assert ran.code == 1
+    assert "nowhere/it.plan" in ran.err
+
+
+@pytest.mark.parametrize("change", [lambda text: text[:-40], lambda text: text.replace("orders", "0rders")])
+def test_a_plan_file_that_was_tampered_with(kdeclare: CommandLine, change: Callable[[str], str]) -> None:
+    kdeclare.topic("orders")
+    kdeclare("plan", "--out", "it.plan")
+    file = kdeclare.folder / "it.plan"
+    file.write_text(change(file.read_text()))
+    for line in (("apply", file, "--yes"), ("show", file)):
+        ran = kdeclare(*line)
+        assert ran.code == 1
+        assert "The plan file is refused" in ran.err
+
+
+def test_what_is_no_plan_file(kdeclare: CommandLine) -> None:
+    manifest = kdeclare.topic("orders")
+    for file in (manifest, Path("nowhere.plan")):
+        ran = kdeclare("show", file)
+        assert ran.code == 1
+        assert "plan file" in ran.err
+
+
+def test_an_empty_project(kdeclare: CommandLine) -> None:
+    for line in ("validate", "plan", "apply", "apply --yes", "status", "history", "import --match x"):
+        assert kdeclare(*line.split()).code == 0
+    assert kdeclare("plan").out == "No changes. shop/lab on lab:9092: 0 resources in order.\n"
+    ran = kdeclare("rollback", "--yes")
+    assert ran.code == 1
+    assert "No run has been recorded yet" in ran.err
+
+
+def test_no_project_at_all(kdeclare: CommandLine) -> None:
+    (kdeclare.folder / "kdeclare.yaml").unlink()
+    manifest = kdeclare.topic("orders")
+    ran = kdeclare("plan", "--bootstrap-server", "lab:9092")
+    assert ran.code == 1
+    assert "no PATH was given" in ran.err
+    ran = kdeclare("plan", manifest)
+    assert ran.code == 1
+    assert "--bootstrap-server" in ran.err
+    assert kdeclare("plan", manifest, "--bootstrap-server", "lab:9092").code == 0
+
+
+def test_ten_thousand_resources(kdeclare: CommandLine) -> None:
+    text = "".join(
+        f"---\napiVersion: kdeclare/v1\nkind: Topic\nmetadata: {{name: t{n}}}\nspec: {{partitions: 1}}\n"
+        for n in range(10_000)
+    )
+    (kdeclare.folder / "manifests" / "all.yaml").write_text(text)
+    ran = kdeclare("plan", "--no-preflight", "--detailed-exitcode")
+    assert ran.code == 2
+    assert "10,000 to create" in ran.out
+    (kdeclare.folder / "manifests" / "all.yaml").write_text(text.replace("partitions", "partitons"))
+    ran = kdeclare("plan")
+    assert ran.code == 1
+    assert len(ran.err.splitlines()) < 200, "nobody reads ten thousand messages"
