@@ -28,7 +28,7 @@ ended() {
     printf '\nThe demo failed. The brokers are stopped; their logs are in %s/.sandbox.\n' "$work" >&2
   else
     kdeclare sandbox reset --yes --quiet
-    printf '\n%sThat was it, in %s seconds. README.md says how to go on.%s\n' "$bold" "$SECONDS" "$plain"
+    printf '\n%sThat was it, in %s seconds. kdeclare --help says how to go on.%s\n' "$bold" "$SECONDS" "$plain"
   fi
   exit "$code"
 }
@@ -41,8 +41,8 @@ step "Are the manifests in order?"
 run 0 kdeclare validate
 says "Valid:"
 
-step "What would be done, in which order, and why? Exit code 2 says that there are changes."
-run 2 kdeclare plan --graph --detailed-exitcode
+step "What would be done? Exit code 2 says that there are changes."
+run 2 kdeclare plan --detailed-exitcode
 says "5 to create, 2 to change" "+ Topic/orders" "~ BrokerConfig/cluster-default"
 
 step "Do it."

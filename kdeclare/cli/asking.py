@@ -39,6 +39,8 @@ class Asking:
         if plan.has_errors:
             raise self._refused(plan)
         agreed = not must_ask or is_yes(self.console, self.question)
+        if must_ask and not self.console.is_json:
+            self.console.say("")
         self.since = time.monotonic()
         return agreed
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from kdeclare.cli.options import Talk
 from kdeclare.cli.progress import Bars
-from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.exits import ExitCode
 from kdeclare.report.style import Style
 
 if TYPE_CHECKING:
     from kdeclare.model.plan import Plan
+
+_UNWRITTEN = "output-not-written"
 
 
 class Console:
@@ -50,7 +52,8 @@ class Console:
     def say(self, text: str, end: str = "\n") -> None:
         """A line that must be seen, even by who wants it quiet."""
         self.progress.hide()
-        _write(sys.stderr, text + end)
+        with suppress(KdeclareError):
+            _write(sys.stderr, text + end)
 
     def notices(self, diagnostics: Iterable[Diagnostic]) -> None:
         """What was found on the way."""
@@ -63,7 +66,7 @@ class Console:
     def fail(self, diagnostics: Iterable[Diagnostic], exit_code: ExitCode) -> ExitCode:
         """Say why the command as a whole failed."""
         items = tuple(diagnostics)
-        if self.is_json:
+        if self.is_json and all(d.code != _UNWRITTEN for d in items):
             from kdeclare.report.json_output import problem_document
 
             self.out_json(problem_document(items, exit_code))
@@ -88,13 +91,17 @@ def _colours(stream: TextIO, no_color: bool) -> bool:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """All of it; a reader who has gone away (``| head``) is no reason to fail."""
+    """All of it; a reader who has gone away (``| head``) is no reason to fail. Raises KdeclareError."""
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
+    except OSError as problem:
         with suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:  # noqa: PTH123
             os.dup2(nowhere.fileno(), stream.fileno())  # or the flush at the end would fail again
+        if not isinstance(problem, BrokenPipeError):
+            raise KdeclareError(
+                error(_UNWRITTEN, "Output cannot be written", f"{problem.strerror or problem}.")
+            ) from None
 
 
 def _log_to_stderr(talk: Talk) -> None:

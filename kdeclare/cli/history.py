@@ -28,7 +28,7 @@ def history(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN_ID | diff A B]",
+            metavar="RUN_ID | diff A B",
             help="A run; or two runs or plan files, to see how B differs from A.",
             show_default=False,
         ),

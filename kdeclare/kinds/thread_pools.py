@@ -45,15 +45,17 @@ def in_steps(
 
 
 def _steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterator[FieldChange]:
-    """Doublings or halvings, and the field itself last. What a DELETE leads to is Kafka's default."""
+    """Doublings or halvings, and the field itself last. A DELETE leads to what lies beneath the override."""
     key = key_of(field)
     if key not in THREAD_POOLS:
         yield field
         return
     info = catalog(ConfigScope.BROKER).get(key)
     default = info.default if info else None
-    current = _size(live[key].value if key in live else default)
-    wanted = _size(default if field.op is FieldOp.DELETE else field.after)
+    entry = live.get(key)
+    current = _size(entry.value if entry else default)
+    beneath = entry.beneath if entry and entry.beneath else default
+    wanted = _size(beneath if field.op is FieldOp.DELETE else field.after)
     before = field.before
     while current and wanted and not current // 2 <= wanted <= current * 2:
         current = current * 2 if wanted > current else (current + 1) // 2

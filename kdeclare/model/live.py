@@ -29,13 +29,17 @@ class ConfigType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One described key. A sensitive value is None: unknown, not unset."""
+    """One described key. A sensitive value is None: unknown, not unset.
+
+    beneath: for a key that is set on a broker id, what would hold there without it.
+    """
 
     value: str | None
     source: ConfigSource
     type: ConfigType = ConfigType.SCALAR
     sensitive: bool = False
     read_only: bool = False
+    beneath: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

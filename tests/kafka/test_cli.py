@@ -253,4 +253,4 @@ def test_nobody_answers(tmp_path: Path, options: tuple[str, ...], seconds: float
     assert ran.returncode == 1
     assert address in ran.stderr
     assert "no answer" in ran.stderr
-    assert seconds - 1 < took < seconds + 4, "the time to start is on top"
+    assert seconds - 1 < took < seconds + 10, "the time to start is on top, long on a busy machine"

@@ -98,7 +98,7 @@ def _describe(queries: Sequence[ConfigQuery]) -> Any:
             )
             for query in queries
         ],
-        include_synonyms=False,
+        include_synonyms=any(_broker(query.resource) is not None for query in queries),
         include_documentation=False,
     )
 

@@ -43,6 +43,14 @@ class Described:
     entries: Mapping[str, ConfigEntry]
 
 
+class _Synonym(NamedTuple):
+    """One layer of an entry, named as kafka-python names it; the strongest layer comes first."""
+
+    name: str
+    value: str | None
+    source: int
+
+
 class _Entry(NamedTuple):
     """One entry as decoded: its key, what it says, and whether it is set on the resource itself."""
 
@@ -65,6 +73,14 @@ def _own_source(resource: ConfigResource) -> ConfigSource:
     return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
 
 
+def _beneath(key: str, source: ConfigSource, synonyms: Iterable[Any]) -> str | None:
+    """What would hold without an override on a broker id. Other keys can mean other units: not those."""
+    if source is not ConfigSource.BROKER:
+        return None
+    layers = (s.value for s in synonyms if s.name == key and _SOURCES.get(s.source) is not source)
+    return next(layers, None)
+
+
 def _from_objects(response: Any, queries: Mapping[ConfigResource, ConfigQuery]) -> Iterable[Described]:
     for result in response.results:
         resource = ConfigResource(_SCOPES[result.resource_type], result.resource_name)
@@ -79,6 +95,7 @@ def _from_objects(response: Any, queries: Mapping[ConfigResource, ConfigQuery]) 
                     _TYPES.get(config.config_type, ConfigType.SCALAR),
                     config.is_sensitive,
                     config.read_only,
+                    _beneath(config.name, source, config.synonyms or ()),
                 )
         yield Described(resource, result.error_code, result.error_message, entries)
 
@@ -193,15 +210,18 @@ class _Pattern:
         key, pos = read_string(data, pos)
         value, pos = read_string(data, pos)
         read_only, source_code, sensitive = data[pos : pos + 3]
-        synonyms, pos = read_uvarint(data, pos + 3)
-        for _ in range(synonyms - 1):  # never asked for, yet part of the format
-            _, pos = read_string(data, pos)
-            _, pos = read_string(data, pos)
+        count, pos = read_uvarint(data, pos + 3)
+        synonyms = []
+        for _ in range(count - 1):
+            other, pos = read_string(data, pos)
+            text, pos = read_string(data, pos)
+            synonyms.append(_Synonym(other or "", text, data[pos]))
             pos = skip_tags(data, pos + 1)
         type_code = data[pos]
         _, pos = read_string(data, pos + 1)  # documentation
         pos = skip_tags(data, pos)
         source = _SOURCES.get(source_code, ConfigSource.UNKNOWN)
         kind = _TYPES.get(type_code, ConfigType.SCALAR)
-        entry = ConfigEntry(value, source, kind, bool(sensitive), bool(read_only))
+        beneath = _beneath(key or "", source, synonyms)
+        entry = ConfigEntry(value, source, kind, bool(sensitive), bool(read_only), beneath)
         return _Entry(sys.intern(key or ""), entry, source is self._own), pos

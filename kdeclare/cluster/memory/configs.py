@@ -99,7 +99,12 @@ class Configs:
             value = None if key.sensitive else key.default
             return ConfigEntry(value, ConfigSource.DEFAULT, _kind(key), key.sensitive, is_read_only(name))
         value = None if key.sensitive else key.normal(found[1])
-        return ConfigEntry(value, found[2], _kind(key), key.sensitive, is_read_only(name))
+        beneath = None
+        if found[2] is ConfigSource.BROKER and not key.sensitive:
+            own = ConfigResource(ConfigScope.BROKER, str(broker))
+            below = self.broker_value(broker, (name,), {own: {}})
+            beneath = key.default if below is None else key.normal(below[1])
+        return ConfigEntry(value, found[2], _kind(key), key.sensitive, is_read_only(name), beneath)
 
     def cluster_entry(self, name: str) -> ConfigEntry | None:
         """What describing one key of the cluster-wide default shows: only what is set there."""

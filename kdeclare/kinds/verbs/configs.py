@@ -180,7 +180,9 @@ def _request(item: Mapping[str, Any], secrets: SecretSource) -> ConfigOp:
     if is_secret(value):
         value = secrets.reveal(value)
     elif isinstance(value, list):
-        value = ",".join(value)
+        # elements are matched as they were set, and a describe does not show the blanks between them
+        blank = [f" {element}" for element in value] if item["op"] == FieldOp.SUBTRACT else []
+        value = ",".join([*value, *blank])
     return ConfigOp(item["key"], FieldOp(item["op"]), value)
 
 

@@ -51,7 +51,7 @@ def test_declining_a_rollback(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     ran = kdeclare("rollback", answer="no\n")
     assert (ran.code, kdeclare.topics) == (1, {"orders"})
-    assert ran.err == "Roll back? Only 'yes' is accepted: Nothing was changed.\n"
+    assert ran.err == "Roll back? Only 'yes' is accepted: \nNothing was changed.\n"
 
 
 def test_rollback_keeps_records(kdeclare: CommandLine) -> None:

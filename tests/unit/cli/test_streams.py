@@ -1,5 +1,6 @@
 """What goes to stdout and what to stderr; who is asked, and when."""
 
+import errno
 import json
 import sys
 
@@ -173,3 +174,17 @@ def test_nobody_reads_any_more(kdeclare: CommandLine) -> None:
     kdeclare.monkeypatch.setattr(sys, "stdout", Gone())
     assert kdeclare("apply", "--yes").code == 0
     assert kdeclare.topics == {"orders"}
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_full_disk_for_the_output(kdeclare: CommandLine, output: str) -> None:
+    class Full(Terminal):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    kdeclare.topic("orders")
+    with kdeclare.monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", Full())
+        ran = kdeclare("plan", "--format", output)
+    assert ran.code == 1
+    assert "Output cannot be written" in ran.err

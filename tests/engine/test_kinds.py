@@ -1,0 +1,496 @@
+"""What the kinds make of a wish: orders, placements, resets, steps, and keys that somebody holds."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from kdeclare.app.plan import CHECKS
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.manifests.load import Loaded, load
+from kdeclare.manifests.project import open_project
+from kdeclare.model.changes import Action, FieldOp, Reason, Risk
+from kdeclare.model.diagnostics import Severity
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import ConfigResource
+from kdeclare.model.live import Broker, Topic
+from kdeclare.model.plan import Plan
+from kdeclare.planning.build import build_plan
+from kdeclare.planning.placement import place
+from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.report.outcome import plan_outcome, run_outcome
+from tests.beds import CLUSTER_WIDE, broker_resource, topic_resource
+from tests.engine.world import World, desired, nothing, topic
+
+LEADERS = "leader.replication.throttled.replicas"
+FOLLOWERS = "follower.replication.throttled.replicas"
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+
+
+def broker(name: str, /, **spec: Any) -> Desired:
+    return desired("BrokerConfig", name, **spec)
+
+
+def codes(plan: Plan) -> list[str]:
+    return [d.code for d in plan.diagnostics]
+
+
+def steps(plan: Plan) -> list[tuple[str, list[str]]]:
+    """Each operation: its verb, and the keys that it changes."""
+    return [(op.verb, [item["key"] for item in op.args.get("ops", ())]) for op in plan.operations]
+
+
+def overrides(world: World, resource: ConfigResource) -> dict[str, str]:
+    found: dict[str, str] = world.cluster.overrides(resource)
+    return found
+
+
+def loaded(text: str) -> Loaded:
+    """A manifest as the command line loads it, with what is said about it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "it.yaml"
+        path.write_text(text)
+        return load(open_project(None, None, {}), [path], KINDS, {}, CHECKS)
+
+
+# factor, partitions and min.insync.replicas together
+
+
+def test_the_factor_is_raised_and_in_sync_before_min_insync_replicas() -> None:
+    """ISR-03."""
+    world = World(MemoryCluster(dict.fromkeys(range(1, 6)), move_ticks=3))
+    world.apply(topic("t", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "2"}))
+    after = topic("t", partitions=1, replicationFactor=5, configs={"min.insync.replicas": "4"})
+    plan = world.plan(after)
+    assert steps(plan) == [("partitions.reassign", []), ("configs.alter", ["min.insync.replicas"])]
+    assert plan.operations[1].needs == {
+        plan.operations[0].id: "raise the replication factor before min.insync.replicas"
+    }
+    seen: list[int] = []
+    world.cluster.faults.meanwhile(
+        lambda other: seen.append(len(other.topics(["t"])["t"].partitions[0].isr)), method="alter_configs"
+    )
+    assert world.run(plan).complete
+    assert seen == [5]
+
+
+def test_min_insync_replicas_is_lowered_before_the_factor() -> None:
+    """ISR-03, the other way round."""
+    world = World(MemoryCluster(dict.fromkeys(range(1, 6))))
+    world.apply(topic("t", partitions=1, replicationFactor=5, configs={"min.insync.replicas": "4"}))
+    plan = world.plan(topic("t", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "2"}))
+    assert steps(plan) == [("configs.alter", ["min.insync.replicas"]), ("partitions.reassign", [])]
+    assert plan.operations[0].id in plan.operations[1].needs
+
+
+def test_min_insync_replicas_above_the_factor_is_warned_of_and_applied() -> None:
+    """ISR-01: Kafka takes it, and producers with acks=all fail."""
+    world = World()
+    wanted = topic("t", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "5"})
+    plan = world.plan(wanted)
+    (said,) = plan.diagnostics
+    assert (said.code, said.severity) == ("min-isr-above-factor", Severity.WARNING)
+    assert "3 replicas" in said.detail
+    assert "5" in said.detail
+    assert plan_outcome(plan).exit_code is ExitCode.OK
+    assert world.run(plan).complete
+    assert world.cluster.effective_min_isr("t") == 3
+    assert codes(world.plan(wanted)) == ["min-isr-above-factor"]  # for as long as it is so
+
+
+def test_min_insync_replicas_is_held_against_the_factor_that_the_topic_has() -> None:
+    """ISR-01, for a manifest that states no factor."""
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=2))
+    plan = world.plan(topic("t", configs={"min.insync.replicas": "3"}))
+    assert codes(plan) == ["min-isr-above-factor"]
+
+
+def test_a_new_factor_and_more_partitions_become_more_partitions_and_reassignments() -> None:
+    """KIP4-03."""
+    world = World()
+    world.apply(topic("t", assignments={0: [1], 1: [2]}))
+    after = topic("t", partitions=3, replicationFactor=2)
+    plan = world.plan(after)
+    increase, move = plan.operations
+    assert (increase.verb, increase.args["total"]) == ("partitions.increase", 3)
+    assert (move.verb, sorted(move.args["partitions"])) == ("partitions.reassign", ["t-0", "t-1", "t-2"])
+    assert move.needs == {increase.id: "partitions before reassigning them"}
+    assert move.args["partitions"]["t-0"][0] == 1  # what is there stays
+    assert move.args["partitions"]["t-1"][0] == 2
+    assert world.run(plan).complete
+    assert [len(p.replicas) for p in world.cluster.topics(["t"])["t"].partitions] == [2, 2, 2]
+    assert not world.plan(after).has_changes
+
+
+def test_more_partitions_are_placed_by_kafka() -> None:
+    """KIP4-06."""
+    world = World()
+    world.apply(topic("t", partitions=4, replicationFactor=1))
+    plan = world.plan(topic("t", partitions=6, replicationFactor=1))
+    (increase,) = plan.operations
+    assert increase.args == {"topic": "t", "total": 6, "assignments": None}
+    assert increase.irreversible
+    assert plan.changes[0].risk is Risk.IRREVERSIBLE
+    assert world.run(plan).complete
+    assert len(world.cluster.topics(["t"])["t"].partitions) == 6
+
+
+def test_as_many_partitions_as_there_are_is_no_request_at_all() -> None:
+    """KIP4-06: Kafka refuses an equal count, so none is sent."""
+    world = World()
+    world.apply(topic("t", partitions=4, replicationFactor=1))
+    assert not world.plan(topic("t", partitions=4, replicationFactor=1)).operations
+
+
+RACKS = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack1", 4: "rack3", 5: "rack3"}
+
+
+def even_over_racks(partitions: Sequence[Sequence[int]]) -> None:
+    """PLC-07: three racks each, replicas and leaders even over the brokers."""
+    assert all(len({RACKS[r] for r in replicas}) == 3 for replicas in partitions)
+    assert set(Counter(r for replicas in partitions for r in replicas).values()) == {len(partitions) // 2}
+    assert set(Counter(replicas[0] for replicas in partitions).values()) == {len(partitions) // 6}
+
+
+def test_growing_keeps_replicas_even_over_racks_brokers_and_leaders() -> None:
+    """PLC-07, as planned: 18 partitions, then 36."""
+    brokers = [Broker(id_, "localhost", 9092, rack) for id_, rack in RACKS.items()]
+    first = place(brokers, (), 18, 3)
+    even_over_racks(first)
+    second = place(brokers, first, 36, 3)
+    assert second[:18] == first
+    even_over_racks(second)
+
+
+def test_a_new_factor_spans_the_racks() -> None:
+    """PLC-07: from one replica to three, with twice the partitions."""
+    world = World(MemoryCluster(RACKS))
+    world.apply(topic("t", assignments={n: [n % 6] for n in range(18)}))
+    assert world.apply(topic("t", partitions=36, replicationFactor=3)).complete
+    even_over_racks([p.replicas for p in described(world, "t").partitions])
+
+
+def described(world: World, name: str) -> Topic:
+    return world.cluster.topics([name])[name]
+
+
+def test_what_was_asked_for_is_observed_before_it_counts_as_done() -> None:
+    """KIP4-08: metadata lags behind the controller, and a run sees what it did all the same."""
+    world = World(MemoryCluster(move_ticks=3))
+    world.apply(topic("t", partitions=2, replicationFactor=2, configs={"min.insync.replicas": "1"}))
+    after = topic("t", partitions=4, replicationFactor=3, configs={"min.insync.replicas": "2"})
+    plan = world.plan(after)
+    world.cluster.stale_reads = 2
+    assert world.run(plan).complete
+    world.cluster.stale_reads = 0
+    assert not world.plan(after).has_changes
+
+
+# lists
+
+
+def test_elements_with_blanks_are_the_elements_without() -> None:
+    """OPS-15: Kafka matches elements as they stand, so they are named as they stand."""
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.set("t", **{LEADERS: "0:1, 0:2"})
+    whole = topic("t", partitions=1, replicationFactor=1, configs={LEADERS: ["0:1", "0:2"]})
+    assert not world.plan(whole).has_changes
+    part = topic("t", partitions=1, replicationFactor=1, configs={LEADERS: {"subtract": ["0:2"]}})
+    assert world.apply(part).complete
+    assert world.overrides("t") == {LEADERS: "0:1"}
+    assert not world.plan(part).has_changes
+
+
+def test_configs_are_only_ever_changed_key_by_key() -> None:
+    """OPS-26: a key that somebody else set outlives every change of another one."""
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "1"}))
+    world.set("t", flush_ms="7")
+    world.apply(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "2"}))
+    world.rollback()
+    assert world.overrides("t") == {"retention.ms": "1", "flush.ms": "7"}
+    assert {c.method for c in world.cluster.requests()} == {"create_topics", "alter_configs"}
+
+
+# what nobody declared
+
+
+def test_unmanaged_keys_are_reset_where_the_manifest_says_so_but_never_a_moves_throttles() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.set("t", **{"flush.ms": "7", LEADERS: "0:1", FOLLOWERS: "0:2"})
+    strict = topic("t", partitions=1, replicationFactor=1, unmanagedConfigs="remove")
+    plan = world.plan(strict)
+    assert [(f.path, f.op) for f in plan.changes[0].fields] == [("configs.flush.ms", FieldOp.DELETE)]
+    assert plan.unmanaged_configs == {"Topic/t": (FOLLOWERS, LEADERS)}
+    assert world.run(plan).complete
+    assert world.overrides("t") == {LEADERS: "0:1", FOLLOWERS: "0:2"}
+    assert not world.plan(strict).has_changes
+    assert world.rollback().complete
+    assert world.overrides("t") == {"flush.ms": "7", LEADERS: "0:1", FOLLOWERS: "0:2"}
+
+
+def test_throttle_rates_of_brokers_are_never_reset_either() -> None:
+    world = World()
+    world.cluster.set_overrides(
+        broker_resource(1), {**dict.fromkeys(RATES, "1000"), "log.cleaner.threads": "2"}
+    )
+    plan = world.plan(broker("1", unmanagedConfigs="remove"))
+    assert [f.path for f in plan.changes[0].fields] == ["configs.log.cleaner.threads"]
+    world.run(plan)
+    assert overrides(world, broker_resource(1)) == dict.fromkeys(RATES, "1000")
+
+
+def test_what_the_cluster_itself_holds_is_not_reset() -> None:
+    """With eligible leader replicas on, the cluster-wide min.insync.replicas cannot be deleted."""
+    world = World()
+    world.cluster.set_overrides(CLUSTER_WIDE, {"min.insync.replicas": "1", "log.cleaner.threads": "2"})
+    strict = broker("cluster-default", unmanagedConfigs="remove")
+    plan = world.plan(strict)
+    assert [f.path for f in plan.changes[0].fields] == ["configs.log.cleaner.threads"]
+    assert world.run(plan).complete
+    assert overrides(world, CLUSTER_WIDE) == {"min.insync.replicas": "1"}
+    assert not world.plan(strict).has_changes
+
+
+def test_what_was_declared_and_cannot_be_deleted_is_let_go_of_with_a_warning() -> None:
+    world = World()
+    world.apply(broker("cluster-default", configs={"min.insync.replicas": 2}))
+    plan = world.plan(broker("cluster-default"))
+    assert codes(plan) == ["undeletable-config"]
+    assert not plan.operations
+    assert world.run(plan).complete
+    assert overrides(world, CLUSTER_WIDE) == {"min.insync.replicas": "2"}
+    again = world.plan(broker("cluster-default"))
+    assert (again.diagnostics, again.changes, again.ownership) == ((), (), ())
+
+
+# brokers
+
+
+@pytest.mark.parametrize(
+    ("wanted", "values"),
+    [
+        ("16", ["16"]),
+        ("4", ["4"]),
+        ("17", ["16", "17"]),
+        ("3", ["4", "3"]),
+        ("40", ["16", "32", "40"]),
+        ("1", ["4", "2", "1"]),
+    ],
+)
+def test_a_thread_pool_grows_and_shrinks_in_steps(wanted: str, values: list[str]) -> None:
+    """BRK-05: from 8, at most twice and at least half as many at a time."""
+    world = World()
+    wish = broker("1", configs={"num.io.threads": wanted})
+    plan = world.plan(wish)
+    assert [op.args["ops"][0]["value"] for op in plan.operations] == values
+    assert all(first.id in second.needs for first, second in pairwise(plan.operations))
+    assert [(f.before, f.after) for f in plan.changes[0].fields] == [(None, wanted)]
+    assert world.run(plan).complete
+    assert overrides(world, broker_resource(1)) == {"num.io.threads": wanted}
+    assert not world.plan(wish).has_changes
+    assert world.rollback().complete
+    assert overrides(world, broker_resource(1)) == {}
+
+
+def test_a_thread_pool_that_is_declared_no_longer_goes_back_in_steps() -> None:
+    """BRK-05."""
+    world = World()
+    world.apply(broker("1", configs={"num.io.threads": 64}))
+    assert world.apply(broker("1")).complete
+    assert overrides(world, broker_resource(1)) == {}
+
+
+@pytest.mark.parametrize("started_with", ["2", "100"])
+def test_a_thread_pool_goes_back_to_what_the_broker_was_started_with(started_with: str) -> None:
+    """BRK-05: beneath the override lies the broker's own properties file, not Kafka's default."""
+    world = World(MemoryCluster(static={"num.io.threads": started_with}))
+    assert world.apply(broker("1", configs={"num.io.threads": 16})).complete
+    assert world.apply(broker("1")).complete
+    assert overrides(world, broker_resource(1)) == {}
+
+
+def test_a_step_too_wide_for_the_brokers_is_refused_before_anything_is_sent() -> None:
+    """BRK-05, at the cluster's default: brokers were started with 2 each, and say so beforehand."""
+    world = World(MemoryCluster(static={"num.io.threads": "2"}))
+    plan = world.plan(broker("cluster-default", configs={"num.io.threads": 16}))
+    assert codes(plan) == ["refused-by-cluster"]
+    assert "not be greater than double the current value 2" in plan.diagnostics[0].detail
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+    assert not plan.operations
+
+
+def test_keys_that_need_a_restart_are_errors_before_any_broker_is_asked() -> None:
+    """BRK-01."""
+    found = loaded(
+        """
+        apiVersion: kdeclare/v1
+        kind: BrokerConfig
+        metadata: {name: "1"}
+        spec: {configs: {auto.create.topics.enable: false, auto.leader.rebalance.enable: false, broker.id: 1}}
+        """
+    )
+    assert [d.code for d in found.diagnostics] == ["read-only-config"] * 3
+    assert all(d.is_error for d in found.diagnostics)
+
+
+def test_a_misspelt_broker_key_is_caught_although_kafka_would_take_it() -> None:
+    """BRK-07."""
+    found = loaded(
+        """
+        apiVersion: kdeclare/v1
+        kind: BrokerConfig
+        metadata: {name: cluster-default}
+        spec: {configs: {log.cleaner.threadzz: 2}}
+        """
+    )
+    (said,) = found.diagnostics
+    assert (said.code, said.is_error) == ("unknown-config", True)
+    assert "log.cleaner.threads" in said.hint
+    plan = build_plan(request(found), MemoryCluster(), World().secrets, nothing)
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+
+
+def test_a_broker_config_that_leaves_the_manifests_is_an_orphan() -> None:
+    world = World()
+    world.apply(broker("1", configs={"log.cleaner.threads": 2}))
+    world.cluster.set_overrides(
+        broker_resource(1), {"log.cleaner.threads": "2", "log.cleaner.backoff.ms": "99"}
+    )
+    plan = world.plan()
+    assert not plan.has_changes
+    assert [(c.action, c.reason) for c in plan.changes] == [(Action.NO_OP, Reason.ORPHANED)]
+    assert codes(plan) == ["orphaned"]
+    assert plan_outcome(plan, detailed_exitcode=True).exit_code is ExitCode.OK
+    plan = world.plan(scope=Scope(allow_deletes=True))
+    assert plan.summary.delete == 1
+    assert world.run(plan).complete
+    assert overrides(world, broker_resource(1)) == {"log.cleaner.backoff.ms": "99"}  # only what is owned
+    assert world.owned() == {}
+    assert world.rollback().complete
+    assert overrides(world, broker_resource(1))["log.cleaner.threads"] == "2"
+
+
+def test_a_broker_that_is_not_registered_is_an_error_and_its_orphan_is_let_go_of() -> None:
+    world = World()
+    plan = world.plan(broker("9", configs={"log.cleaner.threads": 2}))
+    assert codes(plan) == ["unknown-broker"]
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+
+
+# keys that the catalogue does not know
+
+
+def request(found: Loaded) -> PlanRequest:
+    return PlanRequest("test", "default", "memory", found.desired, None, Scope(), found.diagnostics)
+
+
+UNHEARD_OF = """
+    apiVersion: kdeclare/v1
+    kind: Topic
+    metadata: {name: t}
+    spec: {partitions: 1, replicationFactor: 1, configs: {retention.millis: 5}}
+    """
+
+
+def test_an_unknown_topic_key_is_weighed_against_a_live_topic() -> None:
+    world = World()
+    world.apply(topic("other", partitions=1, replicationFactor=1))
+    plan = build_plan(request(loaded(UNHEARD_OF)), world.cluster, world.secrets, nothing)
+    assert codes(plan) == ["unknown-config"]
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+
+
+def test_where_there_is_no_topic_to_ask_about_the_broker_judges_it_beforehand() -> None:
+    world = World()
+    plan = build_plan(request(loaded(UNHEARD_OF)), world.cluster, world.secrets, nothing)
+    severities = {d.code: d.severity for d in plan.diagnostics}
+    assert severities == {"unknown-config": Severity.WARNING, "refused-by-cluster": Severity.ERROR}
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+
+
+def test_a_key_that_only_the_live_cluster_knows_is_no_mistake() -> None:
+    """A plug-in's key, in use on one of the brokers."""
+    world = World()
+    world.cluster.set_overrides(broker_resource(2), {"my.plugin.size": "5"})
+    found = loaded(
+        """
+        apiVersion: kdeclare/v1
+        kind: BrokerConfig
+        metadata: {name: "2"}
+        spec: {configs: {my.plugin.size: "${env.SIZE}"}}
+        """.replace('"${env.SIZE}"', "6")
+    )
+    assert [d.code for d in found.diagnostics] == ["unknown-config"]
+    plan = build_plan(request(found), world.cluster, AnySecret(), nothing)
+    assert not plan.has_errors
+    assert [f.path for f in plan.changes[0].fields] == ["configs.my.plugin.size"]
+
+
+class AnySecret:
+    """Kafka holds a key that it does not know to be sensitive, so its value goes the way of secrets."""
+
+    def reveal(self, secret: object) -> str:
+        return "6"
+
+
+# partitions
+
+
+def test_fewer_partitions_than_there_are_is_an_error_and_nothing_is_made_anew() -> None:
+    world = World()
+    world.apply(topic("t", partitions=3, replicationFactor=1))
+    before = world.cluster.dump(ids=True)
+    plan = world.plan(topic("t", partitions=2, replicationFactor=1))
+    assert codes(plan) == ["InvalidPartitions"]
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+    assert world.cluster.dump(ids=True) == before
+
+
+def test_rolling_back_more_partitions_is_irreversible_and_said_so() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1, configs={"flush.ms": "1"}))
+    world.apply(topic("t", partitions=2, replicationFactor=1, configs={"flush.ms": "2"}))
+    result = world.rollback()
+    assert [d.code for d in result.plan.diagnostics] == ["irreversible"]
+    assert run_outcome(result).exit_code is ExitCode.PARTIAL
+    assert world.overrides("t") == {"flush.ms": "1"}
+    assert len(described(world, "t").partitions) == 2
+
+
+def test_rolling_back_leaves_alone_what_someone_else_changed_since() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1, configs={"flush.ms": "1", "retention.ms": "1"}))
+    world.apply(topic("t", partitions=1, replicationFactor=1, configs={"flush.ms": "2", "retention.ms": "2"}))
+    world.cluster.set_overrides(topic_resource("t"), {"flush.ms": "3", "retention.ms": "2"})
+    result = world.rollback()
+    assert [d.code for d in result.plan.diagnostics] == ["conflict"]
+    assert run_outcome(result).exit_code is ExitCode.PARTIAL
+    assert world.overrides("t") == {"flush.ms": "3", "retention.ms": "1"}
+
+
+def test_a_topic_with_records_is_not_rolled_away() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.cluster.produce("t", 3)
+    result = world.rollback()
+    assert [d.code for d in result.plan.diagnostics] == ["has-records"]
+    assert run_outcome(result).exit_code is ExitCode.PARTIAL
+    assert "t" in world.cluster.topics()
+
+
+def test_replicas_that_cannot_be_placed_are_an_error_before_anything_is_sent() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    plan = world.plan(topic("t", partitions=1, replicationFactor=4))
+    assert codes(plan) == ["no-placement"]
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR

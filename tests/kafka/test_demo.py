@@ -1,0 +1,47 @@
+"""The demo tells its whole story on brokers of its own, and leaves none of them running."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster import sandbox as kafka_sandbox
+from tests.conftest import free_port
+from tests.kafka.test_examples import ROOT, run, shim
+
+DEMO = ROOT / "scripts" / "demo.sh"
+
+
+@pytest.mark.kafka
+def test_the_whole_story(tmp_path: Path) -> None:
+    port, folder = free_port(3), tmp_path / "demo"
+    done = run(
+        DEMO,
+        tmp_path,
+        Path(sys.executable).parent,
+        KDECLARE_DEMO_PORT=str(port),
+        KDECLARE_DEMO_FOLDER=str(folder),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No changes." in done.stdout
+    assert not kafka_sandbox.status(folder / ".sandbox").exists
+    assert free_again(port)
+
+
+def test_a_demo_that_fails_says_so_and_stops_the_brokers(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    programs = shim(tmp_path, f"echo \"$*\" >>'{calls}'; [[ $1 != validate ]]")
+    done = run(DEMO, tmp_path, programs, KDECLARE_DEMO_FOLDER=str(tmp_path / "demo"))
+    assert done.returncode == 1
+    assert "FAILED: 'kdeclare validate' exited with 1" in done.stderr
+    assert calls.read_text().splitlines() == [
+        "sandbox reset --yes --quiet",
+        "sandbox start --port 19092",
+        "validate",
+        "sandbox stop --quiet",
+    ]
+
+
+def free_again(port: int) -> bool:
+    """Whether nobody listens any more where the brokers did."""
+    return all(kafka_sandbox.is_free(p) for n in range(3) for p in (port + n, port + n + 100))

@@ -1,0 +1,103 @@
+"""The examples do what they say, and check it themselves: a script fails when a promise is broken."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from kdeclare.cluster.sandbox import SandboxStatus
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/run.sh"))
+
+each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+
+
+def run(script: Path, folder: Path, programs: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a script with ``kdeclare`` from ``programs``; temporary files go below ``folder``."""
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("KDECLARE_")}
+    return subprocess.run(
+        ["bash", str(script)],
+        env=environ | {"PATH": path, "TMPDIR": str(folder)} | more,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def shim(folder: Path, commands: str) -> Path:
+    """A folder with a ``kdeclare`` that is only a few shell commands."""
+    program = folder / "programs" / "kdeclare"
+    program.parent.mkdir()
+    program.write_text(f"#!/usr/bin/env bash\n{commands}\n")
+    program.chmod(0o755)
+    return program.parent
+
+
+def topics(bootstrap: str) -> set[str]:
+    """The names of all topics of a cluster."""
+    from kdeclare.cluster.kafka import connect
+
+    cluster = connect(bootstrap, {})
+    try:
+        return set(cluster.topics())
+    finally:
+        cluster.close()
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(EXAMPLES) >= 5
+
+
+@each_example
+def test_says_what_it_is_and_can_be_taken_as_it_is(example: Path) -> None:
+    readme = (example / "README.md").read_text()
+    assert readme.startswith("# ")
+    assert "./run.sh" in readme
+    assert os.access(example / "run.sh", os.X_OK)
+    project = (example / "kdeclare.yaml").read_text()
+    assert re.search(rf"^metadata: {{name: {example.name}}}$", project, re.MULTILINE)
+    assert "bootstrapServers: 127.0.0.1:19092" in project, "the address of a sandbox as it is started"
+
+
+@pytest.mark.kafka
+@each_example
+def test_keeps_its_promises_and_can_be_run_again(
+    example: Path, sandbox: "SandboxStatus", tmp_path: Path
+) -> None:
+    before = sorted(path for path in example.rglob("*") if "state" not in path.parts)
+    for _ in range(2):
+        done = run(
+            example / "run.sh", tmp_path, Path(sys.executable).parent, KDECLARE_BOOTSTRAP=sandbox.bootstrap
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.endswith("The example went as it should.\n")
+        assert not {name for name in topics(sandbox.bootstrap) if name.startswith(f"{example.name}.")}
+        assert list(tmp_path.iterdir()) == []
+    assert sorted(path for path in example.rglob("*") if "state" not in path.parts) == before
+
+
+@each_example
+def test_fails_when_a_promise_is_broken(example: Path, tmp_path: Path) -> None:
+    silent = shim(tmp_path, "exit 0")
+    done = run(example / "run.sh", tmp_path, silent)
+    assert done.returncode == 1
+    assert "FAILED: " in done.stderr
+
+
+def test_without_a_cluster_it_says_what_to_do(tmp_path: Path) -> None:
+    done = run(
+        EXAMPLES[0] / "run.sh", tmp_path, Path(sys.executable).parent, KDECLARE_BOOTSTRAP="127.0.0.1:1"
+    )
+    assert done.returncode == 1
+    assert "FAILED: there is no cluster at 127.0.0.1:1" in done.stderr
+    assert "kdeclare sandbox start" in done.stderr
+    assert list(tmp_path.iterdir()) == []
