@@ -1,13 +1,12 @@
 """The demo tells its whole story on brokers of its own, and leaves none of them running."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from kdeclare.cluster import sandbox as kafka_sandbox
 from tests.conftest import free_port
-from tests.kafka.test_examples import ROOT, run, shim
+from tests.kafka.test_examples import PROGRAMS, ROOT, run, shim
 
 DEMO = ROOT / "scripts" / "demo.sh"
 
@@ -18,7 +17,7 @@ def test_the_whole_story(tmp_path: Path) -> None:
     done = run(
         DEMO,
         tmp_path,
-        Path(sys.executable).parent,
+        PROGRAMS,
         KDECLARE_DEMO_PORT=str(port),
         KDECLARE_DEMO_FOLDER=str(folder),
     )

@@ -86,7 +86,7 @@ def _servers(text: str) -> list[str]:
             raise KdeclareError(
                 error(
                     "bootstrap-servers",
-                    "address is not of the form host:port",
+                    "Address is not of the form host:port",
                     f"'{server}' is not of the form host:port.",
                     hint="Write for example localhost:9092; several go with commas between.",
                 )
@@ -95,7 +95,7 @@ def _servers(text: str) -> list[str]:
         raise KdeclareError(
             error(
                 "bootstrap-servers",
-                "no address of a cluster is given",
+                "No address of a cluster is given",
                 hint="Give --bootstrap-server HOST:PORT, or spec.bootstrapServers in the project.",
             )
         )

@@ -20,7 +20,7 @@ class Seen(NamedTuple):
 def problem(name: str, detail: str, *, hint: str = "") -> KdeclareError:
     """The error for a client property that cannot be used."""
     text = f"{name}: {detail}."
-    return KdeclareError(error("client-properties", "client property cannot be used", text, hint=hint))
+    return KdeclareError(error("client-properties", "Client property cannot be used", text, hint=hint))
 
 
 def unreachable(seen: Mapping[str, Seen]) -> KdeclareError:
@@ -28,7 +28,7 @@ def unreachable(seen: Mapping[str, Seen]) -> KdeclareError:
     detail = "; ".join(f"{address}: {it.what}" for address, it in seen.items())
     hints = dict.fromkeys(it.hint for it in seen.values())
     return KdeclareError(
-        error("unreachable", "cluster cannot be reached", f"{detail}.", hint=" ".join(hints))
+        error("unreachable", "Cluster cannot be reached", f"{detail}.", hint=" ".join(hints))
     )
 
 

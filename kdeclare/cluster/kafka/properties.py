@@ -53,7 +53,7 @@ def read_properties(path: str | Path) -> dict[str, str]:
         text = Path(path).read_text(encoding="iso-8859-1")
     except OSError as exc:
         raise KdeclareError(
-            error("client-properties", "client properties cannot be read", f"{path}: {exc.strerror}")
+            error("client-properties", "Client properties cannot be read", f"{path}: {exc.strerror}")
         ) from exc
     return dict(_pairs(text))
 
@@ -86,7 +86,7 @@ def client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any], tup
     if not unused:
         return arguments, ()
     detail = f"These client properties have no effect in kdeclare: {', '.join(sorted(unused))}."
-    return arguments, (warning("unused-client-property", "client properties without effect", detail),)
+    return arguments, (warning("unused-client-property", "Client properties without effect", detail),)
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:

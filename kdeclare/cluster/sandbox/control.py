@@ -120,7 +120,7 @@ def _existing(folder: Path, broker_id: int) -> tuple[Layout, Marker]:
         raise KdeclareError(
             error(
                 "sandbox-missing",
-                "no such broker",
+                "No such broker",
                 f"There is no sandbox with a broker {broker_id} in {layout.folder}.",
                 hint="Start the sandbox first.",
             )
@@ -202,7 +202,7 @@ def _refuse_taken_ports(settings: SandboxSettings, broker_ids: list[int]) -> Non
         raise KdeclareError(
             error(
                 "port-taken",
-                "a port is taken",
+                "A port is taken",
                 f"Port {', '.join(map(str, taken))} on {HOST} is in use by another process.",
                 hint="Stop that process, or choose other ports with --port"
                 f" (the sandbox uses {settings.port} and up, and 100 above that for controllers).",
@@ -229,7 +229,7 @@ def _differs(marker: Marker, settings: SandboxSettings) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-differs",
-            "the sandbox has other settings",
+            "The sandbox has other settings",
             f"The sandbox in {settings.folder} was made with"
             f" {text(marker.brokers, marker.racks, marker.port)}, not"
             f" {text(settings.brokers, settings.racks, settings.port)}.",
@@ -242,7 +242,7 @@ def _unusable(layout: Layout, why: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-folder",
-            "the sandbox folder cannot be used",
+            "The sandbox folder cannot be used",
             f"The folder {layout.folder} cannot be used for a sandbox: {why}.",
             hint="Choose an empty or new folder that can be written to.",
         )

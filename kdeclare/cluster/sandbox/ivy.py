@@ -143,7 +143,7 @@ def _settings_arguments(folder: Path, environment: Mapping[str, str]) -> list[st
             raise KdeclareError(
                 error(
                     "ivy-settings",
-                    "the Ivy settings file was not found",
+                    "The Ivy settings file was not found",
                     f"{SETTINGS_VARIABLE} names {own}, and there is no such file.",
                     hint=f"Correct {SETTINGS_VARIABLE}, or unset it to use Ivy's default repository.",
                 )

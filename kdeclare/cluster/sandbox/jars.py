@@ -75,7 +75,7 @@ def kafka_jars(progress: Progress = silent, environment: Mapping[str, str] | Non
         raise KdeclareError(
             error(
                 "cache-folder",
-                "the cache folder cannot be used",
+                "The cache folder cannot be used",
                 f"The cache folder {folder} cannot be used: {problem.strerror or problem}.",
                 hint=f"Set {CACHE_VARIABLE} to a folder that you can write to.",
             )
@@ -141,7 +141,7 @@ def _download(
         raise KdeclareError(
             error(
                 "jars-altered",
-                "the jars are not the pinned ones",
+                "The jars are not the pinned ones",
                 f"What was resolved for Kafka {KAFKA_VERSION} is not what was pinned: {', '.join(wrong)}.",
                 hint=f"Check the mirror or the Ivy settings that are in use, and delete {known.parent}.",
             )

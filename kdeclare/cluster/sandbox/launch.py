@@ -139,7 +139,7 @@ def _not_formatted(layout: Layout, what: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-format",
-            "the brokers' data folders could not be made",
+            "The brokers' data folders could not be made",
             f"Kafka's storage tool {what}",
             hint=f"Check that {layout.folder} can be written to and has free space.",
         )

@@ -144,7 +144,7 @@ def _unreadable(layout: Layout, why: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-unreadable",
-            "the sandbox's marker file cannot be used",
+            "The sandbox's marker file cannot be used",
             f"{layout.marker} cannot be used: {why}.",
             hint="Use another folder, or delete this one yourself if nothing in it is needed.",
         )

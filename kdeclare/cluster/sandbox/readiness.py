@@ -61,7 +61,7 @@ def _failed(files: BrokerFiles, summary: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-start",
-            "a broker did not start",
+            "A broker did not start",
             f"{summary} Its last words:{said}" if said else f"{summary} It has logged nothing.",
             hint=f"The whole log is {files.server_log}. If its data is damaged: kdeclare sandbox reset.",
         )

@@ -83,4 +83,4 @@ def check(settings: SandboxSettings) -> None:
 
 
 def _bad(detail: str, option: str) -> KdeclareError:
-    return KdeclareError(error("sandbox-settings", "wrong sandbox settings", detail, hint=f"Give {option}."))
+    return KdeclareError(error("sandbox-settings", "Wrong sandbox settings", detail, hint=f"Give {option}."))

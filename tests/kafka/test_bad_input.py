@@ -1,0 +1,637 @@
+"""Trouble with a real process at real brokers, and the table in docs/errors.md that names a test a row."""
+
+import ast
+import ctypes
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster import sandbox as kafka_sandbox
+from kdeclare.cluster.kafka import connect
+from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, config
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import TopicPartition
+from tests.beds import KafkaBed
+from tests.conftest import free_port
+
+ROOT = Path(__file__).parents[2]
+kafka = pytest.mark.kafka
+
+
+@dataclass
+class Project:
+    """A project in a folder of its own, with one manifest file and topics that nobody else has."""
+
+    folder: Path
+    bootstrap: str
+    prefix: str = field(default_factory=lambda: f"bad-{uuid.uuid4().hex[:8]}-")
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.declare()
+        environments = {"real": {"bootstrapServers": self.bootstrap}}
+        spec = {"manifests": ["all.yaml"], "environments": environments}
+        self._write("kdeclare.yaml", [("Project", "bad", spec)])
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state" / "bad" / "real"
+
+    def name(self, short: str) -> str:
+        return self.prefix + short
+
+    def declare(self, *manifests: tuple[str, str, Mapping[str, Any]]) -> None:
+        """From now on the project holds these: kind, name, spec."""
+        self._write("all.yaml", manifests)
+
+    def topics(self, *names: str, **spec: Any) -> None:
+        """From now on the project holds these topics, all alike."""
+        whole = {"partitions": 1, "replicationFactor": 1, **spec}
+        self.declare(*(("Topic", self.name(name), whole) for name in names))
+
+    def start(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:
+        """The command as a process without a terminal."""
+        environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **self.environ}
+        return subprocess.Popen(
+            [sys.executable, "-m", "kdeclare", *arguments],
+            cwd=self.folder,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **more,
+        )
+
+    def __call__(self, *arguments: str, **more: Any) -> "Ran":
+        return ended(self.start(*arguments, **more))
+
+    def done(self, *arguments: str) -> "Ran":
+        """The command, which must succeed."""
+        ran = self(*arguments)
+        assert ran.code is ExitCode.OK, ran
+        return ran
+
+    def in_order(self) -> bool:
+        """Whether the next plan has nothing to say."""
+        return self.done("plan").out.startswith("No changes.")
+
+    def journal(self) -> str:
+        """The journal of the latest run; empty while there is none."""
+        for run in sorted(self.state.glob("runs/[!.]*"), reverse=True):
+            return (run / "journal.jsonl").read_text()
+        return ""
+
+    def _write(self, file: str, manifests: Any) -> None:
+        documents = (
+            {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+            for kind, name, spec in manifests
+        )
+        (self.folder / file).write_text("\n---\n".join(json.dumps(d) for d in documents))
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: ExitCode
+    out: str
+    err: str
+
+
+def ended(process: subprocess.Popen[str], timeout: float = 180) -> Ran:
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise AssertionError(f"it does not end: {process.communicate()}") from None
+    assert "Traceback" not in err, err
+    return Ran(ExitCode(process.returncode), out, err)
+
+
+def eventually(check: Callable[[], bool], seconds: float = 60, step: float = 0.02) -> None:
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(step)
+
+
+@contextmanager
+def at(bootstrap: str, folder: Path) -> Iterator[tuple[Project, KafkaBed]]:
+    """A project, and another client of the same cluster; the project's topics are gone at the end."""
+    project = Project(folder, bootstrap)
+    cluster = connect(bootstrap, {})
+    bed = KafkaBed(cluster, bootstrap)
+    try:
+        yield project, bed
+        for name in cluster.topics():
+            if name.startswith(project.prefix):
+                bed.own(name)
+        bed.clean()
+    finally:
+        cluster.close()
+
+
+@pytest.fixture
+def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Project, KafkaBed]]:
+    with at(sandbox.bootstrap, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
+    """A sandbox of one broker with an authorizer, where everybody may do what no ACL speaks of."""
+    usual = config.broker_properties
+
+    def with_authorizer(settings: SandboxSettings, broker_id: int, data: Path) -> dict[str, str]:
+        return usual(settings, broker_id, data) | {
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "allow.everyone.if.no.acl.found": "true",
+        }
+
+    settings = SandboxSettings(tmp_path_factory.mktemp("strict"), 1, 1, free_port(1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(config, "broker_properties", with_authorizer)
+        try:
+            yield kafka_sandbox.start(settings, print)
+        finally:
+            kafka_sandbox.reset(settings.folder)
+
+
+def permit_only(bootstrap: str, topic: str, *operations: str) -> None:
+    """From now on nobody may do anything but this with a topic."""
+    from kafka.admin import (
+        ACL,
+        ACLOperation,
+        ACLPermissionType,
+        KafkaAdminClient,
+        ResourcePattern,
+        ResourceType,
+    )
+
+    client = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        client.create_acls(
+            [
+                ACL(
+                    principal="User:ANONYMOUS",
+                    host="*",
+                    operation=ACLOperation[operation],
+                    permission_type=ACLPermissionType.ALLOW,
+                    resource_pattern=ResourcePattern(ResourceType.TOPIC, topic),
+                )
+                for operation in operations
+            ]
+        )
+    finally:
+        client.close()
+
+
+# permissions
+
+
+@kafka
+def test_what_may_not_be_changed_is_said_before_anything_is(strict: SandboxStatus, tmp_path: Path) -> None:
+    with at(strict.bootstrap, tmp_path) as (project, _):
+        project.topics("free", "held")
+        project.done("apply", "--yes")
+        permit_only(strict.bootstrap, project.name("held"), "DESCRIBE", "DESCRIBE_CONFIGS", "DELETE")
+        project.topics("free", "held", configs={"retention.ms": 5000})
+        ran = project("apply", "--yes")
+        assert ran.code is ExitCode.ERROR
+        assert f"Topic/{project.name('held')}" in ran.out
+        assert "TOPIC_AUTHORIZATION_FAILED" in ran.out
+        assert "Ask for the permission" in ran.out
+        assert "Nothing was changed" in ran.err
+        ran = project("apply", "--yes", "--no-preflight")
+        assert ran.code is ExitCode.PARTIAL
+        assert "TOPIC_AUTHORIZATION_FAILED" in ran.out
+        plan = project.done("plan")
+        assert project.name("held") in plan.out
+        assert project.name("free") not in plan.out  # the rest was done
+
+
+@kafka
+def test_what_may_not_be_read_is_an_error(strict: SandboxStatus, tmp_path: Path) -> None:
+    with at(strict.bootstrap, tmp_path) as (project, _):
+        project.topics("dark")
+        project.done("apply", "--yes")
+        permit_only(strict.bootstrap, project.name("dark"), "DESCRIBE", "DELETE")
+        ran = project("plan")
+        assert ran.code is ExitCode.ERROR
+        assert "Not permitted" in ran.err
+        assert project.name("dark") in ran.err
+        assert "DescribeConfigs" in ran.err
+
+
+# other clusters and secrets
+
+
+@kafka
+def test_a_state_and_a_plan_of_another_cluster(here: tuple[Project, KafkaBed], strict: SandboxStatus) -> None:
+    project, _ = here
+    project.topics("t")
+    project.done("apply", "--yes")
+    project.topics("t", configs={"retention.ms": 5000})
+    project.done("plan", "--out", "it.plan")
+    for command in (["plan"], ["apply", "--yes"], ["apply", "it.plan", "--yes"], ["rollback", "--yes"]):
+        ran = project(*command, "--bootstrap-server", strict.bootstrap)
+        assert ran.code is ExitCode.ERROR
+        assert "This is another cluster" in ran.err
+
+
+@kafka
+def test_a_secret_that_changed_since_the_plan_was_saved(here: tuple[Project, KafkaBed]) -> None:
+    project, bed = here
+    key = "listener.name.plaintext.ssl.keystore.password"
+    project.environ["BAD_SECRET"] = "first-value"
+    project.declare(("BrokerConfig", "1", {"configs": {key: "${env.BAD_SECRET}"}}))
+    project.done("plan", "--out", "it.plan")
+    project.environ["BAD_SECRET"] = "other-value"
+    ran = project("apply", "it.plan", "--yes")
+    assert ran.code is ExitCode.STALE
+    assert "A secret has changed" in ran.err
+    assert "${env.BAD_SECRET}" in ran.err
+    assert "-value" not in ran.out + ran.err + (project.folder / "it.plan").read_text()
+    assert not project.journal()
+
+
+# the state folder
+
+
+def without_override() -> None:
+    """In the child: root is asked for permission like anybody else."""
+    if os.geteuid() == 0:
+        libc = ctypes.CDLL(None, use_errno=True)
+        for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+            libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+@kafka
+@pytest.mark.skipif(sys.platform != "linux", reason="root is not kept from writing elsewhere")
+def test_a_state_folder_that_is_not_writable(here: tuple[Project, KafkaBed]) -> None:
+    project, bed = here
+    project.topics("t")
+    state = project.folder / "state"
+    state.mkdir()
+    state.chmod(0o555)
+    try:
+        ran = project("apply", "--yes", preexec_fn=without_override)
+        assert project("plan", preexec_fn=without_override).code is ExitCode.OK  # who only looks needs none
+    finally:
+        state.chmod(0o755)
+    assert ran.code is ExitCode.ERROR
+    assert "The state is not writable" in ran.err
+    assert "--state" in ran.err
+    assert not bed.cluster.topics([project.name("t")])
+
+
+def small_files(limit: int) -> Callable[[], None]:
+    """In the child: a file that grows beyond ``limit`` bytes meets a full disk."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+
+@kafka
+def test_a_disk_that_is_full_before_the_run(here: tuple[Project, KafkaBed]) -> None:
+    project, bed = here
+    project.topics("t")
+    ran = project("apply", "--yes", preexec_fn=small_files(500))
+    assert ran.code is ExitCode.ERROR
+    assert "No space left for the state" in ran.err
+    assert not bed.cluster.topics([project.name("t")])
+    assert not project.journal()
+    project.done("apply", "--yes")
+    assert project.in_order()
+
+
+@kafka
+def test_a_disk_that_fills_up_during_the_run(here: tuple[Project, KafkaBed]) -> None:
+    """The state is larger than the plan and the journal of this run: it alone does not fit any more."""
+    project, bed = here
+    names = [f"t{n}" for n in range(40)]
+    project.topics(*names)
+    project.done("apply", "--yes")
+    size = (project.state / "state.json").stat().st_size
+    alike = {"partitions": 1, "replicationFactor": 1}
+    manifests = [("Topic", project.name(name), alike) for name in names[1:]]
+    changed = {**alike, "configs": {"retention.ms": 5000}}
+    project.declare(("Topic", project.name(names[0]), changed), *manifests)
+    ran = project("apply", "--yes", preexec_fn=small_files(size - 1000))
+    assert ran.code is ExitCode.ERROR
+    assert "No space left for the state" in ran.err
+    assert '"done"' in project.journal()
+    ran = project.done("plan")
+    assert "was settled" in ran.err
+    assert ran.out.startswith("No changes.")
+    project.done("apply", "--yes")
+    record = json.loads((project.state / "state.json").read_text())
+    assert "5000" in json.dumps(record)
+
+
+@kafka
+def test_a_small_disk_that_is_really_full(here: tuple[Project, KafkaBed]) -> None:
+    project, bed = here
+    disk = project.folder / "disk"
+    disk.mkdir()
+    if not shutil.which("unshare") or not mounts(disk):
+        pytest.skip("no file system can be mounted here")
+    project.topics(*(f"t{n}" for n in range(60)))
+    ran = ended(in_small_disk(project, disk, "kdeclare apply --yes --state disk"))
+    assert ran.code is ExitCode.ERROR
+    assert "No space left for the state" in ran.err
+    assert "No space left on device" in ran.err
+    assert not bed.cluster.topics([project.name("t0")])
+
+
+def mounts(disk: Path) -> bool:
+    command = ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", str(disk)]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def in_small_disk(project: Project, disk: Path, command: str) -> subprocess.Popen[str]:
+    """A shell with a file system of 16 kB, seen by nobody else and gone with it."""
+    program = command.replace("kdeclare", f"'{sys.executable}' -m kdeclare", 1)
+    script = f"mount -t tmpfs -o size=16k none '{disk}' && exec {program}"
+    return subprocess.Popen(
+        ["unshare", "--map-root-user", "--mount", "sh", "-c", script],
+        cwd=project.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+# during a move
+
+
+@dataclass
+class Moving:
+    """An apply that waits for a move, which does not end before it is released."""
+
+    project: Project
+    bed: KafkaBed
+    topic: str
+    process: subprocess.Popen[str]
+
+    def in_flight(self) -> bool:
+        return bool(self.bed.cluster.moves([self.topic]))
+
+
+@contextmanager
+def moving(project: Project, bed: KafkaBed, *options: str) -> Iterator[Moving]:
+    """From brokers 1 and 2 to 1 and 3."""
+    topic = bed.create({0: (1, 2)}, name=project.name("moved"))
+    bed.hold_moves(topic)
+    wanted = {"topic": topic, "partition": 0, "replicas": [1, 3]}
+    project.declare(("Reassignment", "move", {"partitions": [wanted]}))
+    process = project.start("apply", "--yes", *options)
+    it = Moving(project, bed, topic, process)
+    try:
+        eventually(lambda: '"begin"' in project.journal() and it.in_flight())
+        yield it
+    finally:
+        process.kill()
+        process.communicate()
+        bed.eventually(bed.release_moves)
+        eventually(lambda: not it.in_flight())
+
+
+def replicas(bed: KafkaBed, topic: str) -> tuple[int, ...]:
+    return bed.topic(topic).partitions[0].replicas
+
+
+@kafka
+def test_ctrl_c_while_replicas_move(here: tuple[Project, KafkaBed]) -> None:
+    project, bed = here
+    with moving(project, bed) as it:
+        it.process.send_signal(signal.SIGINT)
+        ran = ended(it.process)
+        assert ran.code is ExitCode.INTERRUPTED
+        assert "Ctrl-C again ends at once" in ran.err
+        assert "Interrupted" in ran.out
+        assert "Goes on in the cluster" in ran.out
+        assert it.topic in project.done("status").out
+    project.done("apply", "--yes")
+    assert project.in_order()
+    bed.eventually(lambda: same(replicas(bed, it.topic), (1, 3)))
+
+
+@kafka
+def test_ctrl_c_twice_while_replicas_move(here: tuple[Project, KafkaBed]) -> None:
+    project, bed = here
+    with moving(project, bed) as it:
+        it.process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+        it.process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        assert ended(it.process).code is ExitCode.INTERRUPTED
+        assert time.monotonic() - began < 10
+        assert it.topic in project.done("status").out
+    project.done("apply", "--yes")
+    assert project.in_order()
+    bed.eventually(lambda: same(replicas(bed, it.topic), (1, 3)))
+
+
+def same(one: object, other: object) -> None:
+    assert one == other
+
+
+@kafka
+def test_a_move_that_takes_longer_than_one_wants_to_wait(here: tuple[Project, KafkaBed]) -> None:
+    project, bed = here
+    with moving(project, bed, "--move-timeout", "2") as it:
+        ran = ended(it.process)
+        assert ran.code is ExitCode.PARTIAL
+        assert "Still moving after 2 s" in ran.out
+        assert it.in_flight()
+    project.done("apply", "--yes")
+    assert project.in_order()
+
+
+@kafka
+def test_a_move_of_someone_elses_is_left_alone(here: tuple[Project, KafkaBed]) -> None:
+    project, bed = here
+    with moving(project, bed) as it:
+        it.process.kill()
+        it.process.wait()
+        other = Project(project.folder / "other", project.bootstrap, project.prefix)
+        other.topics("moved", partitions=2, replicationFactor=2)
+        ran = other("plan")
+        assert ran.code is ExitCode.DENIED
+        assert "A move is in flight" in ran.out
+
+
+@kafka
+def test_a_broker_that_is_lost_while_replicas_move_to_it(
+    here: tuple[Project, KafkaBed], sandbox: SandboxStatus
+) -> None:
+    """The run waits for it, and ends well when it is back."""
+    project, bed = here
+    with moving(project, bed) as it:
+        try:
+            kafka_sandbox.kill_broker(sandbox.folder, 3)
+            time.sleep(2)
+            assert it.process.poll() is None
+            assert it.in_flight()
+        finally:
+            kafka_sandbox.start_broker(sandbox.folder, 3)
+        bed.eventually(bed.release_moves)
+        ran = ended(it.process)
+        assert ran.code is ExitCode.OK, ran
+    assert project.in_order()
+    bed.eventually(lambda: same(replicas(bed, it.topic), (1, 3)))
+
+
+@kafka
+def test_a_cluster_that_is_lost_during_a_run(strict: SandboxStatus, tmp_path: Path) -> None:
+    with at(strict.bootstrap, tmp_path) as (project, bed):
+        project.topics(*(f"t{n}" for n in range(200)), partitions=5)
+        process = project.start("apply", "--yes")
+        try:
+            eventually(lambda: '"begin"' in project.journal(), step=0.002)
+        finally:
+            kafka_sandbox.kill_broker(strict.folder, 1)
+        ran = ended(process)
+        status = project("status", "--timeout", "1")
+        kafka_sandbox.start_broker(strict.folder, 1)
+        assert ran.code is ExitCode.PARTIAL, ran
+        assert "nobody has seen yet how it ended" in ran.out
+        assert (status.code, "connection refused" in status.err) == (ExitCode.ERROR, True)
+        settled = project.done("status")
+        assert "was settled" in settled.err
+        project.done("apply", "--yes")
+        assert project.in_order()
+
+
+# much, and nothing
+
+
+@kafka
+def test_ten_thousand_resources(here: tuple[Project, KafkaBed]) -> None:
+    project, _ = here
+    project.topics(*(f"t{n}" for n in range(10_000)), configs={"retention.ms": 5000})
+    began = time.monotonic()
+    plan = json.loads(project.done("plan", "--format", "json").out)
+    assert plan["summary"]["create"] == 10_000
+    assert len(plan["operations"]) == 10_000
+    assert time.monotonic() - began < 90
+
+
+@kafka
+def test_an_empty_project(here: tuple[Project, KafkaBed]) -> None:
+    project, _ = here
+    for command in (
+        ["validate"],
+        ["plan", "--detailed-exitcode"],
+        ["apply", "--yes"],
+        ["status"],
+        ["history"],
+    ):
+        project.done(*command)
+    assert project.in_order()
+
+
+# the cases that could be argued
+
+
+@kafka
+def test_guards_and_argued_cases_at_real_brokers(here: tuple[Project, KafkaBed]) -> None:
+    project, bed = here
+    project.topics("t", partitions=3, lifecycle={"preventDestroy": True})
+    project.done("apply", "--yes")
+    project.topics("t", partitions=2)
+    ran = project("plan")
+    assert (ran.code, "Kafka takes no partition away" in ran.out) == (ExitCode.ERROR, True)
+    project.declare()
+    ran = project("plan", "--allow-deletes")
+    assert (ran.code, "preventDestroy" in ran.out) == (ExitCode.DENIED, True)
+    [one, two, *_] = bed.brokers
+    here_now = list(replicas(bed, project.name("t")))
+    wanted = {"topic": project.name("t"), "partition": 0, "replicas": [one, two]}
+    project.declare(("Reassignment", "r", {"partitions": [wanted]}))
+    ran = project("plan", "--target", "Reassignment/r")
+    assert (ran.code, "from 1 to 2" in ran.out) == (ExitCode.DENIED, True)
+    elsewhere = one if here_now != [one] else two
+    wanted = {**wanted, "replicas": [elsewhere], "expectedReplicas": [elsewhere]}
+    project.declare(("Reassignment", "r", {"partitions": [wanted]}))
+    ran = project("plan", "--target", "Reassignment/r")
+    assert (ran.code, "Replicas are not as expected" in ran.out) == (ExitCode.DENIED, True)
+
+
+@kafka
+def test_a_rollback_that_cannot_bring_everything_back(here: tuple[Project, KafkaBed]) -> None:
+    project, bed = here
+    project.topics("t")
+    project.done("apply", "--yes")
+    bed.produce(project.name("t"), 3)
+    ran = project("rollback", "--yes")
+    assert (ran.code, "holds 3 records" in ran.out) == (ExitCode.PARTIAL, True)
+    project.topics("t", partitions=2)
+    project.done("apply", "--yes")
+    ran = project("rollback", "--yes")
+    assert (ran.code, "Cannot be undone" in ran.out) == (ExitCode.PARTIAL, True)
+
+
+# docs/errors.md
+
+
+@dataclass(frozen=True)
+class Row:
+    trouble: str
+    said: str
+    code: str
+    tests: tuple[str, ...]
+
+
+def rows() -> list[Row]:
+    """The rows of the tables in docs/errors.md."""
+    found = []
+    for line in (ROOT / "docs" / "errors.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if (
+            line.startswith("|")
+            and len(cells) == 4
+            and not set(cells[0]) <= set("-: ")
+            and cells[2] != "exit"
+        ):
+            tests = tuple(re.findall(r"`(tests/[^`]+)`", cells[3]))
+            found.append(Row(cells[0], cells[1], cells[2], tests))
+    return found
+
+
+def test_every_row_of_the_table_names_a_test_that_exists() -> None:
+    assert len(rows()) > 40
+    for row in rows():
+        assert row.tests, row
+        for name in row.tests:
+            file, _, test = name.partition("::")
+            tree = ast.parse((ROOT / file).read_text())
+            names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+            assert test in names, row
+
+
+def test_the_table_has_every_exit_code_and_no_other() -> None:
+    codes = {int(code) for row in rows() for code in re.findall(r"\d+", row.code)}
+    assert codes == set(ExitCode)
+
+
+def test_every_code_in_the_table_is_one_that_kdeclare_gives() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "kdeclare").rglob("*.py"))
+    known = set(re.findall(r'"([A-Za-z-]+)"', sources))
+    given = {code for row in rows() for code in re.findall(r"`([A-Za-z-]+)`:", row.said)}
+    assert given
+    assert given <= known, given - known
