@@ -1,53 +1,70 @@
 """The bare kafka-python calls of a job, as a process of its own: ``raw BOOTSTRAP PREFIX COUNT STEP…``."""
 
+import json
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, NewTopic
 
-from benchmarks.topics import BATCH, configs, names
+from benchmarks.topics import BATCH, HOUR_MS, configs, names
+
+Numbered = list[tuple[int, str]]
 
 
 def main(bootstrap: str, prefix: str, count: str, *steps: str) -> None:
-    """Connect, and do the steps one after the other; each is one of `STEPS`, or ``alter=VALUE``."""
+    """Connect, and do the steps one after the other; print how many seconds each of them took.
+
+    A step is one of `STEPS`; ``alter=MS`` says what to add to the retention times.
+    """
     client = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+    topics = list(enumerate(names(prefix, int(count))))
+    seconds: dict[str, float] = {}
     for step in steps:
+        begun = time.perf_counter()
         name, _, value = step.partition("=")
-        STEPS[name](client, names(prefix, int(count)), value)
+        STEPS[name](client, topics, int(value or HOUR_MS))
+        seconds[name] = time.perf_counter() - begun
     client.close()
+    print(json.dumps(seconds))
 
 
-def _read(client: Any, topics: list[str], _: str) -> None:
-    """What a comparison needs: all topics, and the keys that are declared of those that exist."""
+def _read(client: Any, topics: Numbered, _: int) -> None:
+    """What a comparison needs: all topics, and of those that exist the keys that are declared."""
     there = {topic["name"] for topic in client.describe_topics()}
-    for batch in _batches([name for name in topics if name in there]):
-        wanted = [ConfigResource("TOPIC", name, dict.fromkeys(configs(0))) for name in batch]
+    keys = dict.fromkeys(configs(0))
+    for batch in _batches((number, name) for number, name in topics if name in there):
+        wanted = [ConfigResource("TOPIC", name, keys) for _, name in batch]
         client.describe_configs(wanted, config_filter="all")
 
 
-def _create(client: Any, topics: list[str], _: str) -> None:
+def _create(client: Any, topics: Numbered, _: int) -> None:
     for batch in _batches(topics):
-        client.create_topics([NewTopic(name, 1, 3, topic_configs=configs(0)) for name in batch])
+        client.create_topics([NewTopic(name, 1, 3, topic_configs=configs(number)) for number, name in batch])
 
 
-def _alter(client: Any, topics: list[str], value: str) -> None:
+def _alter(client: Any, topics: Numbered, retention_ms: int) -> None:
     for batch in _batches(topics):
-        wanted = [ConfigResource("TOPIC", name, {"retention.ms": value}) for name in batch]
+        wanted = [
+            ConfigResource("TOPIC", name, {"retention.ms": configs(number, retention_ms)["retention.ms"]})
+            for number, name in batch
+        ]
         client.alter_configs(wanted, raise_on_unknown=False, incremental=True)
 
 
-def _delete(client: Any, topics: list[str], _: str) -> None:
+def _delete(client: Any, topics: Numbered, _: int) -> None:
     for batch in _batches(topics):
-        client.delete_topics(batch)
+        client.delete_topics([name for _, name in batch])
 
 
-def _batches(topics: list[str]) -> Iterator[list[str]]:
-    return (topics[i : i + BATCH] for i in range(0, len(topics), BATCH))
+def _batches(topics: Iterable[tuple[int, str]]) -> Iterator[Numbered]:
+    whole = list(topics)
+    return (whole[i : i + BATCH] for i in range(0, len(whole), BATCH))
 
 
-STEPS: dict[str, Callable[[Any, list[str], str], None]] = {
+STEPS: dict[str, Callable[[Any, Numbered, int], None]] = {
     "read": _read,
     "create": _create,
     "alter": _alter,

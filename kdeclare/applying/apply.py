@@ -7,8 +7,8 @@ from typing import Literal
 
 from kdeclare.applying.attempt import Attempt
 from kdeclare.applying.clock import Clock, SystemClock, timestamp
-from kdeclare.applying.entries import FinishLine, RunLine, as_json, fold
-from kdeclare.applying.expectations import Mismatch, changed_secrets, stale_live, stale_owned
+from kdeclare.applying.entries import FinishLine, RunLine, as_json, end_line, fold
+from kdeclare.applying.expectations import Mismatch, changed_secrets, shown, stale_live, stale_owned
 from kdeclare.applying.ownership import next_state, owned_after
 from kdeclare.applying.scheduler import RunOptions, Scheduler
 from kdeclare.cluster.port import Cluster
@@ -97,6 +97,8 @@ class Applier:
                 undoes=plan.undoes,
             )
             journal.append(as_json(start))
+            if left_out:
+                journal.append(as_json(end_line(timestamp(self.clock), left_out.values())))
             scheduler = Scheduler(operations, attempt, journal, self.clock, options, self.progress, self.stop)
             results = {**left_out, **scheduler.run()}
             result = RunResult(run_id, plan, results, untaken, interrupted=self.stop.is_set())
@@ -141,7 +143,7 @@ def _refuse(plan: Plan, state: State | None) -> None:
 def _refuse_again(identity: str, store: StateStore) -> None:
     """Refuse a saved plan that a run has applied; one that had no effect at all does not count."""
     for run_id in store.runs():
-        if not identity.startswith(run_id.split("-")[1]):
+        if identity[:8] not in run_id:
             continue
         record = fold(run_id, store.entries(run_id))
         good = any(r.status in (Status.DONE, Status.STARTED) for r in record.results.values())
@@ -169,12 +171,8 @@ def _stale_problem(stale: Mismatch) -> Diagnostic:
 
 
 def _told(stale: Mismatch) -> str:
-    planned, now = _shown(stale.planned), _shown(stale.now)
+    planned, now = shown(stale.planned), shown(stale.now)
     return f"{stale.resource} {stale.element}: planned on {planned}, now it is {now}."
-
-
-def _shown(value: object) -> str:
-    return "not set" if value is None else canonical_json(value)
 
 
 def _left_out(plan: Plan, stale: Sequence[Mismatch]) -> dict[str, OperationResult]:

@@ -4,13 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kdeclare.applying.clock import Clock
-from kdeclare.applying.expectations import mismatches, views
+from kdeclare.applying.expectations import changed_secrets, mismatches, shown, views
 from kdeclare.cluster.port import Cluster, Fault, FaultKind, Result
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import View
 from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.operations import Operation
 from kdeclare.model.run import OperationResult, Status
+
+OUTCOME_UNCLEAR = "outcome-unclear"
 
 _SENDS = 3
 _PATIENCE_S = 5.0
@@ -52,19 +55,19 @@ class Attempt:
 
     def _send(self, operations: Sequence[Operation]) -> Mapping[str, Result]:
         verb = VERBS[operations[0].verb]
+        gone = {op.id: _gone(problem) for op in operations for problem in changed_secrets([op], self.secrets)}
+        rest = [op for op in operations if op.id not in gone]
         try:
-            return verb.execute(self.cluster, operations, self.secrets, validate_only=False)
+            sent = verb.execute(self.cluster, rest, self.secrets, validate_only=False) if rest else {}
         except Fault as fault:
-            return dict.fromkeys((op.id for op in operations), fault)
+            sent = dict.fromkeys((op.id for op in rest), fault)
+        return {**sent, **gone}
 
     def _changed_since(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """What needed others is looked at again right before its request; metadata may lag behind them."""
         wrong = self._until(operations, lambda op, now: not mismatches(op, now))
         return {
-            op.id: OperationResult(
-                op.id, Status.STALE, "stale", f"Planned on {dict(op.expect)}, now it is {dict(now)}."
-            )
-            for op, now in wrong
+            op.id: OperationResult(op.id, Status.STALE, "stale", _change_seen(op, now)) for op, now in wrong
         }
 
     def _settle(
@@ -73,7 +76,7 @@ class Attempt:
         """Done, or something else; those that were not done are left out, to be sent again."""
         results: dict[str, OperationResult] = {op.id: done(op) for op in operations}
         try:
-            rest = self._until(operations, lambda op, now: now == VERBS[op.verb].after(op))
+            rest = self._until(operations, took_effect)
         except Fault:
             return {op.id: _lost_sight(op, answers[op.id]) for op in operations}
         for op, now in rest:
@@ -98,6 +101,11 @@ class Attempt:
             waited, step = waited + step, step * 2
 
 
+def took_effect(op: Operation, now: View) -> bool:
+    """Whether the view shows it; it cannot where before and after look alike (a secret)."""
+    return now == VERBS[op.verb].after(op) and bool(mismatches(op, now))
+
+
 def done(op: Operation) -> OperationResult:
     """It went well."""
     return OperationResult(op.id, Status.DONE)
@@ -112,6 +120,10 @@ def _result(op: Operation, answer: Result) -> OperationResult:
     return done(op) if answer is None else failed(op, answer)
 
 
+def _gone(problem: KdeclareError) -> Fault:
+    return Fault(problem.diagnostics[0].code, str(problem))
+
+
 def _unknown(answer: Result, *, again: bool) -> bool:
     if answer is None:
         return False
@@ -119,13 +131,20 @@ def _unknown(answer: Result, *, again: bool) -> bool:
 
 
 def _neither(op: Operation, now: View) -> OperationResult:
-    message = f"The answer did not come, and what is there now is neither before nor after: {dict(now)}."
-    return OperationResult(op.id, Status.FAILED, "outcome-unclear", message)
+    message = f"The answer did not come, and it is neither as before nor as planned: {_change_seen(op, now)}"
+    return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)
 
 
 def _lost_sight(op: Operation, answer: Result) -> OperationResult:
     message = "The answer did not come, and the cluster could not be observed afterwards"
     return OperationResult(op.id, Status.UNKNOWN, answer.error if answer else None, f"{message}: {answer}.")
+
+
+def _change_seen(op: Operation, now: View) -> str:
+    """What is no longer as planned, in words."""
+    return "; ".join(
+        f"{m.element} was {shown(m.planned)}, now it is {shown(m.now)}" for m in mismatches(op, now)
+    )
 
 
 def _gave_up(op: Operation) -> OperationResult:

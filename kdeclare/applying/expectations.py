@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.secrets import SecretSource, is_secret
-from kdeclare.kinds.verbs.base import View
-from kdeclare.kinds.verbs.configs import TOPIC_ID
+from kdeclare.kinds.verbs.base import View, is_identity
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.jsontypes import Json
+from kdeclare.model.jsontypes import Json, canonical_json
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.planning.observe import observe
@@ -57,7 +56,12 @@ def mismatches(op: Operation, now: View, elements: Iterable[str] | None = None) 
         for element in (op.expect if elements is None else elements)
         if now.get(element) != op.expect[element]
     ]
-    return [m for m in found if m.element == TOPIC_ID] or found
+    return [m for m in found if is_identity(m.element)] or found
+
+
+def shown(value: Json) -> str:
+    """A value of a view, for people."""
+    return "not set" if value is None else canonical_json(value)
 
 
 def stale_owned(plan: Plan, resources: Mapping[str, Json]) -> list[Mismatch]:

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-from kdeclare.applying.attempt import done
+from kdeclare.applying.attempt import OUTCOME_UNCLEAR, done, took_effect
 from kdeclare.applying.clock import Clock, timestamp
 from kdeclare.applying.entries import FinishLine, RunRecord, as_json, end_line, fold
 from kdeclare.applying.expectations import mismatches, views
 from kdeclare.applying.ownership import next_state, owned_after
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.verbs.base import View
-from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import OperationResult, Status
@@ -69,21 +68,17 @@ def settle(cluster: Cluster, clock: Clock, operations: list[Operation]) -> dict[
     now = views(cluster, operations)
     for _ in range(_LOOKS):
         # a request that was under way when its sender died may take effect a moment later
-        if all(_is_done(op, now[op.id]) for op in operations):
+        if all(took_effect(op, now[op.id]) for op in operations):
             break
         clock.sleep(_STEP_S)
         now = views(cluster, operations)
     return {op.id: _settled(op, now[op.id]) for op in operations}
 
 
-def _is_done(op: Operation, now: View) -> bool:
-    return now == VERBS[op.verb].after(op) and bool(mismatches(op, now))
-
-
 def _settled(op: Operation, now: View) -> OperationResult:
-    if _is_done(op, now):
+    if took_effect(op, now):
         return done(op)
     if not mismatches(op, now):
         return OperationResult(op.id, Status.INTERRUPTED, None, "It had not taken effect.")
     message = f"Neither as before nor as planned: {dict(now)}."
-    return OperationResult(op.id, Status.FAILED, "outcome-unclear", message)
+    return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kdeclare.applying.attempt import OUTCOME_UNCLEAR
 from kdeclare.applying.entries import RunRecord
+from kdeclare.applying.ownership import owned_after
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.registry import KINDS
@@ -17,6 +19,7 @@ from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Base, Ownership, Plan, Summary
+from kdeclare.model.run import Status
 from kdeclare.model.state import State
 from kdeclare.planning import order
 from kdeclare.planning.observe import observe
@@ -51,7 +54,7 @@ def rollback_plan(
 
     Raises Fault when the cluster does not answer.
     """
-    begun = [op for op in run.operations if op.id in record.begun]
+    begun = [op for op in run.operations if op.id in record.begun and _may_have_acted(op, record)]
     live = observe(cluster, merge(VERBS[op.verb].query(op) for op in begun))
     steps = _steps(begun, live, allow_data_loss=allow_data_loss)
     steps, problems = _possible(steps, cluster, secrets)
@@ -67,10 +70,22 @@ def rollback_plan(
         summary=_summary(changes, operations),
         changes=changes,
         operations=operations,
-        ownership=tuple(_ownership(run, steps, resources)),
+        ownership=tuple(_ownership(run, record, steps, resources)),
         diagnostics=in_order(problems),
         undoes=record.run_id,
     )
+
+
+def _may_have_acted(op: Operation, record: RunRecord) -> bool:
+    """Whether there can be anything to undo: what was refused whole has changed nothing.
+
+    Of a reassignment that was refused, other partitions may be moving (KIP-455).
+    """
+    result = record.results.get(op.id)
+    if result is None or VERBS[op.verb].moves:
+        return True
+    refused = result.status is Status.FAILED and result.error != OUTCOME_UNCLEAR
+    return not refused and result.status not in (Status.STALE, Status.SKIPPED, Status.INTERRUPTED)
 
 
 def _steps(begun: Sequence[Operation], live: Snapshot, *, allow_data_loss: bool) -> list[_Step]:
@@ -207,35 +222,40 @@ def _changes(operations: Sequence[Operation], risks: Mapping[ResourceId, Risk]) 
 
 
 def _change(id_: ResourceId, operations: Sequence[Operation], was: Risk | None) -> Change:
-    deletes = any(op.verb == "topic.delete" for op in operations)
-    action = Action.DELETE if deletes else Action.UPDATE
+    deletes = any(VERBS[op.verb].destroys for op in operations)
+    creates = any(op.verb == "topic.create" for op in operations)
+    action = Action.DELETE if deletes else Action.CREATE if creates else Action.UPDATE
     disrupts = Risk.DISRUPTIVE if was is Risk.DISRUPTIVE else Risk.SAFE
     risk = Risk.DESTRUCTIVE if deletes else disrupts
     fields = tuple(f for op in operations for f in VERBS[op.verb].fields(op))
     return Change(id_, action, Reason.ROLLBACK, risk, fields)
 
 
-def _ownership(run: Plan, steps: Sequence[_Step], resources: Mapping[str, Json]) -> Iterable[Ownership]:
+def _ownership(
+    run: Plan, record: RunRecord, steps: Sequence[_Step], resources: Mapping[str, Json]
+) -> Iterable[Ownership]:
     """Back to what it was before the run; what is not brought back then belongs to whoever changed it.
 
     A topic that stays because of its records stays owned, and what later runs took over does, too.
     """
+    left = owned_after(run, record.results, {str(o.id): o.before for o in run.ownership if o.before})
     for item in run.ownership:
         current = resources.get(str(item.id))
         mine = [step for step in steps if step.original.resource == item.id]
         stuck = any(step.inverse is None and step.undo.args for step in mine)
-        if current == item.after and not stuck:
+        if current == left.get(str(item.id)) and not stuck:
             after = item.before
         else:
             undone = tuple(step.inverse for step in mine if step.inverse)
             after = KINDS[item.id.kind].settle(current, item.before, undone, all_done=False)
-        if after != current:
+        if after != current or any(step.inverse for step in mine):
             yield Ownership(item.id, current, after)
 
 
 def _summary(changes: Sequence[Change], operations: Sequence[Operation]) -> Summary:
     return Summary(
+        create=sum(c.action is Action.CREATE for c in changes),
         update=sum(c.action is Action.UPDATE for c in changes),
         delete=sum(c.action is Action.DELETE for c in changes),
-        reassign=sum(len(o.args["partitions"]) for o in operations if o.verb == "partitions.reassign"),
+        reassign=sum(len(o.args["partitions"]) for o in operations if VERBS[o.verb].moves),
     )

@@ -32,6 +32,10 @@ class Fault(Exception):
         self.kind = kind
         super().__init__(f"{error}: {message}" if message else error)
 
+    def __reduce__(self) -> tuple[type["Fault"], tuple[str, str, FaultKind]]:
+        """What pickling makes it anew from."""
+        return Fault, (self.error, self.message, self.kind)
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigQuery:

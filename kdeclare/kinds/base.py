@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from kdeclare.kinds.query import Query
 from kdeclare.model.changes import Change
 from kdeclare.model.diagnostics import Diagnostic, Place
-from kdeclare.model.ids import ResourceId
+from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Broker, Snapshot
 from kdeclare.model.operations import Operation
@@ -74,6 +74,8 @@ class Kind(Protocol):
 
     name: str
     spec: type[BaseModel]
+    config_scope: ConfigScope | None
+    """The scope of its ``configs``, if it has any."""
 
     def parse(self, name: str, spec: Any) -> tuple[Any, tuple[Problem, ...]]:
         """The body of a valid spec, and what is wrong with it beyond its shape. Offline and pure."""
@@ -87,6 +89,9 @@ class Kind(Protocol):
         ``desired`` is None for a resource that is owned and no longer declared: the change is then
         what deleting it would mean.
         """
+
+    def wants(self, name: str, body: Any) -> Mapping[str, Json]:
+        """What the resource says of things that another resource can speak about, too."""
 
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer

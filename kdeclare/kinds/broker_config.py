@@ -50,6 +50,7 @@ class BrokerConfigKind:
 
     name = "BrokerConfig"
     spec: type[BaseModel] = BrokerConfigSpec
+    config_scope: ConfigScope | None = ConfigScope.BROKER
 
     def parse(self, name: str, spec: BrokerConfigSpec) -> tuple[BrokerConfigBody, tuple[Problem, ...]]:
         """See `kinds.base.Kind`."""
@@ -96,6 +97,10 @@ class BrokerConfigKind:
         known = [_kept(resource, key, desired) for key in configs.kept]
         known += [literal_secret(str(resource), key, desired.source) for key in configs.literal]
         return Difference(change, {"configs": configs.owned}, configs.unmanaged, tuple(known))
+
+    def wants(self, name: str, body: BrokerConfigBody) -> Mapping[str, Json]:
+        """Nothing that another kind can speak about."""
+        return {}
 
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
@@ -154,10 +159,8 @@ def _unknown_broker(resource: ResourceId, desired: Desired, live: Snapshot) -> D
 
 
 def _undeclared(resource: ResourceId, configs: ConfigDiff) -> Difference:
-    """What deleting it would mean: the owned keys reset. Nothing to reset is nothing to own."""
-    if not configs.fields:
-        return Difference(None)
-    return Difference(Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DISRUPTIVE, configs.fields))
+    """What deleting it would mean: the owned keys reset. Brokers exist, so it is an update."""
+    return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE, configs.fields))
 
 
 def _kept(resource: ResourceId, key: str, desired: Desired) -> Diagnostic:

@@ -69,23 +69,24 @@ def diff_configs(
     kept: list[str] = []
     hidden = _hidden(side, wishes)
     wishes = {**wishes, **hidden}
-    overrides = {key for key in side.live if override(side, key) is not None}
-    for key in sorted({*wishes, *owned, *overrides}):
+    now = {key: value for key in side.live if (value := override(side, key)) is not None}
+    for key in sorted({*wishes, *owned, *now}):
+        before = now.get(key)
         if key in wishes:
-            fields += _declared(side, key, wishes[key], owned.get(key))
-        elif (gone := _undeclared(side, key, owned.get(key))) and key in side.undeletable:
+            fields += _declared(side, key, wishes[key], before, owned.get(key))
+        elif (gone := _undeclared(key, before, owned.get(key))) and key in side.undeletable:
             kept.append(key)
-        elif reset_unmanaged and key in overrides - NEVER_RESET - side.undeletable:
-            fields.append(_field(key, FieldOp.DELETE, override(side, key), None))
+        elif reset_unmanaged and key in now.keys() - NEVER_RESET - side.undeletable:
+            fields.append(_field(key, FieldOp.DELETE, before, None))
         elif gone:
             fields += gone
-        elif key in overrides:
+        elif before is not None:
             unmanaged.append(key)
     return ConfigDiff(
         tuple(fields),
         {key: _owned_record(wish) for key, wish in wishes.items()},
         tuple(unmanaged),
-        any(_drifted(side, key, record) for key, record in owned.items()),
+        any(_drifted(side, key, now.get(key), record) for key, record in owned.items()),
         tuple(kept),
         tuple(key for key, secret in hidden.items() if secret.reference is None),
     )
@@ -116,8 +117,7 @@ def is_list(key: str, entry: ConfigEntry | None, catalog: Catalog) -> bool:
     return info is not None and info.is_list
 
 
-def _declared(side: ConfigSide, key: str, wish: Wish, record: Json) -> list[FieldChange]:
-    before = override(side, key)
+def _declared(side: ConfigSide, key: str, wish: Wish, before: Json, record: Json) -> list[FieldChange]:
     entry = side.live.get(key)
     if isinstance(wish, Unset):
         return [] if before is None else [_field(key, FieldOp.DELETE, before, None)]
@@ -178,7 +178,8 @@ def _parts(side: ConfigSide, key: str, wish: Parts, before: Json, record: Json) 
         # Unset, nothing of it is in an override; but what brokers or Kafka add must go too.
         start = list(side.catalog.default_list(key))
         effective = side.live.get(key)
-        inherited = {*start, *split_list((effective and effective.value) or "")}
+        unseen = wish.subtract if effective is None else ()  # a topic to come: brokers may add anything
+        inherited = {*start, *unseen, *split_list((effective and effective.value) or "")}
         if surplus & {e.strip() for e in inherited}:
             after = [e for e in start if e.strip() not in surplus]
             fields.append(_field(key, FieldOp.SUBTRACT, None, after, sorted(surplus)))
@@ -187,9 +188,8 @@ def _parts(side: ConfigSide, key: str, wish: Parts, before: Json, record: Json) 
     return fields
 
 
-def _undeclared(side: ConfigSide, key: str, record: Json) -> list[FieldChange]:
+def _undeclared(key: str, before: Json, record: Json) -> list[FieldChange]:
     """What was owned and is declared no longer goes; of a list by part, one's own elements."""
-    before = override(side, key)
     if before is None or record is None:
         return []
     if isinstance(record, Mapping) and "append" in record:
@@ -215,7 +215,11 @@ def _field(key: str, op: FieldOp, before: Json, after: Json, value: Json = None)
 
 
 def _own_elements(record: Json) -> tuple[str, ...]:
-    return tuple(record.get("append", ())) if isinstance(record, Mapping) else ()
+    """What kdeclare put into a list, by part or whole."""
+    if not isinstance(record, Mapping):
+        return ()
+    whole = record.get("value")
+    return tuple(whole) if isinstance(whole, list) else tuple(record.get("append", ()))
 
 
 def _owned_record(wish: Wish) -> Json:
@@ -228,9 +232,8 @@ def _owned_record(wish: Wish) -> Json:
     return {"value": list(wish.value) if isinstance(wish.value, tuple) else str(wish.value)}
 
 
-def _drifted(side: ConfigSide, key: str, record: Json) -> bool:
+def _drifted(side: ConfigSide, key: str, before: Json, record: Json) -> bool:
     """Whether live is no longer what was last applied."""
-    before = override(side, key)
     if "secret" in record:
         return before is None
     if "append" in record:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from kdeclare.kinds.secrets import is_secret
-from kdeclare.kinds.verbs.base import with_inverse
-from kdeclare.kinds.verbs.configs import AlterConfigs, topic_identity
+from kdeclare.kinds.verbs.base import identities, with_inverse
+from kdeclare.kinds.verbs.configs import AlterConfigs, topics_of
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.ids import ConfigResource, ResourceId
 from kdeclare.model.jsontypes import Json
@@ -50,7 +50,7 @@ def config_operations(
                 "entity_name": entity.name,
                 "ops": [_op(field, records) for field in fields],
             },
-            expect={key_of(f): f.before for f in fields} | topic_identity(entity, live),
+            expect={key_of(f): f.before for f in fields} | identities(topics_of(entity), live),
             needs=needs,
         )
         operations.append(with_inverse(_ALTER, op))

@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.kinds.base import Desired, Difference, Path, Placer, Problem
 from kdeclare.kinds.query import Query
-from kdeclare.kinds.verbs.base import with_inverse
-from kdeclare.kinds.verbs.reassign import ReassignPartitions
+from kdeclare.kinds.verbs.base import identities, with_inverse
+from kdeclare.kinds.verbs.reassign import ReassignPartitions, topics_of
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, denied, error
-from kdeclare.model.ids import ResourceId, TopicPartition
+from kdeclare.model.ids import ConfigScope, ResourceId, TopicPartition
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
@@ -26,14 +26,17 @@ _REASSIGN = ReassignPartitions()
 _PREFIX = "replicas."
 
 
+BrokerId = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
 class PartitionSpec(BaseModel):
     """One partition's wish; ``expectedReplicas`` makes it a compare-and-set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     topic: str
-    partition: Annotated[int, Field(ge=0)]
-    replicas: Annotated[list[int], Field(min_length=1)]
-    expectedReplicas: Annotated[list[int], Field(min_length=1)] | None = None  # noqa: N815
+    partition: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    replicas: Annotated[list[BrokerId], Field(min_length=1)]
+    expectedReplicas: Annotated[list[BrokerId], Field(min_length=1)] | None = None  # noqa: N815
 
 
 class ReassignmentSpec(BaseModel):
@@ -66,6 +69,7 @@ class ReassignmentKind:
 
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec
+    config_scope: ConfigScope | None = None
 
     def parse(self, name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
         """See `kinds.base.Kind`."""
@@ -119,6 +123,12 @@ class ReassignmentKind:
             )
         return Difference(change, None, (), tuple(problems))
 
+    def wants(self, name: str, body: ReassignmentBody) -> Mapping[str, Json]:
+        """The replicas of its partitions, and with them the replication factor of their topics."""
+        replicas: dict[str, Json] = {f"replicas of {t.partition}": list(t.replicas) for t in body.targets}
+        sizes = {f"replication factor of {t.partition.topic}": len(t.replicas) for t in body.targets}
+        return replicas | sizes
+
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
     ) -> tuple[Operation, ...]:
@@ -138,7 +148,7 @@ class ReassignmentKind:
                     "partitions": {name: field.after for name, field in fields.items()},
                     "allow_replication_factor_change": allow,
                 },
-                expect={name: field.before for name, field in fields.items()},
+                expect={n: f.before for n, f in fields.items()} | identities(topics_of(fields), live),
             )
             operations.append(with_inverse(_REASSIGN, op))
         return tuple(operations)

@@ -103,6 +103,8 @@ def _parse_scalar(
     resource: str, key: str, raw: Any, info: KeyInfo | None
 ) -> tuple[Wish | None, tuple[Diagnostic, ...]]:
     text = config_text(raw)
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        return None, (_wrong(resource, key, "holds bytes that are no UTF-8 text."),)
     size = len(text.encode())
     if size > _MAX_BYTES:  # the broker would only close the connection
         return None, (_wrong(resource, key, f"has {size} bytes; Kafka takes {_MAX_BYTES}."),)

@@ -68,8 +68,8 @@ class Plan:
     """Changes, the graph of operations, verdicts and diagnostics.
 
     ownership: the records of the state that this plan changes, also where no operation is needed.
+    unmanaged_configs: keys that are set and neither declared nor owned, by resource.
     undoes: the run that this plan rolls back, if it is a rollback.
-    adopting: how many resources apply would take into ownership without changing them.
     """
 
     project: str

@@ -1,12 +1,13 @@
 """From desired, live and owned to the plan."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.base import Placer
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.secrets import SecretSource
+from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.changes import Action, Change
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, denied, error, in_order
 from kdeclare.model.ids import ResourceId
@@ -76,19 +77,20 @@ def _operations(
         except PlacementError as reason:
             problems.append(_not_placed(item, str(reason)))
     guarded = [_with_guard(op, request, live) for op in operations]
-    problems += order.contradictions(guarded)
+    problems += order.contradictions(request.desired)
+    problems += order.deleted_and_used(guarded)
     problems += [_unguarded(op) for op in guarded if _lacks_guard(op, live)]
     return order.in_order(order.linked(guarded)), problems
 
 
 def _with_guard(op: Operation, request: PlanRequest, live: Snapshot) -> Operation:
-    if op.verb != "partitions.reassign" or live.cluster.rf_guard or not request.scope.client_guard:
+    if not VERBS[op.verb].moves or live.cluster.rf_guard or not request.scope.client_guard:
         return op
     return replace(op, args={**op.args, "client_guard": True})
 
 
 def _lacks_guard(op: Operation, live: Snapshot) -> bool:
-    guarded = op.verb == "partitions.reassign" and not op.args["allow_replication_factor_change"]
+    guarded = VERBS[op.verb].moves and not op.args["allow_replication_factor_change"]
     return guarded and not live.cluster.rf_guard and not op.args.get("client_guard")
 
 
@@ -135,7 +137,7 @@ def _assembled(
         summary=_summary(request, live, compared, by_id.values(), operations),
         changes=changes,
         operations=operations,
-        ownership=tuple(_ownership(compared, by_id)),
+        ownership=tuple(_ownership(compared, by_id, {op.resource for op in operations})),
         diagnostics=in_order(diagnostics),
         unmanaged_configs={
             str(item.id): item.difference.unmanaged for item in compared if item.difference.unmanaged
@@ -148,12 +150,17 @@ def _blocked(change: Change, blocked: Mapping[str, str]) -> Change:
     return replace(change, blocked=code) if code and not change.blocked else change
 
 
-def _ownership(compared: Sequence[Compared], changes: Mapping[ResourceId, Change]) -> Iterable[Ownership]:
-    """What apply is to take over or let go of; a blocked resource stays as it is."""
+def _ownership(
+    compared: Sequence[Compared], changes: Mapping[ResourceId, Change], operated: Set[ResourceId]
+) -> Iterable[Ownership]:
+    """What apply is to take over or let go of; a blocked resource stays as it is.
+
+    A resource with operations is named in any case: that it is owned as it was is an expectation.
+    """
     for item in compared:
         change = changes.get(item.id)
         stuck = any(d.blocks for d in item.difference.diagnostics) or (change and change.blocked)
-        if not stuck and item.difference.owned != item.owned:
+        if not stuck and (item.difference.owned != item.owned or item.id in operated):
             yield Ownership(item.id, item.owned, item.difference.owned)
 
 
@@ -182,6 +189,6 @@ def _summary(
         orphaned=counts[Action.NO_OP],
         blocked=len(blocked),
         unmanaged=len(unmanaged),
-        reassign=sum(len(o.args["partitions"]) for o in operations if o.verb == "partitions.reassign"),
+        reassign=sum(len(o.args["partitions"]) for o in operations if VERBS[o.verb].moves),
         unmanaged_configs=sum(len(item.difference.unmanaged) for item in compared),
     )

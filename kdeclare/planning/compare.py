@@ -1,6 +1,6 @@
 """Diffing every resource in scope, and deciding about those that are declared no longer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from kdeclare.kinds.base import Desired, Difference
@@ -39,14 +39,14 @@ def what_to_observe(request: PlanRequest) -> Query:
 
 def compare(request: PlanRequest, live: Snapshot) -> list[Compared]:
     """Every resource in scope, in the order of their ids."""
-    declared = {str(d.id) for d in request.desired}
     result = []
     for id_, desired, owned in _in_scope(request):
         difference = KINDS[id_.kind].diff(id_, desired, live, owned)
         if desired is None:
             difference = _undeclared(request, id_, owned, difference)
-        result.append(Compared(id_, desired, owned, _weighed(declared, difference)))
-    return result
+        result.append(Compared(id_, desired, owned, difference))
+    changing = {str(item.id) for item in result if item.desired and item.change}
+    return [replace(item, difference=_weighed(changing, item.difference)) for item in result]
 
 
 def unknown_names(request: PlanRequest) -> Iterator[Diagnostic]:
@@ -119,14 +119,17 @@ def _orphaned(id_: ResourceId) -> Diagnostic:
     )
 
 
-def _weighed(declared: set[str], difference: Difference) -> Difference:
-    """An error about something that this very project is about to create is only a matter of order."""
-    if not any(d.subject in declared for d in difference.diagnostics):
+def _weighed(changing: Set[str], difference: Difference) -> Difference:
+    """What is wrong with a resource that this very plan changes is only a matter of order."""
+    if not any(d.subject in changing for d in difference.diagnostics if d.subject):
         return difference
     diagnostics = tuple(
-        replace(d, severity=Severity.WARNING, hint="Plan again once that topic is there.")
-        if d.subject in declared
+        replace(d, severity=Severity.WARNING, hint="Plan again once that has been applied.")
+        if d.subject in changing
         else d
         for d in difference.diagnostics
     )
-    return replace(difference, diagnostics=diagnostics)
+    change = difference.change
+    if change is not None and change.blocked:
+        change = replace(change, blocked=next((d.code for d in diagnostics if d.blocks), None))
+    return replace(difference, diagnostics=diagnostics, change=change)

@@ -3,30 +3,56 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, error
+from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
 
+CONTRADICTION = "contradiction"
 
-def contradictions(operations: Sequence[Operation]) -> list[Diagnostic]:
-    """Two resources that would change the same thing."""
-    owner: dict[str, Operation] = {}
+
+def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
+    """Two declared resources that want something else of the same thing."""
+    first: dict[str, tuple[Desired, Json]] = {}
     found: list[Diagnostic] = []
-    for op in operations:
-        for element, claim in VERBS[op.verb].claims(op).items():
-            other = owner.setdefault(claim, op)
-            if other.resource != op.resource:
-                detail = f"{other.resource} and {op.resource} both want to change {element}."
-                found.append(
-                    error(
-                        "contradiction",
-                        "Two resources contradict each other",
-                        detail,
-                        hint="Let one of them say it.",
-                        resource=str(op.resource),
-                    )
-                )
+    for item in sorted(declared, key=lambda d: d.id):
+        for thing, wish in KINDS[item.id.kind].wants(item.id.name, item.body).items():
+            other, their_wish = first.setdefault(thing, (item, wish))
+            if their_wish != wish:
+                found.append(_contradiction(item, other, f"{thing}: {wish} here, {their_wish} at {other.id}"))
     return found
+
+
+def deleted_and_used(operations: Sequence[Operation]) -> list[Diagnostic]:
+    """Operations on a topic that another one deletes."""
+    gone = {
+        topic for op in operations if VERBS[op.verb].destroys for topic in VERBS[op.verb].query(op).topics
+    }
+    return [
+        error(
+            CONTRADICTION,
+            "Two resources contradict each other",
+            f"{op.resource} is about {', '.join(sorted(used))}, which is to be deleted.",
+            hint="Take the one or the other out of the plan.",
+            resource=str(op.resource),
+        )
+        for op in operations
+        if not VERBS[op.verb].destroys and (used := VERBS[op.verb].query(op).topics & gone)
+    ]
+
+
+def _contradiction(item: Desired, other: Desired, what: str) -> Diagnostic:
+    place = f" ({other.source})" if other.source else ""
+    return error(
+        CONTRADICTION,
+        "Two resources contradict each other",
+        f"{item.id} and {other.id}{place} want different things: {what}.",
+        hint="Let one of them say it.",
+        place=item.source,
+        resource=str(item.id),
+    )
 
 
 def without(operations: Sequence[Operation], refused: Iterable[str]) -> tuple[Operation, ...]:
@@ -68,7 +94,7 @@ def linked(operations: Sequence[Operation]) -> tuple[Operation, ...]:
     """With the edges between resources: whoever looks at what another produces comes after it."""
     makers: dict[str, str] = {}
     for op in operations:
-        if op.verb in ("topic.create", "partitions.increase"):
+        if VERBS[op.verb].makes:
             makers |= dict.fromkeys(VERBS[op.verb].produces(op), op.id)
     if not makers:
         return tuple(operations)

@@ -38,7 +38,8 @@ def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
     """Not what builds on an earlier step: the cluster would judge it by what it has now."""
     if not VERBS[op.verb].validates:
         return False
-    return not any(by_id[need].verb in (op.verb, "topic.create", "partitions.increase") for need in op.needs)
+    before = [by_id[need].verb for need in op.needs]
+    return not any(verb == op.verb or VERBS[verb].makes for verb in before)
 
 
 def _refusal(op: Operation, fault: Fault) -> Diagnostic:

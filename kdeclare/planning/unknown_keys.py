@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kdeclare.cluster.port import Cluster, ConfigQuery
+from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.wishes import UNKNOWN_CONFIG
 from kdeclare.model.diagnostics import Diagnostic, Severity
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
@@ -34,8 +35,8 @@ def weighed(
 
 
 def _scope(item: Diagnostic) -> ConfigScope:
-    kind = ResourceId.parse(item.resource or "Topic/x").kind
-    return ConfigScope.TOPIC if kind == "Topic" else ConfigScope.BROKER
+    kind = KINDS[ResourceId.parse(item.resource or "").kind]
+    return kind.config_scope or ConfigScope.TOPIC
 
 
 def _known(cluster: Cluster, live: Snapshot, scope: ConfigScope, keys: set[str]) -> set[str] | None:

@@ -149,7 +149,7 @@ def test_a_crash_while_recovering_is_recovered_from_as_well() -> None:
                 world.apply(*_after(), batch=1)
             world.cluster.faults.clear()
             world.store.restart()
-            world.store.crash = StoreCrash(n, when, Killed())  # type: ignore[arg-type]
+            world.store.crash = StoreCrash(n, when, Killed())
             with pytest.raises(Killed):
                 world.apply(*_after(), batch=1)
             _survive(world)

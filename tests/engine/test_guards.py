@@ -395,10 +395,12 @@ def test_a_reassignment_of_what_is_not_there_is_an_error_unless_this_project_mak
     plan = world.plan(reassignment(("t-0", [2, 3, 4])))
     assert exits(plan) is ExitCode.ERROR
     assert codes(plan) == ["unknown-partition"]
-    plan = world.plan(reassignment(("t-0", [2, 3, 4])), assigned("t", [1, 2, 3]))
+    declared = (reassignment(("t-0", [2, 3, 4])), topic("t", partitions=1, replicationFactor=3))
+    plan = world.plan(*declared)
     assert not plan.has_errors
     world.run(plan)
-    assert world.apply(reassignment(("t-0", [2, 3, 4])), topic("t")).complete
+    assert world.apply(*declared).complete
+    assert world.plan(*declared).summary.unchanged == 2
 
 
 def test_a_broker_that_does_not_exist_is_an_error() -> None:

@@ -372,7 +372,7 @@ def test_a_broker_config_that_leaves_the_manifests_is_an_orphan() -> None:
     assert codes(plan) == ["orphaned"]
     assert plan_outcome(plan, detailed_exitcode=True).exit_code is ExitCode.OK
     plan = world.plan(scope=Scope(allow_deletes=True))
-    assert plan.summary.delete == 1
+    assert plan.summary.update == 1
     assert world.run(plan).complete
     assert overrides(world, broker_resource(1)) == {"log.cleaner.backoff.ms": "99"}  # only what is owned
     assert world.owned() == {}

@@ -24,7 +24,6 @@ from kdeclare.cluster import sandbox as kafka_sandbox
 from kdeclare.cluster.kafka import connect
 from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, config
 from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import TopicPartition
 from tests.beds import KafkaBed
 from tests.conftest import free_port
 
@@ -129,6 +128,15 @@ def eventually(check: Callable[[], bool], seconds: float = 60, step: float = 0.0
         time.sleep(step)
 
 
+def begun(project: Project, process: subprocess.Popen[str]) -> None:
+    """Wait until a process has sent, or is about to send, its first request."""
+    deadline = time.monotonic() + 60
+    while '"begin"' not in project.journal():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise AssertionError(f"it does not begin: {ended(process, 1)}")
+        time.sleep(0.002)
+
+
 @contextmanager
 def at(bootstrap: str, folder: Path) -> Iterator[tuple[Project, KafkaBed]]:
     """A project, and another client of the same cluster; the project's topics are gone at the end."""
@@ -219,7 +227,7 @@ def test_what_may_not_be_changed_is_said_before_anything_is(strict: SandboxStatu
         ran = project("apply", "--yes", "--no-preflight")
         assert ran.code is ExitCode.PARTIAL
         assert "TOPIC_AUTHORIZATION_FAILED" in ran.out
-        plan = project.done("plan")
+        plan = project.done("plan", "--no-preflight")
         assert project.name("held") in plan.out
         assert project.name("free") not in plan.out  # the rest was done
 
@@ -255,7 +263,7 @@ def test_a_state_and_a_plan_of_another_cluster(here: tuple[Project, KafkaBed], s
 
 @kafka
 def test_a_secret_that_changed_since_the_plan_was_saved(here: tuple[Project, KafkaBed]) -> None:
-    project, bed = here
+    project, _ = here
     key = "listener.name.plaintext.ssl.keystore.password"
     project.environ["BAD_SECRET"] = "first-value"
     project.declare(("BrokerConfig", "1", {"configs": {key: "${env.BAD_SECRET}"}}))
@@ -320,7 +328,7 @@ def test_a_disk_that_is_full_before_the_run(here: tuple[Project, KafkaBed]) -> N
 @kafka
 def test_a_disk_that_fills_up_during_the_run(here: tuple[Project, KafkaBed]) -> None:
     """The state is larger than the plan and the journal of this run: it alone does not fit any more."""
-    project, bed = here
+    project, _ = here
     names = [f"t{n}" for n in range(40)]
     project.topics(*names)
     project.done("apply", "--yes")
@@ -401,7 +409,8 @@ def moving(project: Project, bed: KafkaBed, *options: str) -> Iterator[Moving]:
     process = project.start("apply", "--yes", *options)
     it = Moving(project, bed, topic, process)
     try:
-        eventually(lambda: '"begin"' in project.journal() and it.in_flight())
+        begun(project, process)
+        eventually(it.in_flight)
         yield it
     finally:
         process.kill()
@@ -498,11 +507,11 @@ def test_a_broker_that_is_lost_while_replicas_move_to_it(
 
 @kafka
 def test_a_cluster_that_is_lost_during_a_run(strict: SandboxStatus, tmp_path: Path) -> None:
-    with at(strict.bootstrap, tmp_path) as (project, bed):
+    with at(strict.bootstrap, tmp_path) as (project, _):
         project.topics(*(f"t{n}" for n in range(200)), partitions=5)
         process = project.start("apply", "--yes")
         try:
-            eventually(lambda: '"begin"' in project.journal(), step=0.002)
+            begun(project, process)
         finally:
             kafka_sandbox.kill_broker(strict.folder, 1)
         ran = ended(process)

@@ -45,7 +45,7 @@ def shim(folder: Path, commands: str) -> Path:
 
 def as_manifests(bootstrap: str) -> str:
     """All that a cluster holds but records, as text."""
-    command = [PROGRAMS / "kdeclare", "import", "--bootstrap-server", bootstrap]
+    command = [str(PROGRAMS / "kdeclare"), "import", "--bootstrap-server", bootstrap]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

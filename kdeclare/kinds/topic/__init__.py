@@ -23,6 +23,7 @@ class TopicKind:
 
     name = "Topic"
     spec: type[BaseModel] = TopicSpec
+    config_scope: ConfigScope | None = ConfigScope.TOPIC
 
     def parse(self, name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
         """See `kinds.base.Kind`."""
@@ -38,10 +39,17 @@ class TopicKind:
         """See `kinds.base.Kind`."""
         return diff_topic(resource, desired, live, owned)
 
+    def wants(self, name: str, body: TopicBody) -> Mapping[str, Json]:
+        """The replicas of each partition, or their number."""
+        if body.assignments is not None:
+            return {f"replicas of {name}-{n}": list(r) for n, r in body.assignments.items()}
+        factor = body.replication_factor
+        return {} if factor is None else {f"replication factor of {name}": factor}
+
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
     ) -> tuple[Operation, ...]:
-        """See `kinds.topic_ops`."""
+        """See `kinds.topic.operations`."""
         return topic_operations(change, desired.body if desired else None, live, owned, place)
 
     def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:

@@ -13,6 +13,7 @@ from kdeclare.model.live import ConfigSource, Snapshot, Topic
 PREVENT_DESTROY = "prevent-destroy"
 INVALID_PARTITIONS = "InvalidPartitions"
 MOVE_IN_FLIGHT = "move-in-flight"
+MIN_ISR = "min.insync.replicas"
 
 
 def diff_topic(resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json) -> Difference:
@@ -26,7 +27,7 @@ def diff_topic(resource: ResourceId, desired: Desired | None, live: Snapshot, ow
     was = (owned or {}).get("configs", {}) if topic else {}
     configs = diff_configs(side, body.configs, was, reset_unmanaged=body.remove_unmanaged)
     if topic is None:
-        return _creation(resource, desired, configs, owned)
+        return _creation(resource, desired, live, configs, owned)
     return _update(resource, desired, live, topic, configs, owned)
 
 
@@ -41,7 +42,9 @@ def _owned_record(body: TopicBody, configs: ConfigDiff) -> Json:
     return record
 
 
-def _creation(resource: ResourceId, desired: Desired, configs: ConfigDiff, owned: Json) -> Difference:
+def _creation(
+    resource: ResourceId, desired: Desired, live: Snapshot, configs: ConfigDiff, owned: Json
+) -> Difference:
     body: TopicBody = desired.body
     fields: list[FieldChange] = []
     if body.assignments is not None:
@@ -51,8 +54,11 @@ def _creation(resource: ResourceId, desired: Desired, configs: ConfigDiff, owned
         fields.append(_change("replicationFactor", None, body.replication_factor))
     fields = [f for f in fields if f.after is not None] + list(configs.fields)
     reason = Reason.DECLARED if owned is None else Reason.MISSING
-    change = Change(resource, Action.CREATE, reason, Risk.SAFE, tuple(fields), desired.source)
-    return Difference(change, _owned_record(body, configs), (), _min_isr_problems(desired, None))
+    unknown = _unknown_brokers(resource, desired, live)
+    blocked = unknown[0].code if unknown else None
+    change = Change(resource, Action.CREATE, reason, Risk.SAFE, tuple(fields), desired.source, blocked)
+    problems = (*unknown, *_min_isr_problems(desired, None))
+    return Difference(change, _owned_record(body, configs), (), problems)
 
 
 def _update(
@@ -65,6 +71,10 @@ def _update(
 ) -> Difference:
     body: TopicBody = desired.body
     fields, problems = _shape(resource, desired, live, topic)
+    moving = [n for n in range(len(topic.partitions)) if TopicPartition(topic.name, n) in live.moves]
+    waits = any(f.path == f"configs.{MIN_ISR}" and raises_min_isr(f) for f in configs.fields)
+    if moving and (fields or waits):
+        problems.append(_moving(resource, desired, live, topic, moving))
     drifted = configs.drifted or _shape_drifted(live, topic, owned)
     fields += configs.fields
     problems += _min_isr_problems(desired, _factor(live, topic))
@@ -100,10 +110,7 @@ def _shape(
         if sizes != [body.replication_factor]:
             before_size = sizes[0] if len(sizes) == 1 else sizes
             fields.append(_change("replicationFactor", before_size, body.replication_factor))
-    moving = [n for n in range(count) if TopicPartition(topic.name, n) in live.moves]
-    if moving and fields:
-        problems.append(_moving(resource, desired, live, topic, moving))
-    return fields, problems
+    return fields, problems + _unknown_brokers(resource, desired, live)
 
 
 def true_replicas(live: Snapshot, topic: Topic) -> list[tuple[int, ...]]:
@@ -190,6 +197,32 @@ def _moving(
         place=desired.source,
         resource=str(resource),
     )
+
+
+def raises_min_isr(field: FieldChange) -> bool:
+    """Whether more replicas must be in sync than now; what is unset counts as one."""
+    before, after = (str(value or 1) for value in (field.before, field.after))
+    return before.isdigit() and after.isdigit() and int(after) > int(before)
+
+
+def _unknown_brokers(resource: ResourceId, desired: Desired, live: Snapshot) -> list[Diagnostic]:
+    """Brokers of declared assignments that the cluster does not have."""
+    body: TopicBody = desired.body
+    known = {broker.id for broker in live.cluster.brokers}
+    named = {broker for replicas in (body.assignments or {}).values() for broker in replicas}
+    if named <= known:
+        return []
+    return [
+        error(
+            "unknown-broker",
+            "No such broker",
+            f"The assignments of '{resource.name}' name {sorted(named - known)}, "
+            "which the cluster does not have.",
+            hint=f"It has {sorted(known)}.",
+            place=desired.source,
+            resource=str(resource),
+        )
+    ]
 
 
 def _min_isr_problems(desired: Desired, live_factor: int | None) -> tuple[Diagnostic, ...]:

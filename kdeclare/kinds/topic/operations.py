@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from kdeclare.kinds.base import Placer
 from kdeclare.kinds.config_ops import by_occurrence, config_fields, config_operations, key_of
-from kdeclare.kinds.topic.diff import true_replicas
+from kdeclare.kinds.topic.diff import MIN_ISR, raises_min_isr, true_replicas
 from kdeclare.kinds.topic.spec import TopicBody
-from kdeclare.kinds.verbs.base import with_inverse
+from kdeclare.kinds.verbs.base import identities, with_inverse
 from kdeclare.kinds.verbs.reassign import ReassignPartitions
 from kdeclare.kinds.verbs.topics import CreateTopic, DeleteTopic, IncreasePartitions
 from kdeclare.model.changes import Action, Change
@@ -18,7 +18,6 @@ from kdeclare.model.operations import Operation
 
 _CREATE, _DELETE = CreateTopic(), DeleteTopic()
 _INCREASE, _REASSIGN = IncreasePartitions(), ReassignPartitions()
-_MIN_ISR = "min.insync.replicas"
 
 Assignment = Sequence[tuple[int, ...]]
 
@@ -51,7 +50,7 @@ def _create(change: Change, body: TopicBody) -> Operation:
             # the last field of a key holds its end value: parts are resolved, as the list is new
             "configs": {key_of(f): f.after for f in config_fields(change.fields) if f.after is not None},
         },
-        expect={"topic": "absent"},
+        expect=CreateTopic.ABSENT,
     )
     return with_inverse(_CREATE, op)
 
@@ -61,7 +60,7 @@ def _delete(resource: ResourceId, topic: Topic) -> Operation:
         id=f"{_DELETE.name}:{resource}",
         verb=_DELETE.name,
         resource=resource,
-        args={"topic": topic.name, "require_empty": False},
+        args={"topic": topic.name, "require_empty": False, "recreate": None},
         expect={"topic": topic.topic_id},
         irreversible="Deleting a topic deletes its records.",
     )
@@ -81,8 +80,8 @@ def _update(
         target = place(live.cluster.brokers, current, total, body.replication_factor)
     increase = _increase(change.id, topic, current, total, target, live)
     start = [*current, *_added(increase)]
-    moves = _reassign(change.id, topic.name, start, target, increase) if target else ()
-    return _ordered(change, start, target, increase, moves, owned, live)
+    moves = _reassign(change.id, topic.name, start, target, increase, live) if target else ()
+    return _ordered(change, increase, moves, owned, live)
 
 
 def _increase(
@@ -106,7 +105,7 @@ def _increase(
         verb=_INCREASE.name,
         resource=resource,
         args={"topic": topic.name, "total": total, "assignments": added},
-        expect={"partitions": count},
+        expect={"partitions": count} | identities([topic.name], live),
         irreversible="Kafka takes no partition away again.",
     )
     return with_inverse(_INCREASE, op)
@@ -123,7 +122,12 @@ def _resized(replicas: tuple[int, ...], size: int, brokers: Sequence[int]) -> li
 
 
 def _reassign(
-    resource: ResourceId, topic: str, start: Assignment, target: Assignment, increase: Operation | None
+    resource: ResourceId,
+    topic: str,
+    start: Assignment,
+    target: Assignment,
+    increase: Operation | None,
+    live: Snapshot,
 ) -> tuple[Operation, ...]:
     """Same size first and guarded; the guard is lifted only for partitions whose size is to change."""
     differing = {n: target[n] for n in range(len(start)) if tuple(start[n]) != tuple(target[n])}
@@ -143,7 +147,7 @@ def _reassign(
                 "partitions": {f"{topic}-{n}": list(t) for n, t in targets.items()},
                 "allow_replication_factor_change": allow,
             },
-            expect={f"{topic}-{n}": list(start[n]) for n in targets},
+            expect={f"{topic}-{n}": list(start[n]) for n in targets} | identities([topic], live),
             needs={increase.id: "partitions before reassigning them"} if increase else {},
         )
         operations.append(with_inverse(_REASSIGN, op))
@@ -152,8 +156,6 @@ def _reassign(
 
 def _ordered(
     change: Change,
-    start: Assignment,
-    target: Assignment | None,
     increase: Operation | None,
     moves: tuple[Operation, ...],
     owned: Json,
@@ -162,9 +164,9 @@ def _ordered(
     """min.insync.replicas goes down before the replication factor, and up after it."""
     fields = config_fields(change.fields)
     resized = [op for op in moves if op.args["allow_replication_factor_change"]]
-    grows = bool(resized and target and len(target[0]) > len(start[0]))
-    late = [f for f in fields if resized and key_of(f) == _MIN_ISR and grows]
-    early = [f for f in fields if resized and key_of(f) == _MIN_ISR and not grows]
+    min_isr = [f for f in fields if resized and key_of(f) == MIN_ISR]
+    late = [f for f in min_isr if raises_min_isr(f)]
+    early = [f for f in min_isr if not raises_min_isr(f)]
     entity = ConfigResource(ConfigScope.TOPIC, change.id.name)
     stages = by_occurrence(f for f in fields if f not in late)
     configs = config_operations(change.id, entity, [*stages, late], owned, live)

@@ -13,6 +13,9 @@ from kdeclare.kinds.wishes import Wish, parse_wishes
 from kdeclare.model.diagnostics import Diagnostic, error
 from kdeclare.model.ids import ConfigScope
 
+INT32 = 2**31 - 1
+"""The largest number of partitions, and broker id, that the protocol can carry."""
+
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -27,9 +30,9 @@ class TopicSpec(BaseModel):
     """``spec`` of a Topic manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    partitions: Annotated[int, Field(ge=1)] | None = None
+    partitions: Annotated[int, Field(ge=1, le=INT32)] | None = None
     replicationFactor: Annotated[int, Field(ge=1, le=32767)] | None = None  # noqa: N815
-    assignments: dict[int, list[int]] | None = None
+    assignments: dict[int, list[Annotated[int, Field(ge=0, le=INT32)]]] | None = None
     configs: dict[str, Any] = {}
     unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
     lifecycle: Lifecycle = Lifecycle()

@@ -1,6 +1,6 @@
 """What a verb is: how an operation looks at the cluster, runs, and is undone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -35,6 +35,30 @@ class Undo:
     lost: tuple[str, ...] = ()
 
 
+_IDENTITY = "(id of "
+
+
+def identities(topics: Iterable[str], live: Snapshot) -> dict[str, Json]:
+    """The part of a view that tells topics from later ones of the same names."""
+    found = {name: live.topics.get(name) for name in sorted(set(topics))}
+    return {f"{_IDENTITY}{name})": topic.topic_id if topic else None for name, topic in found.items()}
+
+
+def identity_claims(topics: Iterable[str]) -> dict[str, str]:
+    """The claims of those elements; no operation produces them."""
+    return {f"{_IDENTITY}{name})": f"topic-id/{name}" for name in set(topics)}
+
+
+def is_identity(element: str) -> bool:
+    """Whether an element of a view says which topic it is about."""
+    return element.startswith(_IDENTITY)
+
+
+def other_topic(op: Operation, now: View) -> bool:
+    """Whether a topic that ``op`` was planned on is gone, or another one by now."""
+    return any(is_identity(e) and now.get(e) != value for e, value in op.expect.items())
+
+
 class Verb(Protocol):
     """One verb of the plan format. All but `execute` is pure."""
 
@@ -42,7 +66,11 @@ class Verb(Protocol):
     validates: bool
     """Whether Kafka can check it without doing it (validate-only)."""
     moves: bool
-    """Whether it goes on in the cluster after the request."""
+    """Whether it goes on in the cluster after the request: it moves the replicas of partitions."""
+    makes: bool
+    """Whether it makes what others can be about."""
+    destroys: bool
+    """Whether what it is on is gone afterwards."""
 
     def query(self, op: Operation) -> Query:
         """What must be observed for a view."""

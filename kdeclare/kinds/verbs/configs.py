@@ -3,12 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kdeclare.cluster.port import Alteration, Cluster, ConfigOp, ConfigQuery, Fault, Result
+from kdeclare.cluster.port import Alteration, Cluster, ConfigOp, ConfigQuery, Result
 from kdeclare.kinds.catalog import Catalog, catalog
 from kdeclare.kinds.config_diff import ConfigSide, override
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import SHOWN, SecretSource, is_secret
-from kdeclare.kinds.verbs.base import Undo, View
+from kdeclare.kinds.verbs.base import (
+    Undo,
+    View,
+    identities,
+    identity_claims,
+    is_identity,
+    other_topic,
+)
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.model.jsontypes import Json
@@ -21,16 +28,9 @@ def entity(op: Operation) -> ConfigResource:
     return ConfigResource(ConfigScope(op.args["entity_type"]), op.args["entity_name"])
 
 
-TOPIC_ID = "(topic id)"
-"""The element of a view that tells a topic from a later one of the same name."""
-
-
-def topic_identity(resource: ConfigResource, live: Snapshot) -> dict[str, Json]:
-    """The part of a view that says which topic it is about; empty for a broker."""
-    if resource.scope is not ConfigScope.TOPIC:
-        return {}
-    topic = live.topics.get(resource.name)
-    return {TOPIC_ID: topic.topic_id if topic else None}
+def topics_of(resource: ConfigResource) -> tuple[str, ...]:
+    """The topic that a config resource is, if it is one."""
+    return (resource.name,) if resource.scope is ConfigScope.TOPIC else ()
 
 
 def own_source(resource: ConfigResource) -> ConfigSource:
@@ -50,6 +50,8 @@ class AlterConfigs:
     name = "configs.alter"
     validates = True
     moves = False
+    makes = False
+    destroys = False
 
     def query(self, op: Operation) -> Query:
         """Just the keys that it touches."""
@@ -65,7 +67,7 @@ class AlterConfigs:
             str(op.resource), live.configs.get(resource, {}), own_source(resource), catalog(resource.scope)
         )
         values = {item["key"]: override(side, item["key"]) for item in op.args["ops"]}
-        return values | topic_identity(resource, live)
+        return values | identities(topics_of(resource), live)
 
     def after(self, op: Operation) -> View:
         """The overrides once the ops are done, lists resolved as Kafka does."""
@@ -91,7 +93,7 @@ class AlterConfigs:
         """One a key, and the topic's identity."""
         scope, name = entity(op)
         keys = {item["key"]: f"configs/{scope}/{name}/{item['key']}" for item in op.args["ops"]}
-        return keys | ({TOPIC_ID: f"topic-id/{name}"} if scope is ConfigScope.TOPIC else {})
+        return keys | identity_claims(topics_of(entity(op)))
 
     def item(self, op: Operation) -> str:
         """The config resource."""
@@ -99,7 +101,7 @@ class AlterConfigs:
 
     def produces(self, op: Operation) -> frozenset[str]:
         """Its keys."""
-        return frozenset(claim for element, claim in self.claims(op).items() if element != TOPIC_ID)
+        return frozenset(claim for e, claim in self.claims(op).items() if not is_identity(e))
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
@@ -112,7 +114,7 @@ class AlterConfigs:
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Bring back each key that still is as the operation left it."""
         after = self.after(op)
-        if now.get(TOPIC_ID) != op.expect.get(TOPIC_ID):
+        if other_topic(op, now):
             return Undo(conflicts=("the topic itself",))
         back: list[dict[str, Json]] = []
         conflicts: list[str] = []
@@ -184,9 +186,3 @@ def _request(item: Mapping[str, Any], secrets: SecretSource) -> ConfigOp:
         blank = [f" {element}" for element in value] if item["op"] == FieldOp.SUBTRACT else []
         value = ",".join([*value, *blank])
     return ConfigOp(item["key"], FieldOp(item["op"]), value)
-
-
-def refused_key(fault: Fault, op: Operation) -> str | None:
-    """The key that a broker's refusal names, if it names one of the operation's."""
-    keys = sorted((item["key"] for item in op.args.get("ops", ())), key=len, reverse=True)
-    return next((key for key in keys if key in fault.message), None)

@@ -1,11 +1,11 @@
 """Moving replicas (AlterPartitionReassignments, guarded as KIP-860 has it)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kdeclare.cluster.port import Cluster, Fault, FaultKind, Result
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import SecretSource
-from kdeclare.kinds.verbs.base import Undo, View
+from kdeclare.kinds.verbs.base import Undo, View, identities, identity_claims, other_topic
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.ids import TopicPartition
 from kdeclare.model.live import Snapshot
@@ -21,18 +21,21 @@ class ReassignPartitions:
     name = "partitions.reassign"
     validates = False
     moves = True
+    makes = False
+    destroys = False
 
     def query(self, op: Operation) -> Query:
         """The topics of its partitions."""
-        return Query(frozenset(TopicPartition.parse(p).topic for p in op.args["partitions"]))
+        return Query(topics_of(op.args["partitions"]))
 
     def view(self, op: Operation, live: Snapshot) -> View:
         """The true replicas of its partitions: where an ongoing move is heading."""
-        return {p: _list(live.replicas(TopicPartition.parse(p))) for p in op.args["partitions"]}
+        replicas = {p: _list(live.replicas(TopicPartition.parse(p))) for p in op.args["partitions"]}
+        return replicas | identities(topics_of(op.args["partitions"]), live)
 
     def after(self, op: Operation) -> View:
         """The replicas asked for."""
-        return dict(op.args["partitions"])
+        return {**op.expect, **op.args["partitions"]}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a partition."""
@@ -42,8 +45,9 @@ class ReassignPartitions:
         )
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """One a partition."""
-        return {p: f"replicas/{p}" for p in op.args["partitions"]}
+        """One a partition, and the identity of their topics."""
+        partitions = op.args["partitions"]
+        return {p: f"replicas/{p}" for p in partitions} | identity_claims(topics_of(partitions))
 
     def item(self, op: Operation) -> str:
         """Its partitions are its own, see `claims`."""
@@ -51,7 +55,7 @@ class ReassignPartitions:
 
     def produces(self, op: Operation) -> frozenset[str]:
         """The replicas of its partitions."""
-        return frozenset(self.claims(op).values())
+        return frozenset(f"replicas/{p}" for p in op.args["partitions"])
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
@@ -67,6 +71,8 @@ class ReassignPartitions:
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Reassign to the recorded ordered lists; a cancel alone does not restore the order."""
+        if other_topic(op, now):
+            return Undo(conflicts=("the topic itself",))
         back, conflicts, lost = {}, [], []
         for name, target in op.args["partitions"].items():
             before, current = op.expect.get(name), now.get(name)
@@ -83,9 +89,18 @@ class ReassignPartitions:
         return Undo(self.name, args, tuple(conflicts), tuple(lost))
 
 
+def topics_of(partitions: Iterable[str]) -> frozenset[str]:
+    """The topics of partitions, which are given as ``topic-n``."""
+    return frozenset(TopicPartition.parse(p).topic for p in partitions)
+
+
 def pending(op: Operation, live: Snapshot) -> tuple[str, ...]:
     """The partitions of ``op`` that are still being moved."""
     return tuple(p for p in op.args["partitions"] if TopicPartition.parse(p) in live.moves)
+
+
+def _partitions(op: Operation) -> Iterable[TopicPartition]:
+    return map(TopicPartition.parse, op.args["partitions"])
 
 
 def _guard(op: Operation) -> tuple[bool, bool]:
@@ -98,7 +113,8 @@ def _send(cluster: Cluster, ops: Sequence[Operation], allow: bool, unguarded: bo
         for op in ops
         for p, replicas in op.args["partitions"].items()
     }
-    results = _cancel_moves(cluster, targets)
+    expected = {p: tuple(op.expect.get(str(p)) or ()) for op in ops for p in _partitions(op)}
+    results = _cancel_moves(cluster, targets, expected)
     rest = {partition: t for partition, t in targets.items() if partition not in results}
     if rest:
         results |= cluster.reassign(rest, allow_replication_factor_change=allow, unguarded=unguarded)
@@ -106,22 +122,31 @@ def _send(cluster: Cluster, ops: Sequence[Operation], allow: bool, unguarded: bo
 
 
 def _cancel_moves(
-    cluster: Cluster, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    cluster: Cluster,
+    targets: Mapping[TopicPartition, tuple[int, ...] | None],
+    expected: Mapping[TopicPartition, tuple[int, ...]],
 ) -> dict[TopicPartition, Result]:
     """Cancel the moves in flight that are to be sent elsewhere; what could not be, by partition.
 
-    A plan never overrides someone else's move, so these are kdeclare's own, being undone. Sent straight
-    back to where it came from, a move never completes (docs/kafka-observed.md).
+    Only those that the operation was planned on, which are kdeclare's own, being undone; someone else's
+    is left to them. Sent straight back to where it came from, a move never completes
+    (docs/kafka-observed.md).
     """
     moves = cluster.moves(sorted({partition.topic for partition in targets}))
     flying: dict[TopicPartition, tuple[int, ...] | None] = {
         p: None for p, target in targets.items() if p in moves and moves[p].target != target
     }
+    foreign: dict[TopicPartition, Result] = {
+        p: Fault("MOVE_IN_FLIGHT", f"Someone has begun to move it to {list(moves[p].target)}.")
+        for p in flying
+        if moves[p].target != expected[p]
+    }
+    flying = {p: None for p in flying if p not in foreign}
     if not flying:
-        return {}
+        return foreign
     cancelled = cluster.reassign(flying, allow_replication_factor_change=True)
     faults = {p: fault for p, fault in cancelled.items() if fault is not None}
-    return {p: f for p, f in faults.items() if f.error != "NO_REASSIGNMENT_IN_PROGRESS"}
+    return foreign | {p: f for p, f in faults.items() if f.error != "NO_REASSIGNMENT_IN_PROGRESS"}
 
 
 def _joined(op: Operation, results: Mapping[TopicPartition, Result]) -> Result:

@@ -1,14 +1,18 @@
 """Creating and deleting topics, and adding partitions (CreateTopics, DeleteTopics, CreatePartitions)."""
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from kdeclare.cluster.port import Cluster, Fault, NewPartitions, NewTopic, Result
+from kdeclare.cluster.port import Cluster, ConfigQuery, Fault, NewPartitions, NewTopic, Result
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.config_diff import ConfigSide, override
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import SecretSource
-from kdeclare.kinds.verbs.base import Undo, View
+from kdeclare.kinds.verbs.base import Undo, View, identities, identity_claims, other_topic
 from kdeclare.model.changes import FieldChange, FieldOp
+from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import Snapshot
+from kdeclare.model.live import ConfigSource, Snapshot
 from kdeclare.model.operations import Operation
 
 HAS_RECORDS = "HAS_RECORDS"
@@ -23,6 +27,8 @@ class TopicVerb:
 
     validates = False
     moves = False
+    makes = False
+    destroys = False
     element = "topic"
 
     def query(self, op: Operation) -> Query:
@@ -52,16 +58,42 @@ class TopicVerb:
 class CreateTopic(TopicVerb):
     """args: {topic, partitions, replication_factor, assignments, configs}; counts None is Kafka's default."""
 
+    ABSENT: ClassVar[View] = {"topic": "absent", "partitions": None, "configs": None}
+
     name = "topic.create"
     validates = True
+    makes = True
+
+    def query(self, op: Operation) -> Query:
+        """The topic and all that is set on it."""
+        resource = ConfigResource(ConfigScope.TOPIC, _topic(op))
+        return Query(frozenset({_topic(op)}), {resource: ConfigQuery(resource, overrides=True)})
 
     def view(self, op: Operation, live: Snapshot) -> View:
-        """Whether it is there."""
-        return {self.element: "present" if _topic(op) in live.topics else "absent"}
+        """Whether it is there, and in what shape; the count only where the args say it."""
+        topic = live.topics.get(_topic(op))
+        if topic is None:
+            return self.ABSENT
+        count = len(topic.partitions) if _count(op) is not None else None
+        resource = ConfigResource(ConfigScope.TOPIC, topic.name)
+        keys = catalog(ConfigScope.TOPIC)
+        side = ConfigSide(str(op.resource), live.configs.get(resource, {}), ConfigSource.TOPIC, keys)
+        overrides = {key: override(side, key) for key in side.live}
+        configs = {key: value for key, value in overrides.items() if value is not None}
+        return {"topic": "present", "partitions": count, "configs": configs}
 
     def after(self, op: Operation) -> View:
-        """It is."""
-        return {self.element: "present"}
+        """There, as the args say."""
+        keys = catalog(ConfigScope.TOPIC)
+        configs = {
+            key: keys.canonical(key, value) if isinstance(value, str) else value
+            for key, value in op.args["configs"].items()
+        }
+        return {"topic": "present", "partitions": _count(op), "configs": configs}
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """The topic, its count and what is set on it as a whole."""
+        return {element: f"{element}/{_topic(op)}" for element in self.ABSENT}
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
@@ -73,16 +105,23 @@ class CreateTopic(TopicVerb):
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Delete it, if it is there; only if it is empty, unless data may be lost."""
-        if now[self.element] == "absent":
+        if now["topic"] == "absent":
             return Undo()
-        args = {"topic": _topic(op), "require_empty": not allow_data_loss}
+        if now != self.after(op):
+            return Undo(conflicts=("the topic's partitions or configs",))
+        recreate = None if allow_data_loss else dict(op.args)
+        args = {"topic": _topic(op), "require_empty": not allow_data_loss, "recreate": recreate}
         return Undo("topic.delete", args)
 
 
 class DeleteTopic(TopicVerb):
-    """args: {topic, require_empty}."""
+    """args: {topic, require_empty, recreate}.
+
+    recreate: the args that made the topic, where an empty one goes because its creation is undone.
+    """
 
     name = "topic.delete"
+    destroys = True
 
     def view(self, op: Operation, live: Snapshot) -> View:
         """Its id: a topic of the same name that was created since is another topic."""
@@ -109,7 +148,9 @@ class DeleteTopic(TopicVerb):
         return results | {op.id: deleted[_topic(op)] for op in rest}
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
-        """Nothing brings the records back."""
+        """Nothing brings the records back; a topic that was empty can be made again."""
+        if op.args["recreate"] and now[self.element] == "absent":
+            return Undo("topic.create", op.args["recreate"])
         untouched = now[self.element] == op.expect.get(self.element)
         return Undo() if untouched and now[self.element] != "absent" else Undo(lost=("the topic's records",))
 
@@ -119,21 +160,27 @@ class IncreasePartitions(TopicVerb):
 
     name = "partitions.increase"
     validates = True
+    makes = True
     element = "partitions"
 
     def view(self, op: Operation, live: Snapshot) -> View:
-        """How many there are."""
+        """How many there are, and of which topic."""
         topic = live.topics.get(_topic(op))
-        return {self.element: len(topic.partitions) if topic else None}
+        count = len(topic.partitions) if topic else None
+        return {self.element: count} | identities([_topic(op)], live)
 
     def after(self, op: Operation) -> View:
         """The new total."""
-        return {self.element: op.args["total"]}
+        return {**op.expect, self.element: op.args["total"]}
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """The count, and the topic's identity."""
+        return {**super().claims(op), **identity_claims([_topic(op)])}
 
     def produces(self, op: Operation) -> frozenset[str]:
         """The count, and the replicas of the added partitions."""
         added = range(op.expect.get(self.element) or 0, op.args["total"])
-        return super().produces(op) | {f"replicas/{_topic(op)}-{n}" for n in added}
+        return frozenset(super().claims(op).values()) | {f"replicas/{_topic(op)}-{n}" for n in added}
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
@@ -145,8 +192,16 @@ class IncreasePartitions(TopicVerb):
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Kafka takes no partition away."""
+        if other_topic(op, now):
+            return Undo(conflicts=("the topic itself",))
         untouched = now[self.element] == op.expect.get(self.element)
         return Undo() if untouched else Undo(lost=("the former number of partitions",))
+
+
+def _count(op: Operation) -> int | None:
+    assignments = op.args["assignments"]
+    count: int | None = len(assignments) if assignments else op.args["partitions"]
+    return count
 
 
 def _new_topic(args: Mapping[str, Json]) -> NewTopic:

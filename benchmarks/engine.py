@@ -1,0 +1,168 @@
+"""``python -m benchmarks.engine``: kdeclare beside the bare kafka-python calls of the same jobs."""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import kdeclare
+from benchmarks.clusters import HEAP, Bench, cluster
+from benchmarks.measure import Cost, environment, run
+from benchmarks.topics import HOUR_MS, write_manifests, write_project
+
+PLAN, DRIFT, CREATE = "plan, nothing to do", "plan, 1 % drifted", "apply, create all"
+ALTER, UNALTER, UNCREATE = "apply, alter all", "rollback of the alteration", "rollback of the creation"
+_ENDS = {DRIFT: 2}
+"""Exit codes that are not 0."""
+
+
+@dataclass
+class Round:
+    """One size, measured once: a process of kdeclare's and one of bare calls for each job."""
+
+    bench: Bench
+    folder: Path
+    env: Mapping[str, str]
+    prefix: str
+    count: int
+    ours: dict[str, Cost] = field(default_factory=dict)
+    bare: dict[str, Cost] = field(default_factory=dict)
+
+    def warm_up(self) -> None:
+        """Brokers are slow at first, and Python compiles what it has not seen."""
+        self.raw("warm", 300, "create", "read", "alter", "delete")
+        self.bench.settle()
+
+    def raw(self, prefix: str, count: int, *steps: str) -> Cost:
+        """Bare calls, in a process."""
+        arguments = ["benchmarks.raw", self.bench.bootstrap, prefix, str(count), *steps]
+        return run(arguments, self.folder, self.env)
+
+    def kdeclare(self, job: str, *arguments: str) -> None:
+        """Measure a command, once the brokers are at rest."""
+        self.bench.settle()
+        self.ours[job] = run(["kdeclare", *arguments], self.folder / "project", self.env, _ENDS.get(job, 0))
+
+    def bare_life(self) -> None:
+        """Create and delete, on a cluster that has not seen the topics."""
+        self.warm_up()
+        self.bare[CREATE] = self.raw(self.prefix, self.count, "read", "create")
+        self.bench.settle()
+        self.bare[UNCREATE] = self.raw(self.prefix, self.count, "read", "delete")
+        self.bench.settle()
+
+    def whole_life(self) -> None:
+        """All jobs of kdeclare, from nothing to nothing, and beside them the bare reads and alterations."""
+        project = self.folder / "project"
+        write_project(project, self.prefix, self.count, self.bench.bootstrap)
+        self.warm_up()
+        run(["compileall", "-q", str(Path(kdeclare.__file__).parent)], project, self.env)
+        run(["kdeclare", "plan", "--format", "json"], project, self.env)
+        self.kdeclare(CREATE, "apply", "--yes")
+        created = next(iter(sorted(project.glob("state/*/*/runs/*")))).name
+        self.kdeclare(PLAN, "plan", "--detailed-exitcode")
+        self.bare[PLAN] = self.raw(self.prefix, self.count, "read")
+        self.raw(self.prefix, self.count // 100, f"alter={2 * HOUR_MS}")
+        self.kdeclare(DRIFT, "plan", "--detailed-exitcode")
+        self.bare[DRIFT] = self.raw(self.prefix, self.count, "read")
+        self.bare[ALTER] = self.raw(self.prefix, self.count, "read", f"alter={2 * HOUR_MS}")
+        self.bare[UNALTER] = self.raw(self.prefix, self.count, "read", f"alter={HOUR_MS}")
+        write_manifests(project, self.prefix, self.count, 3 * HOUR_MS)
+        self.kdeclare(ALTER, "apply", "--yes")
+        self.kdeclare(UNALTER, "rollback", "--yes")
+        self.kdeclare(UNCREATE, "rollback", created, "--yes")
+        self.bench.settle()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One job at one size, medians over the rounds. ``writes_s``: the bare calls without those that read."""
+
+    topics: int
+    job: str
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+    bare_s: float
+    bare_cpu_s: float
+    writes_s: float | None
+
+
+def measured(count: int, rounds: int, bootstrap: str | None) -> list[Row]:
+    """All jobs at one size."""
+    done: list[Round] = []
+    for number in range(rounds):
+        with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as temporary:
+            folder = Path(temporary)
+            env = environment(folder / "cache")
+            with cluster(bootstrap) as bench:
+                bare = Round(bench, folder, env, f"bare{number}", count)
+                bare.bare_life()
+            with cluster(bootstrap) as bench:
+                life = Round(bench, folder, env, f"bench{number}", count, bare=bare.bare)
+                life.whole_life()
+        done.append(life)
+    return [_row(count, job, done) for job in (PLAN, DRIFT, CREATE, ALTER, UNALTER, UNCREATE)]
+
+
+def _row(count: int, job: str, rounds: Sequence[Round]) -> Row:
+    ours = [one.ours[job] for one in rounds]
+    bare = [one.bare[job] for one in rounds]
+    reads = [json.loads(cost.output) for cost in bare]
+    writes = [cost.wall_s - steps["read"] for cost, steps in zip(bare, reads, strict=True)]
+    return Row(
+        count,
+        job,
+        _median(cost.wall_s for cost in ours),
+        _median(cost.cpu_s for cost in ours),
+        max(cost.peak_mb for cost in ours),
+        _median(cost.wall_s for cost in bare),
+        _median(cost.cpu_s for cost in bare),
+        None if job in (PLAN, DRIFT) else _median(writes),
+    )
+
+
+def _median(values: Iterable[float]) -> float:
+    return round(statistics.median(values), 3)
+
+
+def table(rows: Iterable[Row]) -> str:
+    """Markdown."""
+    lines = [
+        "| topics | job | s | CPU s | peak MB | bare calls s | CPU s | ratio | bare writes alone s | ratio |",
+        "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        ours = f"| {row.topics:,} | {row.job} | {row.wall_s:.2f} | {row.cpu_s:.2f} | {row.peak_mb:.0f} "
+        bare = f"| {row.bare_s:.2f} | {row.bare_cpu_s:.2f} | {row.wall_s / row.bare_s:.1f} "
+        alone = f"| {row.writes_s:.2f} | {row.wall_s / row.writes_s:.1f} |" if row.writes_s else "| – | – |"
+        lines.append(ours + bare + alone)
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=__doc__)
+    parser.add_argument("--topics", type=int, nargs="+", default=[1000, 5000], metavar="N")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="medians are taken of so many")
+    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="a cluster to use instead of a fresh one")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
+    options = parser.parse_args()
+    os.environ.setdefault("KAFKA_HEAP_OPTS", HEAP)
+    busy = os.getloadavg()[0]
+    rows = [row for count in options.topics for row in measured(count, options.rounds, options.bootstrap)]
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"{machine}, medians of {options.rounds}; load before {busy:.1f}\n\n{table(rows)}")
+    if options.json is not None:
+        figures = {"machine": machine, "rounds": options.rounds, "load_before": busy}
+        figures["rows"] = [asdict(row) for row in rows]
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""What a rollback must leave alone, and what it must give back."""
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault, NewTopic
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.run import Status
+from kdeclare.report.outcome import plan_outcome
+from tests.engine.world import World, desired, topic
+
+
+def codes(world: World) -> list[str]:
+    """What the rollback of the last run says it cannot do."""
+    return [d.code for d in world.rollback_plan().diagnostics]
+
+
+def test_a_creation_that_was_refused_is_not_undone_on_somebody_elses_topic() -> None:
+    world = World()
+    plan = world.plan(topic("x", partitions=1, replicationFactor=1))
+    world.cluster.faults.meanwhile(
+        lambda other: other.create_topics([NewTopic("x", 1, 1, None, {})]) and None, method="create_topics"
+    )
+    result = world.run(plan)
+    assert [r.status for r in result.results.values()] == [Status.FAILED]
+    assert not world.rollback_plan().operations
+
+
+def test_a_topic_that_somebody_else_has_changed_since_is_left_alone() -> None:
+    world = World()
+    world.apply(topic("x", partitions=1, replicationFactor=1))
+    world.set("x", retention_ms="5")
+    assert codes(world) == ["conflict"]
+    assert not world.rollback_plan().operations
+
+
+def test_a_refused_change_is_not_undone_where_somebody_else_made_it_by_hand() -> None:
+    world = World()
+    world.apply(topic("x", partitions=1, replicationFactor=1))
+    world.cluster.faults.fail(Fault("POLICY_VIOLATION", "no"), item="TOPIC/x")
+    world.apply(topic("x", partitions=1, replicationFactor=1, configs={"retention.ms": "5"}))
+    world.set("x", retention_ms="5")
+    assert not world.rollback_plan().operations
+
+
+def test_a_rolled_back_creation_can_be_rolled_back() -> None:
+    world = World()
+    world.apply(topic("x", partitions=3, replicationFactor=2, configs={"retention.ms": "5"}))
+    owned = dict(world.owned())
+    assert world.rollback().complete
+    plan = world.rollback_plan()
+    assert plan.summary.create == 1
+    assert not plan.diagnostics
+    assert world.run(plan).complete
+    assert world.overrides("x") == {"retention.ms": "5"}
+    assert len(world.cluster.topics(["x"])["x"].partitions) == 3
+    assert dict(world.owned()) == owned
+
+
+def test_a_run_that_took_over_only_a_part_gives_that_back() -> None:
+    world = World()
+    world.cluster.create_topics([NewTopic("x", 1, 1, None, {})])
+    world.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "no"), item="x")
+    world.apply(topic("x", partitions=2, replicationFactor=1, configs={"retention.ms": "5"}))
+    assert world.owned()
+    world.rollback()
+    assert world.overrides("x") == {}
+    assert world.owned() == {}
+
+
+def test_mixed_sizes_still_raise_the_factor_before_min_isr() -> None:
+    world = World()
+    world.cluster.create_topics([NewTopic("x", 2, 2, None, {})])
+    grow = {TopicPartition("x", 0): (1, 2, 3)}
+    world.cluster.reassign(grow, allow_replication_factor_change=True)
+    after = topic("x", partitions=2, replicationFactor=3, configs={"min.insync.replicas": "3"})
+    plan = world.plan(after)
+    assert [op.verb for op in plan.operations] == ["partitions.reassign", "configs.alter"]
+
+
+def test_min_isr_is_not_raised_while_the_factor_is_still_being_raised() -> None:
+    world = World(MemoryCluster(move_ticks=1000))
+    world.apply(topic("x", partitions=1, replicationFactor=2))
+    after = topic("x", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "3"})
+    result = world.apply(after, wait=False)
+    assert sorted(r.status for r in result.results.values()) == [Status.SKIPPED, Status.STARTED]
+    plan = world.plan(after)
+    assert [d.code for d in plan.diagnostics] == ["move-in-flight"]
+    assert not plan.operations
+    assert plan_outcome(plan).status == "denied"
+
+
+def test_two_resources_that_want_different_replicas_contradict_each_other_before_anything_moves() -> None:
+    world = World()
+    placed = topic("x", assignments={0: [1, 2]})
+    world.apply(placed)
+    move = {"topic": "x", "partition": 0, "replicas": [2, 3]}
+    plan = world.plan(placed, desired("Reassignment", "r", partitions=[move]))
+    assert [d.code for d in plan.diagnostics] == ["contradiction"]
+    assert plan.has_errors
+
+
+def test_a_partition_that_never_comes_is_an_error_and_not_a_matter_of_order() -> None:
+    world = World()
+    kept = topic("x", partitions=1, replicationFactor=2)
+    world.apply(kept)
+    move = {"topic": "x", "partition": 5, "replicas": [1, 2]}
+    plan = world.plan(kept, desired("Reassignment", "r", partitions=[move]))
+    assert plan.has_errors
