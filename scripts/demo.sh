@@ -3,7 +3,7 @@
 #
 # It works in build/demo, on a copy of this repository's project, and begins from nothing every time.
 #   KDECLARE_DEMO_PORT    where the first broker listens, if 19092 is taken
-#   KDECLARE_DEMO_FOLDER  where to work instead
+#   KDECLARE_DEMO_FOLDER  where to work instead; a new or empty folder
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 port=${KDECLARE_DEMO_PORT:-19092}
@@ -13,6 +13,10 @@ source "$root/examples/steps.sh"
 work=${KDECLARE_DEMO_FOLDER:-$root/build/demo}
 mkdir -p "$work"
 cd "$work"
+work=$PWD
+# What is in the folder will be deleted, so it had better be a demo's.
+[[ -e .demo || -z $(ls -A) ]] || fail "$work holds something that is no demo's."
+touch .demo
 kdeclare sandbox reset --yes --quiet # what an earlier demo may have left
 rm -rf ./{kdeclare.yaml,manifests,overlays,state}
 cp -R "$root"/{kdeclare.yaml,manifests} .

@@ -76,6 +76,10 @@ def roll_back(
 ) -> RunResult | None:
     """Undo a run (default: the last); with ``out`` only save the plan. Raises KdeclareError."""
     store = workspace.store
+    if run_id is None and not store.runs():
+        raise KdeclareError(
+            error("no-run", "Nothing to undo", "No run has been recorded yet in this environment.")
+        )
     with workspace.cluster() as cluster, store.lock(how.command):
         notices = recover_locked(store, cluster)
         run, record = _find_run(workspace, run_id)
@@ -142,10 +146,6 @@ def _find_run(workspace: Workspace, run_id: str | None) -> tuple[Plan, RunRecord
     runs = workspace.store.runs()
     if run_id is not None and run_id not in runs:
         raise unknown_run(run_id)
-    if not runs:
-        raise KdeclareError(
-            error("no-run", "Nothing to undo", "No run has been recorded yet in this environment.")
-        )
     chosen = run_id or runs[-1]
     plan = read_plan(workspace.store.plan_text(chosen), f"run {chosen}")
     return plan, fold(chosen, workspace.store.entries(chosen))

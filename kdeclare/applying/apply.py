@@ -15,11 +15,10 @@ from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.exits import ExitCode
-from kdeclare.model.jsontypes import canonical_json
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import OperationResult, RunResult, Status
 from kdeclare.model.state import State
-from kdeclare.planning.planfile import plan_document, plan_id
+from kdeclare.planning.planfile import plan_file_text
 from kdeclare.planning.preflight import Progress
 from kdeclare.state.port import StateStore
 from kdeclare.state.runs import new_run_id
@@ -58,7 +57,8 @@ class Applier:
         _refuse(plan, state)
         if identity is not None:
             _refuse_again(identity, self.store)
-        identity = identity or plan_id(plan)
+        text, own_identity = plan_file_text(plan)
+        identity = identity or own_identity
         stale = self._stale(plan, state)
         if stale and not skip_stale:
             raise KdeclareError(*map(_stale_problem, stale), exit_code=ExitCode.STALE)
@@ -66,7 +66,7 @@ class Applier:
         untaken = _untaken(plan, stale)
         if not plan.operations and not plan.ownership:
             return RunResult(None, plan, {})
-        return self._run(plan, identity, state, left_out, untaken, options)
+        return self._run(plan, text, identity, state, left_out, untaken, options)
 
     def _stale(self, plan: Plan, state: State | None) -> list[Mismatch]:
         secrets = changed_secrets(plan.operations, self.secrets)
@@ -79,6 +79,7 @@ class Applier:
     def _run(
         self,
         plan: Plan,
+        text: str,
         identity: str,
         state: State | None,
         left_out: dict[str, OperationResult],
@@ -88,7 +89,7 @@ class Applier:
         run_id = new_run_id(self.clock.now(), identity, self.store.runs())
         operations = [op for op in plan.operations if op.id not in left_out]
         attempt = Attempt(self.cluster, self.secrets, self.clock)
-        with self.store.begin_run(run_id, canonical_json(plan_document(plan))) as journal:
+        with self.store.begin_run(run_id, text) as journal:
             start = RunLine(
                 at=timestamp(self.clock),
                 plan_id=identity,

@@ -48,7 +48,8 @@ def recover(store: StateStore, cluster: Cluster, clock: Clock) -> list[Recovered
 
 def _recover_one(store: StateStore, cluster: Cluster, clock: Clock, record: RunRecord) -> Recovered:
     plan = read_plan(store.plan_text(record.run_id), f"run {record.run_id}")
-    operations = [op for op in plan.operations if op.id in record.unsettled]
+    unsettled = set(record.unsettled)
+    operations = [op for op in plan.operations if op.id in unsettled]
     settled = settle(cluster, clock, operations)
     results = {**record.results, **settled}
     state = store.read()

@@ -54,7 +54,8 @@ def rollback_plan(
 
     Raises Fault when the cluster does not answer.
     """
-    begun = [op for op in run.operations if op.id in record.begun and _may_have_acted(op, record)]
+    known = set(record.begun)
+    begun = [op for op in run.operations if op.id in known and _may_have_acted(op, record)]
     live = observe(cluster, merge(VERBS[op.verb].query(op) for op in begun))
     steps = _steps(begun, live, allow_data_loss=allow_data_loss)
     steps, problems = _possible(steps, cluster, secrets)
@@ -239,9 +240,12 @@ def _ownership(
     A topic that stays because of its records stays owned, and what later runs took over does, too.
     """
     left = owned_after(run, record.results, {str(o.id): o.before for o in run.ownership if o.before})
+    by_resource: dict[ResourceId, list[_Step]] = {}
+    for step in steps:
+        by_resource.setdefault(step.original.resource, []).append(step)
     for item in run.ownership:
         current = resources.get(str(item.id))
-        mine = [step for step in steps if step.original.resource == item.id]
+        mine = by_resource.get(item.id, [])
         stuck = any(step.inverse is None and step.undo.args for step in mine)
         if current == left.get(str(item.id)) and not stuck:
             after = item.before

@@ -54,7 +54,7 @@ def validate(
         count = tally(view.diagnostics)
         style = console.style
         if bad:
-            console.out(f"{style.red('Not valid:')} {count} ({what} read well).\n")
+            console.out(f"{style.red('Not valid:')} {count} in {plural(view.files, 'file')}.\n")
         else:
             console.out(f"{style.green('Valid:')} {what}{f', {count}' if count else ''}.\n")
     return ExitCode.ERROR if bad else ExitCode.OK

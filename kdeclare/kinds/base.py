@@ -47,12 +47,14 @@ class Difference:
     owned: the record of ownership once the change is applied; None where nothing is owned.
     unmanaged: override keys that are neither declared nor owned.
     diagnostics: what stands in the way (error) or should be known (warning).
+    deferred: whether part of it has to wait until something else of this plan has been applied.
     """
 
     change: Change | None
     owned: Json = None
     unmanaged: tuple[str, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    deferred: bool = False
 
 
 class Placer(Protocol):

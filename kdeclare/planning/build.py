@@ -177,7 +177,8 @@ def _summary(
     for change in changes:
         if change.id not in blocked:
             counts[change.action] += 1
-    unchanged = [i for i in compared if i.desired and i.change is None and i.id not in blocked]
+    in_order = [i for i in compared if i.desired and i.change is None and not i.difference.deferred]
+    unchanged = [i for i in in_order if i.id not in blocked]
     known = {str(d.id) for d in request.desired} | set(request.state.resources if request.state else ())
     unmanaged = [t for t in live.topics.values() if not t.internal and f"Topic/{t.name}" not in known]
     return Summary(

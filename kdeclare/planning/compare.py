@@ -132,4 +132,4 @@ def _weighed(changing: Set[str], difference: Difference) -> Difference:
     change = difference.change
     if change is not None and change.blocked:
         change = replace(change, blocked=next((d.code for d in diagnostics if d.blocks), None))
-    return replace(difference, diagnostics=diagnostics, change=change)
+    return replace(difference, diagnostics=diagnostics, change=change, deferred=True)

@@ -9,7 +9,10 @@ from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, denied, error
 from kdeclare.model.operations import Operation
 
-BATCH = 500
+BATCH = 2000
+"""Operations at a time. The cluster's adapter makes requests of them, and sends the next one before the
+answer to the last."""
+
 POLICY_VIOLATION = "policy-violation"
 
 Progress = Callable[[str, int, int], None]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.jsontypes import Json
+from kdeclare.model.plan import Summary
 from kdeclare.model.run import Status
 from kdeclare.report.diagnostics_text import diagnostics_text
 from kdeclare.report.outcome import place_of, to_do
@@ -21,7 +22,7 @@ def history_text(runs: Sequence[RunSummary], style: Style = PLAIN) -> str:
     if not runs:
         return "No runs yet.\n"
     rows = [_row(run) for run in runs]
-    header = ("RUN", "STARTED", "TOOK", "OUTCOME", "DONE", "BY", "WHAT")
+    header = ("RUN", "STARTED", "TOOK", "OUTCOME", "DONE", "CHANGES", "BY", "WHAT")
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header) - 1)]
     lines = [style.dim(_line(header, widths))]
     for run, row in zip(runs, rows, strict=True):
@@ -110,7 +111,14 @@ def _row(run: RunSummary) -> tuple[str, ...]:
     if run.undone_by:
         what += f" (undone by {clean(run.undone_by)})"
     done = f"{run.done:,}/{run.operations:,}"
-    return clean(run.run_id), moment(run.started), took, clean(run.outcome), done, clean(run.user), what
+    outcome, user = clean(run.outcome), clean(run.user)
+    return clean(run.run_id), moment(run.started), took, outcome, done, _tally(run.summary), user, what
+
+
+def _tally(summary: Summary) -> str:
+    """What a plan was to do in a few signs: ``+5 ~2 -1``."""
+    counts = {"+": summary.create, "~": summary.update, "-": summary.delete}
+    return " ".join(f"{sign}{count:,}" for sign, count in counts.items() if count)
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.cluster.port import NewTopic
-from kdeclare.model.changes import Action, FieldOp, Reason
+from kdeclare.model.changes import Action, FieldOp, Reason, Risk
 from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.run import Status
@@ -178,3 +178,24 @@ def test_a_topic_made_anew_is_another_topic() -> None:
         world.run(plan)
     assert stale.value.exit_code is ExitCode.STALE
     assert world.overrides("t") == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "risk"),
+    [
+        ({"retention.ms": "1000"}, {"retention.ms": "10"}, Risk.DESTRUCTIVE),
+        ({"retention.ms": "-1"}, {"retention.ms": "10"}, Risk.DESTRUCTIVE),
+        ({"retention.ms": "10"}, {"retention.ms": "1000"}, Risk.SAFE),
+        ({}, {"retention.ms": "10"}, Risk.DESTRUCTIVE),
+        ({}, {"retention.ms": "-1"}, Risk.SAFE),
+        ({"cleanup.policy": ["compact"]}, {"cleanup.policy": ["compact", "delete"]}, Risk.DESTRUCTIVE),
+        ({"cleanup.policy": ["compact", "delete"]}, {"cleanup.policy": ["compact"]}, Risk.SAFE),
+    ],
+)
+def test_what_makes_kafka_drop_records_says_so(
+    before: dict[str, object], after: dict[str, object], risk: Risk
+) -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1, configs=before))
+    plan = world.plan(topic("t", partitions=1, replicationFactor=1, configs=after))
+    assert plan.changes[0].risk is risk

@@ -508,7 +508,7 @@ def test_a_broker_that_is_lost_while_replicas_move_to_it(
 @kafka
 def test_a_cluster_that_is_lost_during_a_run(strict: SandboxStatus, tmp_path: Path) -> None:
     with at(strict.bootstrap, tmp_path) as (project, _):
-        project.topics(*(f"t{n}" for n in range(200)), partitions=5)
+        project.topics(*(f"t{n}" for n in range(100)), partitions=5)
         process = project.start("apply", "--yes")
         try:
             begun(project, process)

@@ -41,6 +41,16 @@ def test_a_demo_that_fails_says_so_and_stops_the_brokers(tmp_path: Path) -> None
     ]
 
 
+def test_other_peoples_files_are_left_alone(tmp_path: Path) -> None:
+    manifest = tmp_path / "mine" / "manifests" / "orders.yaml"
+    manifest.parent.mkdir(parents=True)
+    manifest.touch()
+    done = run(DEMO, tmp_path, PROGRAMS, KDECLARE_DEMO_FOLDER=str(tmp_path / "mine"))
+    assert done.returncode == 1
+    assert "holds something that is no demo's" in done.stderr
+    assert manifest.exists()
+
+
 def free_again(port: int) -> bool:
     """Whether nobody listens any more where the brokers did."""
     return all(kafka_sandbox.is_free(p) for n in range(3) for p in (port + n, port + n + 100))

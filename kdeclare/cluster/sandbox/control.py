@@ -203,7 +203,7 @@ def _refuse_taken_ports(settings: SandboxSettings, broker_ids: list[int]) -> Non
             error(
                 "port-taken",
                 "A port is taken",
-                f"Port {', '.join(map(str, taken))} on {HOST} is in use by another process.",
+                f"In use by another process on {HOST}: {', '.join(map(str, taken))}.",
                 hint="Stop that process, or choose other ports with --port"
                 f" (the sandbox uses {settings.port} and up, and 100 above that for controllers).",
             )

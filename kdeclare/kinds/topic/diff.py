@@ -1,5 +1,7 @@
 """The three-way diff of one topic. Pure: serves one topic in-process and a fleet alike."""
 
+import math
+
 from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import ConfigDiff, ConfigSide, diff_configs
@@ -139,7 +141,31 @@ def _risk(fields: list[FieldChange]) -> Risk:
     paths = {f.path.split(".")[0] for f in fields}
     if "partitions" in paths:
         return Risk.IRREVERSIBLE
+    if any(_loses_records(f) for f in fields):
+        return Risk.DESTRUCTIVE
     return Risk.DISRUPTIVE if paths & {"replicationFactor", "assignments"} else Risk.SAFE
+
+
+def _loses_records(field: FieldChange) -> bool:
+    """Whether Kafka will drop records that it would have kept: no rollback brings those back."""
+    if field.path in ("configs.retention.ms", "configs.retention.bytes"):
+        info = catalog(ConfigScope.TOPIC).get(field.path.removeprefix("configs."))
+        default = info.default if info else None
+        before, after = (_limit(v if v is not None else default) for v in (field.before, field.after))
+        return after < before
+    if field.path == "configs.cleanup.policy":
+        default_list = list(catalog(ConfigScope.TOPIC).default_list("cleanup.policy"))
+        before_set = set(default_list if field.before is None else field.before)
+        return not set(default_list if field.after is None else field.after) <= before_set
+    return False
+
+
+def _limit(value: Json) -> float:
+    """A retention limit; any negative one is none."""
+    try:
+        return float(value) if float(value) >= 0 else math.inf
+    except (TypeError, ValueError):
+        return math.inf
 
 
 def _undeclared(resource: ResourceId, topic: Topic | None, owned: Json) -> Difference:

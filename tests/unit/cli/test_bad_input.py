@@ -118,9 +118,12 @@ def test_what_is_no_plan_file(kdeclare: CommandLine) -> None:
 
 
 def test_an_empty_project(kdeclare: CommandLine) -> None:
-    for line in ("validate", "plan", "apply", "apply --yes", "status", "history", "import --match x"):
+    for line in ("validate", "plan", "apply", "apply --yes", "status", "history", "import"):
         assert kdeclare(*line.split()).code == 0
     assert kdeclare("plan").out == "No changes. shop/lab on lab:9092: 0 resources in order.\n"
+    ran = kdeclare("import", "--match", "x")
+    assert ran.code == 1
+    assert "No topic matches" in ran.err
     ran = kdeclare("rollback", "--yes")
     assert ran.code == 1
     assert "No run has been recorded yet" in ran.err
