@@ -16,6 +16,7 @@ from kdeclare.model.plan import Plan
 from kdeclare.model.run import Status
 from kdeclare.planning.request import Scope
 from kdeclare.report.outcome import plan_outcome, run_outcome
+from tests.cases import case
 from tests.engine.world import World, desired, topic
 
 
@@ -225,6 +226,7 @@ def test_expected_replicas_no_longer_matter_once_the_move_is_done() -> None:
 # moves in flight
 
 
+@case("LST-03")
 def test_a_union_of_replicas_is_never_taken_for_the_factor() -> None:
     """LST-03, KIP-860: the target of a listed move is its replicas without those that it removes."""
     move = Move(replicas=(1, 2, 3, 0), adding=(3,), removing=(0,))

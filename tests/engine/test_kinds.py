@@ -26,6 +26,7 @@ from kdeclare.planning.placement import place
 from kdeclare.planning.request import PlanRequest, Scope
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.beds import CLUSTER_WIDE, broker_resource, topic_resource
+from tests.cases import case
 from tests.engine.world import World, desired, nothing, topic
 
 LEADERS = "leader.replication.throttled.replicas"
@@ -62,6 +63,7 @@ def loaded(text: str) -> Loaded:
 # factor, partitions and min.insync.replicas together
 
 
+@case("ISR-03")
 def test_the_factor_is_raised_and_in_sync_before_min_insync_replicas() -> None:
     """ISR-03."""
     world = World(MemoryCluster(dict.fromkeys(range(1, 6)), move_ticks=3))
@@ -112,6 +114,7 @@ def test_min_insync_replicas_is_held_against_the_factor_that_the_topic_has() -> 
     assert codes(plan) == ["min-isr-above-factor"]
 
 
+@case("KIP4-03")
 def test_a_new_factor_and_more_partitions_become_more_partitions_and_reassignments() -> None:
     """KIP4-03."""
     world = World()
@@ -129,6 +132,7 @@ def test_a_new_factor_and_more_partitions_become_more_partitions_and_reassignmen
     assert not world.plan(after).has_changes
 
 
+@case("KIP4-06")
 def test_more_partitions_are_placed_by_kafka() -> None:
     """KIP4-06."""
     world = World()
@@ -181,6 +185,7 @@ def described(world: World, name: str) -> Topic:
     return world.cluster.topics([name])[name]
 
 
+@case("KIP4-08")
 def test_what_was_asked_for_is_observed_before_it_counts_as_done() -> None:
     """KIP4-08: metadata lags behind the controller, and a run sees what it did all the same."""
     world = World(MemoryCluster(move_ticks=3))
