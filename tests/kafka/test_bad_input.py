@@ -636,7 +636,7 @@ def rows() -> list[Row]:
 
 
 @cache
-def tests_in(file: str) -> frozenset[str]:
+def named_in(file: str) -> frozenset[str]:
     tree = ast.parse((ROOT / file).read_text())
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
 
@@ -647,7 +647,7 @@ def test_every_row_of_the_table_names_a_test_that_exists() -> None:
         assert row.tests, row
         for name in row.tests:
             file, _, test = name.partition("::")
-            assert test in tests_in(file), row
+            assert test in named_in(file), row
 
 
 def test_the_table_has_every_exit_code_and_no_other() -> None:
