@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.sandbox import SandboxStatus
+from kdeclare.cluster.sandbox import SandboxStatus, status
 from tests.beds import KafkaBed
 
 pytestmark = pytest.mark.kafka
@@ -117,10 +117,11 @@ class Typing:
 @contextmanager
 def unresponsive(sandbox: SandboxStatus) -> Iterator[None]:
     """Brokers that accept connections and say nothing."""
-    pids = [broker.pid for broker in sandbox.brokers if broker.pid]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+    # asked anew: another test may have killed a broker and started it again
+    pids = [broker.pid for broker in status(sandbox.folder).brokers if broker.pid and broker.alive]
     try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
         yield
     finally:
         for pid in pids:
