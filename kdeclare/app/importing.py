@@ -33,8 +33,6 @@ def import_cluster(workspace: Workspace, match: str | None) -> tuple[Imported, .
     with workspace.cluster() as cluster:
         info = cluster.describe()
         names = [t.name for t in cluster.topics().values() if not t.internal and wanted.fullmatch(t.name)]
-        if match and not names:
-            raise _no_match(match)
         brokers = [] if match else ["", *(str(broker.id) for broker in info.brokers)]
         queries = [
             *(ConfigQuery(ConfigResource(ConfigScope.TOPIC, n), overrides=True) for n in names),
@@ -73,17 +71,6 @@ def _manifests(live: Snapshot) -> Iterable[Imported]:
         for name, text in sorted(kind.export(live).items()):
             folder = f"{kind.name.lower()}s"
             yield Imported(ResourceId(kind.name, name), Path(folder) / f"{name}.yaml", text)
-
-
-def _no_match(match: str) -> KdeclareError:
-    return KdeclareError(
-        error(
-            "nothing-matches",
-            "No topic matches",
-            f"The cluster has no topic whose whole name '{match}' matches; internal topics are left out.",
-            hint="A prefix takes '.*' behind it.",
-        )
-    )
 
 
 def _pattern(match: str | None) -> re.Pattern[str]:

@@ -50,6 +50,8 @@ def import_(
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
     imported = import_cluster(workspace, match)
+    if match and not imported:
+        console.note(f"There is no topic whose whole name '{match}' matches; internal ones are left out.")
     if out is None:
         console.out("---\n".join(item.text for item in imported))
         return ExitCode.OK
