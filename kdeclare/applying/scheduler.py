@@ -100,7 +100,9 @@ class Scheduler:
             if all(self._ended_well(need) for need in op.needs):
                 ready.setdefault(op.verb, []).append(op)
         for verb, operations in ready.items():
-            for batch in batches(VERBS[verb], operations, self._options.batch):
+            # what destroys looks for records first, and must not wait for brokers to follow an earlier batch
+            size = len(operations) if VERBS[verb].destroys else self._options.batch
+            for batch in batches(VERBS[verb], operations, size):
                 ids = [op.id for op in batch]
                 self._journal.append(as_json(BeginLine(at=timestamp(self._clock), ids=ids)))
                 for op in batch:

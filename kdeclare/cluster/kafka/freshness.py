@@ -26,6 +26,7 @@ _PATIENCE_S = 0.5
 _LIMIT_S = 30.0
 """How long to wait for any broker, at first and after a write; then an old answer is better than none."""
 _POLL_S = 0.01
+_POLL_LIMIT_S = 0.2
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Freshness:
             waited = time.monotonic() - begun
             if not pending or waited > limit_s or (ready and waited > _PATIENCE_S and not must & pending):
                 break
-            time.sleep(_POLL_S)
+            time.sleep(min(_POLL_LIMIT_S, max(_POLL_S, waited / 10)))
         if pending:
             _log.info("brokers that are behind the controller: %s", sorted(pending))
         return sorted(ready) or live

@@ -199,11 +199,12 @@ def _refuse_foreign(layout: Layout) -> None:
 def _refuse_taken_ports(settings: SandboxSettings, broker_ids: list[int]) -> None:
     taken = [p for i in broker_ids for p in settings.ports(i) if not is_free(p)]
     if taken:
+        named = ", ".join(map(str, taken))
         raise KdeclareError(
             error(
                 "port-taken",
                 "A port is taken",
-                f"In use by another process on {HOST}: {', '.join(map(str, taken))}.",
+                f"{'Ports' if taken[1:] else 'Port'} {named} on {HOST}: in use by another process.",
                 hint="Stop that process, or choose other ports with --port"
                 f" (the sandbox uses {settings.port} and up, and 100 above that for controllers).",
             )
