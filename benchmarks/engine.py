@@ -4,7 +4,9 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -36,25 +38,24 @@ class Round:
     def warm_up(self) -> None:
         """Brokers are slow at first, and Python compiles what it has not seen."""
         self.raw("warm", 300, "create", "read", "alter", "delete")
-        self.bench.settle()
 
     def raw(self, prefix: str, count: int, *steps: str) -> Cost:
-        """Bare calls, in a process."""
+        """Bare calls, in a process, once the brokers are at rest."""
+        self.bench.settle()
         arguments = ["benchmarks.raw", self.bench.bootstrap, prefix, str(count), *steps]
-        return run(arguments, self.folder, self.env)
+        return _told(run(arguments, self.folder, self.env), f"bare calls for {count:,}: {' '.join(steps)}")
 
     def kdeclare(self, job: str, *arguments: str) -> None:
         """Measure a command, once the brokers are at rest."""
         self.bench.settle()
-        self.ours[job] = run(["kdeclare", *arguments], self.folder / "project", self.env, _ENDS.get(job, 0))
+        cost = run(["kdeclare", *arguments], self.folder / "project", self.env, _ENDS.get(job, 0))
+        self.ours[job] = _told(cost, f"kdeclare for {self.count:,}: {job}")
 
     def bare_life(self) -> None:
         """Create and delete, on a cluster that has not seen the topics."""
         self.warm_up()
         self.bare[CREATE] = self.raw(self.prefix, self.count, "read", "create")
-        self.bench.settle()
         self.bare[UNCREATE] = self.raw(self.prefix, self.count, "read", "delete")
-        self.bench.settle()
 
     def whole_life(self) -> None:
         """All jobs of kdeclare, from nothing to nothing, and beside them the bare reads and alterations."""
@@ -76,7 +77,11 @@ class Round:
         self.kdeclare(ALTER, "apply", "--yes")
         self.kdeclare(UNALTER, "rollback", "--yes")
         self.kdeclare(UNCREATE, "rollback", created, "--yes")
-        self.bench.settle()
+
+
+def _told(cost: Cost, what: str) -> Cost:
+    print(f"{cost.wall_s:7.2f} s {cost.cpu_s:7.2f} s of CPU {cost.peak_mb:5.0f} MB  {what}", file=sys.stderr)
+    return cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +159,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
     options = parser.parse_args()
     os.environ.setdefault("KAFKA_HEAP_OPTS", HEAP)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no broker is left behind
     busy = os.getloadavg()[0]
     rows = [row for count in options.topics for row in measured(count, options.rounds, options.bootstrap)]
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"

@@ -46,6 +46,7 @@ def fresh(brokers: Brokers) -> Freshness:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freshness, "_POLL_S", 0.001)
+    monkeypatch.setattr(freshness, "_POLL_LIMIT_S", 0.001)
     monkeypatch.setattr(freshness, "_PATIENCE_S", 0.05)
     monkeypatch.setattr(freshness, "_LIMIT_S", 0.2)
 
