@@ -140,6 +140,22 @@ class Tools:
         where = TopicPartition(name, partition)
         return self.cluster.reassign({where: target}, allow_replication_factor_change=grow)[where]
 
+    def elect(self, name: str, partition: int) -> Result:
+        """ElectLeaders for one partition."""
+        where = TopicPartition(name, partition)
+        return self.cluster.elect_leaders([where])[where]
+
+    def log_dir(self, broker: int) -> str:
+        """The path of a broker's log directory."""
+        return self.cluster.log_dirs([])[broker][0].path
+
+    def sizes(self, name: str) -> dict[int, dict[int, int]]:
+        """Bytes of each partition of a topic by broker."""
+        return {
+            broker: {at.partition: size for found in dirs for at, size in found.sizes.items()}
+            for broker, dirs in self.cluster.log_dirs([name]).items()
+        }
+
     def clean(self) -> None:
         """Delete the topics and reset the broker keys that were made."""
         there = list(self.cluster.topics(sorted(self._seen))) if self._seen else []

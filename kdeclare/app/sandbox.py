@@ -24,6 +24,7 @@ def start_sandbox(
         usual.brokers if brokers is None else brokers,
         usual.racks if racks is None else racks,
         usual.port if port is None else port,
+        log_dirs=usual.log_dirs,
     )
     return sandbox.start(settings, progress)
 

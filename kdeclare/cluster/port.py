@@ -43,11 +43,13 @@ class ConfigQuery:
 
     keys: asked for by name, whatever their source.
     overrides: also every key that is set on the resource itself. Costs a full describe.
+    optional: where the broker to be asked is fenced, do without; for whoever asks for a `Snapshot`.
     """
 
     resource: ConfigResource
     keys: frozenset[str] = frozenset()
     overrides: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,24 @@ class Alteration:
 
     resource: ConfigResource
     ops: tuple[ConfigOp, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    """One log directory of one broker (DescribeLogDirs, KIP-113).
+
+    sizes: bytes of each replica in it; of a replica that is being moved between log directories, see
+        ``arriving``, which holds those on their way into this one.
+    total, usable: bytes of the volume (KIP-827); None where the broker does not say.
+    error: Kafka's error name of a directory that is offline.
+    """
+
+    path: str
+    sizes: Mapping[TopicPartition, int]
+    arriving: Mapping[TopicPartition, int]
+    total: int | None = None
+    usable: int | None = None
+    error: str | None = None
 
 
 Result = Fault | None
@@ -148,6 +168,24 @@ class Cluster(Protocol):
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """How many offsets lie between the start and the end of each topic; 0 means that it is empty."""
+
+    def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
+        """ElectLeaders, of the preferred one (KIP-460); a partition that it leads already is a success."""
+
+    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+        """Log directories by broker, with the replicas of these topics (None: of all).
+
+        A broker that does not answer is left out.
+        """
+
+    def move_log_dirs(
+        self, targets: Mapping[tuple[TopicPartition, int], str]
+    ) -> Mapping[tuple[TopicPartition, int], Result]:
+        """AlterReplicaLogDirs (KIP-113): into which directory each broker is to put its replica.
+
+        For a replica that the broker does not have yet, it remembers it and answers
+        REPLICA_NOT_AVAILABLE; of a partition that is nowhere, UNKNOWN_TOPIC_OR_PARTITION.
+        """
 
     def close(self) -> None:
         """Let go of connections. Safe to call twice."""

@@ -12,6 +12,7 @@ from kdeclare.cluster.port import (
     ConfigQuery,
     Fault,
     FaultKind,
+    LogDir,
     NewPartitions,
     NewTopic,
     Result,
@@ -143,6 +144,27 @@ class Retrying:
                 allow_replication_factor_change=allow_replication_factor_change,
                 unguarded=unguarded,
             ),
+        )
+
+    def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
+        """As the port says."""
+        return self._items(
+            "elect_leaders", partitions, lambda partition: partition, self._cluster.elect_leaders
+        )
+
+    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+        """As the port says."""
+        return self._whole("log_dirs", lambda: self._cluster.log_dirs(topics))
+
+    def move_log_dirs(
+        self, targets: Mapping[tuple[TopicPartition, int], str]
+    ) -> Mapping[tuple[TopicPartition, int], Result]:
+        """As the port says."""
+        return self._items(
+            "move_log_dirs",
+            list(targets),
+            lambda replica: replica,
+            lambda rest: self._cluster.move_log_dirs({replica: targets[replica] for replica in rest}),
         )
 
     def close(self) -> None:

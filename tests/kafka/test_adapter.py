@@ -179,6 +179,16 @@ def test_a_controllers_address_is_told_from_a_brokers(sandbox: "SandboxStatus") 
     assert "controller" in raised.value.diagnostics[0].hint
 
 
+def test_volumes_have_sizes(kafka: KafkaCluster) -> None:
+    found = kafka.log_dirs([])
+    assert sorted(found) == [1, 2, 3]
+    for dirs in found.values():
+        for each in dirs:
+            assert each.total is not None
+            assert each.usable is not None
+            assert 0 < each.usable <= each.total
+
+
 def test_reads_go_on_when_a_broker_dies(sandbox: "SandboxStatus", kafka: KafkaCluster, prefix: str) -> None:
     from kdeclare.cluster import sandbox as kafka_sandbox
 
@@ -190,6 +200,7 @@ def test_reads_go_on_when_a_broker_dies(sandbox: "SandboxStatus", kafka: KafkaCl
         begun = time.monotonic()
         assert len(kafka.configs(queries)) == 300
         assert len(kafka.topics([item.name for item in items])) == 300
+        assert sorted(kafka.log_dirs()) == [1, 2]
         assert time.monotonic() - begun < 20
         three = ConfigResource(ConfigScope.BROKER, "3")
         with pytest.raises(Fault) as raised:
@@ -197,3 +208,7 @@ def test_reads_go_on_when_a_broker_dies(sandbox: "SandboxStatus", kafka: KafkaCl
         assert raised.value.kind is FaultKind.RETRIABLE
     finally:
         kafka_sandbox.start_broker(sandbox.folder, 3)
+    deadline = time.monotonic() + 10
+    while sorted(kafka.log_dirs([])) != [1, 2, 3]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -86,6 +86,85 @@ def test_replicas_of_a_broker_that_went_away_catch_up(cluster: MemoryCluster) ->
     assert cluster.partition(where).isr == (2, 1)
 
 
+def test_a_move_to_a_stalled_broker_waits_for_it(cluster: MemoryCluster) -> None:
+    where = TopicPartition("orders", 0)
+    cluster.stalled.add(3)
+    cluster.tick_on_poll = False
+    cluster.reassign({where: (1, 3)}, allow_replication_factor_change=False)
+    cluster.tick(10)
+    assert cluster.moves() == {where: Move((1, 3, 2), (3,), (2,))}
+    cluster.stalled.clear()
+    cluster.tick()
+    assert cluster.moves() == {}
+
+
+def test_a_stalled_broker_holds_up_no_other(cluster: MemoryCluster) -> None:
+    where = TopicPartition("other", 0)
+    cluster.stalled.add(3)
+    cluster.reassign({where: (1, 2, 3)}, allow_replication_factor_change=True)
+    cluster.tick()
+    assert cluster.partition(where).isr == (1, 2)
+    assert cluster.partition(where).adding == (2, 3)
+
+
+def test_replicas_grow_with_the_ticks(cluster: MemoryCluster) -> None:
+    where = TopicPartition("orders", 0)
+    cluster.tick_on_poll = False
+    cluster.move_ticks = 4
+    cluster.produce("orders", 10)
+    cluster.reassign({where: (1, 3)}, allow_replication_factor_change=False)
+
+    def size(broker: int) -> int | None:
+        return cluster.log_dirs(["orders"])[broker][0].sizes.get(where)
+
+    seen = []
+    for stalled in (False, False, True, True, False):
+        seen.append(size(3))
+        cluster.stalled.clear()
+        if stalled:
+            cluster.stalled.add(3)
+        cluster.tick()
+    assert seen == [0, 2500, 5000, 5000, 5000]
+    assert (size(1), size(2), size(3)) == (10_000, 10_000, 7500)
+    cluster.tick()
+    assert (size(1), size(2), size(3)) == (10_000, None, 10_000)
+
+
+def test_another_target_keeps_what_is_copied(cluster: MemoryCluster) -> None:
+    where = TopicPartition("other", 0)
+    cluster.tick_on_poll = False
+    cluster.move_ticks = 2
+    cluster.reassign({where: (1, 2)}, allow_replication_factor_change=True)
+    cluster.tick()
+    cluster.reassign({where: (2, 1)}, allow_replication_factor_change=True)
+    assert cluster.partition(where).copied == ((2, 1),)
+    cluster.tick()
+    assert cluster.partition(where).isr == (1, 2)
+    assert cluster.partition(where).copied == ()
+
+
+def test_fenced_brokers_do_not_say_what_they_hold(cluster: MemoryCluster) -> None:
+    cluster.fence(2)
+    assert sorted(cluster.log_dirs()) == [1, 3]
+    replica = (TopicPartition("orders", 0), 2)
+    fault = cluster.move_log_dirs({replica: "/memory"})[replica]
+    assert fault is not None
+    assert (fault.error, fault.kind) == ("BROKER_NOT_AVAILABLE", FaultKind.RETRIABLE)
+
+
+def test_a_broker_that_is_away_is_not_elected(cluster: MemoryCluster) -> None:
+    where = TopicPartition("orders", 0)
+    cluster.fence(1)
+    fault = cluster.elect_leaders([where])[where]
+    assert fault is not None
+    assert fault.error == "PREFERRED_LEADER_NOT_AVAILABLE"
+    cluster.fence(1, False)
+    assert cluster.partition(where).leader == 2
+    cluster.tick()
+    assert cluster.elect_leaders([where]) == {where: None}
+    assert cluster.partition(where).leader == 1
+
+
 # stale answers
 
 
@@ -187,6 +266,20 @@ def test_someone_else_sees_no_faults(cluster: MemoryCluster) -> None:
     cluster.faults.fail(REFUSED, nth=None)
     assert cluster.elsewhere().delete_topics(["orders"]) == {"orders": None}
     assert "orders" not in cluster.topics()
+
+
+def test_elections_and_directories_can_fail_by_item(cluster: MemoryCluster) -> None:
+    where = TopicPartition("orders", 0)
+    cluster.faults.fail(REFUSED, item="orders-0", method="elect_leaders")
+    cluster.faults.fail(REFUSED, item="orders-0@2")
+    assert str(cluster.elect_leaders([where])[where]) == str(REFUSED)
+    results = cluster.move_log_dirs({(where, 1): "/memory", (where, 2): "/memory"})
+    assert results[where, 1] is None
+    assert str(results[where, 2]) == str(REFUSED)
+    assert [(c.method, c.items) for c in cluster.requests()] == [
+        ("elect_leaders", ("orders-0",)),
+        ("move_log_dirs", ("orders-0@1", "orders-0@2")),
+    ]
 
 
 # the log

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from kdeclare.cluster.port import Cluster, Fault, FaultKind, NewTopic, Result
+from kdeclare.cluster.port import Cluster, Fault, FaultKind, LogDir, NewTopic, Result
 from kdeclare.cluster.retrying import Retry, Retrying
 from kdeclare.model.ids import TopicPartition
 from kdeclare.model.live import Topic
@@ -36,6 +36,15 @@ class Script:
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Result]:
         return cast(Mapping[str, Result], self._next(([topic.name for topic in topics], validate_only)))
+
+    def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
+        return cast(Mapping[TopicPartition, Result], self._next(list(partitions)))
+
+    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+        return cast(Mapping[int, tuple[LogDir, ...]], self._next(topics))
+
+    def move_log_dirs(self, targets: Any) -> Mapping[tuple[TopicPartition, int], Result]:
+        return cast(Mapping[tuple[TopicPartition, int], Result], self._next(targets))
 
     def reassign(self, targets: Any, **options: bool) -> Mapping[TopicPartition, Result]:
         return cast(Mapping[TopicPartition, Result], self._next((targets, options)))
@@ -133,6 +142,26 @@ def test_reassign_keeps_its_options() -> None:
     options = {"allow_replication_factor_change": False, "unguarded": True}
     assert results == {one: None, two: None}
     assert script.asked == [({one: (1,), two: None}, options), ({two: None}, options)]
+
+
+def test_elections_are_sent_again_by_partition() -> None:
+    one, two = TopicPartition("t", 0), TopicPartition("t", 1)
+    script = Script({one: RETRIABLE, two: REFUSED}, {one: None})
+    assert Waits().around(script).elect_leaders([one, two]) == {one: None, two: REFUSED}
+    assert script.asked == [[one, two], [one]]
+
+
+def test_log_directories_are_asked_for_again_as_a_whole() -> None:
+    script = Script(RETRIABLE, {1: ()})
+    assert Waits().around(script).log_dirs(["t"]) == {1: ()}
+    assert script.asked == [["t"], ["t"]]
+
+
+def test_moves_of_log_directories_keep_their_paths() -> None:
+    one, two = (TopicPartition("t", 0), 1), (TopicPartition("t", 0), 2)
+    script = Script({one: None, two: RETRIABLE}, {two: None})
+    assert Waits().around(script).move_log_dirs({one: "/a", two: "/b"}) == {one: None, two: None}
+    assert script.asked == [{one: "/a", two: "/b"}, {two: "/b"}]
 
 
 def test_waits_grow_to_a_limit_and_are_cut_at_random() -> None:

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from kdeclare.cluster.kafka import configs as _configs
+from kdeclare.cluster.kafka import leaders as _leaders
+from kdeclare.cluster.kafka import log_dirs as _log_dirs
 from kdeclare.cluster.kafka import offsets as _offsets
 from kdeclare.cluster.kafka import reassignments as _reassignments
 from kdeclare.cluster.kafka import topics as _topics
 from kdeclare.cluster.kafka.freshness import Freshness
 from kdeclare.cluster.kafka.wire import Wire
-from kdeclare.cluster.port import Alteration, ConfigQuery, NewPartitions, NewTopic, Result
+from kdeclare.cluster.port import Alteration, ConfigQuery, LogDir, NewPartitions, NewTopic, Result
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ConfigResource, TopicPartition
 from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
@@ -87,6 +89,22 @@ class KafkaCluster:
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """ListOffsets, earliest and latest, at the leaders."""
         return _offsets.record_counts(self._wire, self._fresh, topics)
+
+    def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
+        """ElectLeaders (KIP-460)."""
+        with self._writing():
+            return _leaders.elect_leaders(self._wire, partitions)
+
+    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+        """DescribeLogDirs (KIP-113) at every broker; sizes of volumes from version 4 on (KIP-827)."""
+        return _log_dirs.log_dirs(self._wire, self._fresh, topics)
+
+    def move_log_dirs(
+        self, targets: Mapping[tuple[TopicPartition, int], str]
+    ) -> Mapping[tuple[TopicPartition, int], Result]:
+        """AlterReplicaLogDirs (KIP-113), each broker for its own replicas."""
+        with self._writing():
+            return _log_dirs.move_log_dirs(self._wire, targets)
 
     def close(self) -> None:
         """Close all connections. Safe to call twice."""

@@ -119,12 +119,16 @@ class Wire:
         return answer
 
     def ask_each(
-        self, requests: Mapping[int, Sequence[Request]], read: Callable[[Response], T]
+        self,
+        requests: Mapping[int, Sequence[Request]],
+        read: Callable[[Response], T],
+        *,
+        changes: bool = False,
     ) -> dict[int, list[T | Fault]]:
-        """Send reads to the very broker they are for, all brokers at the same time."""
+        """Send requests to the very broker they are for, all brokers at the same time."""
         if not requests:
             return {}
-        return self.run(self._ask_each, requests, read)
+        return self.run(self._ask_each, requests, read, changes)
 
     def max_version(self, api_key: int) -> int:
         """The highest version of an API that a broker has, -1 if it has none. Raises Fault."""
@@ -220,10 +224,10 @@ class Wire:
         return answers
 
     async def _ask_each(
-        self, requests: Mapping[int, Sequence[Request]], read: Callable[[Response], T]
+        self, requests: Mapping[int, Sequence[Request]], read: Callable[[Response], T], changes: bool
     ) -> dict[int, list[T | Fault]]:
         running = {
-            node: self.spawn(self._ask, batch, read, False, [node], 2) for node, batch in requests.items()
+            node: self.spawn(self._ask, batch, read, changes, [node], 2) for node, batch in requests.items()
         }
         return {node: await future for node, future in running.items()}
 

@@ -1,22 +1,23 @@
 """`MemoryCluster`: the port `Cluster` on brokers that exist only in this process."""
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import NoReturn, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
 
-from kdeclare.cluster.port import Alteration, ConfigQuery, Fault, FaultKind, NewPartitions, NewTopic, Result
+from kdeclare.cluster.port import (
+    Alteration,
+    ConfigQuery,
+    Fault,
+    FaultKind,
+    LogDir,
+    NewPartitions,
+    NewTopic,
+    Result,
+)
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import Broker, ClusterInfo, ConfigEntry, Move, Partition, Topic
+from kdeclare.model.live import Broker, ClusterInfo, ConfigEntry, Move, Topic
 
 from .configs import MAX_VALUE
-from .controls import Controls
 from .definitions import TOPIC_KEYS
-from .faults import Call
-
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
-K = TypeVar("K", bound=Hashable)
+from .requests import Requests
 
 OLD_BROKER = (
     "The broker does not support the AllowReplicationFactorChange option for the "
@@ -25,7 +26,7 @@ OLD_BROKER = (
 )
 
 
-class MemoryCluster(Controls):
+class MemoryCluster(Requests):
     """Kafka as `kdeclare` sees it, without brokers: for tests, and faithful where tests can tell.
 
     Time, brokers and records are set with the methods of `Controls`; ``faults`` says what goes wrong
@@ -56,19 +57,6 @@ class MemoryCluster(Controls):
         else:
             seen = self._all_topics(names)
         return {n: seen[n] for n in (sorted(seen) if names is None else names) if n in seen}
-
-    def _all_topics(self, names: Sequence[str] | None = None) -> dict[str, Topic]:
-        state = self._state.topics
-        return {
-            name: Topic(
-                name,
-                state[name].topic_id,
-                tuple(Partition(p.replicas, p.leader, p.isr) for p in state[name].partitions),
-                state[name].internal,
-            )
-            for name in (state if names is None else names)
-            if name in state
-        }
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Mapping[str, ConfigEntry]]:
         """See `Cluster.configs`. Topics answer as the broker with the lowest id would."""
@@ -116,6 +104,11 @@ class MemoryCluster(Controls):
             return self._read(
                 "record_counts", topics, lambda: {n: state[n].records for n in topics if n in state}
             )
+
+    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+        """See `Cluster.log_dirs`. Fenced brokers do not answer."""
+        with self._lock:
+            return self._read("log_dirs", topics or (), lambda: self._state.log_dirs(topics))
 
     # the port: changing
 
@@ -210,80 +203,27 @@ class MemoryCluster(Controls):
             "",
         )
 
+    def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
+        """See `Cluster.elect_leaders`."""
+        asked = list(dict.fromkeys(partitions))
+        return self._change("elect_leaders", asked, lambda tp: tp, str, self._state.elect, "")
+
+    def move_log_dirs(
+        self, targets: Mapping[tuple[TopicPartition, int], str]
+    ) -> Mapping[tuple[TopicPartition, int], Result]:
+        """See `Cluster.move_log_dirs`. Each broker has one directory, so that nothing ever moves."""
+        return self._change(
+            "move_log_dirs",
+            list(targets),
+            lambda replica: replica,
+            lambda replica: f"{replica[0]}@{replica[1]}",
+            lambda replica: self._state.move_log_dir(*replica, targets[replica]),
+            "",
+        )
+
     def close(self) -> None:
         """See `Cluster.close`."""
         self.closed = True
-
-    # requests
-
-    def _read(self, method: str, items: Iterable[str], answer: Callable[[], Answer]) -> Answer:
-        return self._request(Call(method, tuple(items)), lambda _: answer())
-
-    def _change(
-        self,
-        method: str,
-        items: Sequence[Item],
-        key: Callable[[Item], K],
-        text: Callable[[K], str],
-        act: Callable[[Item], None],
-        twice: str,
-        validate_only: bool = False,
-    ) -> dict[K, Result]:
-        """Do ``act`` item by item; what stands in a request twice is refused each time."""
-        counts = Counter(key(item) for item in items)
-
-        def answer(refused: Mapping[str, Fault]) -> dict[K, Result]:
-            results: dict[K, Result] = {}
-            for item in items:
-                name = key(item)
-                if counts[name] > 1:
-                    results[name] = Fault("INVALID_REQUEST", twice)
-                elif text(name) in refused:
-                    results[name] = refused[text(name)]
-                else:
-                    results[name] = _attempt(act, item)
-            return results
-
-        call = Call(method, tuple(text(key(item)) for item in items), validate_only)
-        with self._lock:
-            before = self._all_topics() if call.mutating and self.stale_reads else None
-            try:
-                return self._request(call, answer)
-            finally:
-                if before is not None and before != self._all_topics():
-                    self._stale, self._stale_left = before, self.stale_reads
-
-    def _request(self, call: Call, answer: Callable[[Mapping[str, Fault]], Answer]) -> Answer:
-        rules = self.faults.due(call)
-        for rule in rules:
-            if rule.callback is not None:
-                rule.callback(self.elsewhere())
-        for rule in rules:
-            if rule.before is not None:
-                self._fail(call, rule.before(), "before")
-        result = answer({rule.item: rule.fault() for rule in rules if rule.item and rule.fault})
-        for rule in rules:
-            if rule.after is not None:
-                self._fail(call, rule.after(), "after")
-        self.calls.append(call)
-        return result
-
-    def _fail(self, call: Call, error: BaseException, when: str) -> NoReturn:
-        if isinstance(error, Fault):
-            lost = "lost" if when == "before" else "unanswered"
-            outcome = lost if error.kind is FaultKind.UNKNOWN else "failed"
-        else:
-            outcome = f"crashed {when}"
-        self.calls.append(replace(call, outcome=outcome))
-        raise error
-
-
-def _attempt(act: Callable[[Item], None], item: Item) -> Result:
-    try:
-        act(item)
-    except Fault as fault:
-        return fault
-    return None
 
 
 def _check_wire(values: Iterable[str | None]) -> None:

@@ -14,9 +14,10 @@ from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Topic
 
 from .configs import CLUSTER_WIDE, MIN_ISR, Configs
+from .controller import Controller
 from .faults import Call, FaultPlan
 from .partitions import PartitionState
-from .topics import BrokerState, Topics
+from .topics import BrokerState
 
 
 class Controls:
@@ -24,6 +25,7 @@ class Controls:
 
     brokers: broker id to rack.
     move_ticks: how many ticks a reassignment takes; 0 ends it within the request.
+    stalled: brokers on which replicas that are being added get no further, as on fenced ones.
     tick_on_poll: every call of ``moves`` is one tick, once it has answered.
     stale_reads: how often ``topics`` still shows what was before, after each change of metadata.
     rf_guard: whether the brokers know AllowReplicationFactorChange (KIP-860).
@@ -32,6 +34,10 @@ class Controls:
     tiered: remote.log.storage.system.enable.
     static: the server.properties of every broker.
     seed: of the placement of replicas.
+
+    Every broker has the one log directory ``/memory``. A record takes 1000 bytes, and the records of a
+    topic are spread evenly: each replica has ``records * 1000 // partitions`` bytes. One that is being
+    added has the share of it that corresponds to its ticks, so 0 at first.
 
     Nothing depends on the clock, and on random numbers only through ``seed``.
     """
@@ -55,11 +61,11 @@ class Controls:
         configs.static = {broker: _properties(broker, rack, static or {}) for broker, rack in racks.items()}
         if elr:
             configs.store(CLUSTER_WIDE, {MIN_ISR: "1"})
-        self._state = Topics(
+        self._state = Controller(
             {broker: BrokerState(broker, rack) for broker, rack in racks.items()},
             configs,
             Random(seed),
-            move_ticks,
+            move_ticks=move_ticks,
         )
         self._lock = RLock()
         self._cluster_id = cluster_id
@@ -88,6 +94,11 @@ class Controls:
     @move_ticks.setter
     def move_ticks(self, ticks: int) -> None:
         self._state.move_ticks = ticks
+
+    @property
+    def stalled(self) -> set[int]:
+        """Brokers on which replicas that are being added get no further; may be changed in place."""
+        return self._state.stalled
 
     # brokers, records, partitions
 

@@ -11,7 +11,17 @@ from kdeclare.cluster.port import Fault, FaultKind
 if TYPE_CHECKING:
     from .cluster import MemoryCluster
 
-MUTATING = frozenset({"create_topics", "delete_topics", "create_partitions", "alter_configs", "reassign"})
+MUTATING = frozenset(
+    {
+        "create_topics",
+        "delete_topics",
+        "create_partitions",
+        "alter_configs",
+        "reassign",
+        "elect_leaders",
+        "move_log_dirs",
+    }
+)
 """The methods of the port that change something unless they only validate."""
 
 TIMED_OUT = Fault("REQUEST_TIMED_OUT", "The request timed out.", FaultKind.UNKNOWN)
@@ -25,7 +35,8 @@ class Crash(BaseException):
 class Call:
     """One request that reached (or was about to reach) the cluster.
 
-    items: what it was about, as text, in the order given (``orders``, ``TOPIC/orders``, ``orders-0``).
+    items: what it was about, as text, in the order given (``orders``, ``TOPIC/orders``, ``orders-0``,
+        ``orders-0@1`` for the replica on broker 1).
     outcome: ``done``, ``failed`` (the whole request), ``lost`` (before any effect), ``unanswered``
         (after it), ``crashed before`` or ``crashed after``.
     """

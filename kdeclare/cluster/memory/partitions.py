@@ -14,7 +14,8 @@ Ids = tuple[int, ...]
 class PartitionState:
     """One partition. ``replicas`` is what metadata shows: target, then what is being removed.
 
-    ticks: how many ticks it takes until the replicas that are being added are in sync.
+    ticks: how many ticks of copying it takes until a replica that is being added is in sync.
+    copied: how many of them each broker has behind it that is being added; none is left out.
     """
 
     replicas: Ids
@@ -23,6 +24,7 @@ class PartitionState:
     adding: Ids = ()
     removing: Ids = ()
     ticks: int = 0
+    copied: tuple[tuple[int, int], ...] = ()
 
     @property
     def moving(self) -> bool:
@@ -65,6 +67,7 @@ def reassigned(state: PartitionState, target: Ids, active: Collection[int]) -> P
         replicas=target + removing,
         adding=adding or state.adding,
         removing=removing or state.removing,
+        copied=tuple((broker, done) for broker, done in state.copied if broker in (adding or state.adding)),
     )
     return completed(started, active)
 
@@ -77,7 +80,7 @@ def completed(state: PartitionState, active: Collection[int]) -> PartitionState:
         stuck = bool(state.removing) and not (isr and replicas)
         shrinks = len(state.adding) < len(state.removing)
         if not stuck and set(isr) >= set(state.adding) and (not shrinks or set(isr) >= set(replicas)):
-            state = replace(state, replicas=replicas, isr=isr, adding=(), removing=(), ticks=0)
+            state = replace(state, replicas=replicas, isr=isr, adding=(), removing=(), ticks=0, copied=())
     return elect(state, active)
 
 
@@ -85,6 +88,32 @@ def caught_up(state: PartitionState, active: Collection[int]) -> PartitionState:
     """Every active replica joins the in-sync set, which may finish a move."""
     joined = state.isr + tuple(r for r in state.replicas if r not in state.isr and r in active)
     return completed(replace(state, isr=joined), active)
+
+
+def copied_on(state: PartitionState, able: Collection[int]) -> PartitionState:
+    """One tick of copying for the replicas that are being added on brokers that are ``able`` to."""
+    done = dict(state.copied)
+    for broker in state.adding:
+        if broker in able and done.get(broker, 0) < state.ticks:
+            done[broker] = done.get(broker, 0) + 1
+    return replace(state, copied=tuple(sorted(done.items())))
+
+
+def lagging(state: PartitionState, stalled: Collection[int]) -> Ids:
+    """Replicas that are being added and cannot join the in-sync set yet."""
+    done = dict(state.copied)
+    return tuple(
+        broker
+        for broker in without(state.adding, state.isr)
+        if broker in stalled or done.get(broker, 0) < state.ticks
+    )
+
+
+def copied_part(state: PartitionState, broker: int, size: int) -> int:
+    """What a replica holds of ``size``: all of it, unless it is being added and not in sync yet."""
+    if broker not in without(state.adding, state.isr):
+        return size
+    return size * dict(state.copied).get(broker, 0) // max(1, state.ticks)
 
 
 def needs_unclean_election(state: PartitionState) -> bool:

@@ -1,30 +1,20 @@
-"""Topics and brokers as the controller holds them, and what it does to them.
+"""Topics and brokers as the controller holds them, and how topics come and go.
 
 After ReplicationControlManager and ClusterControlManager of Apache Kafka. Every method that refuses
 raises Fault with Kafka's error name and words, and has then changed nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
 from kdeclare.cluster.port import Fault, NewPartitions, NewTopic
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import Move
+from kdeclare.model.ids import ConfigResource, ConfigScope
 
 from . import names
-from .configs import MIN_ISR, Configs
-from .partitions import (
-    Ids,
-    PartitionState,
-    cancelled,
-    caught_up,
-    completed,
-    elect,
-    needs_unclean_election,
-    reassigned,
-)
+from .configs import Configs
+from .partitions import Ids, PartitionState, elect
 from .placement import Impossible, place
 
 
@@ -55,12 +45,11 @@ class TopicState:
 
 @dataclass
 class Topics:
-    """All topics and brokers. ``move_ticks``: how many ticks a move takes; 0 ends it at once."""
+    """All topics and brokers."""
 
     brokers: dict[int, BrokerState]
     configs: Configs
     random: Random
-    move_ticks: int = 0
     made: int = 0
     topics: dict[str, TopicState] = field(default_factory=dict)
 
@@ -217,83 +206,3 @@ class Topics:
             self._check_assignment(replicas, factor)
             self._check_active(have + index, replicas)
         return [tuple(replicas) for replicas in lists]
-
-    # moves
-
-    def partition(self, where: TopicPartition) -> PartitionState:
-        """One partition. Raises Fault UNKNOWN_TOPIC_OR_PARTITION."""
-        topic = self.topics.get(where.topic)
-        if topic is None:
-            raise Fault("UNKNOWN_TOPIC_OR_PARTITION", f"Unable to find a topic named {where.topic}.")
-        if not 0 <= where.partition < len(topic.partitions):
-            raise Fault(
-                "UNKNOWN_TOPIC_OR_PARTITION", f"Unable to find partition {where.topic}:{where.partition}."
-            )
-        return topic.partitions[where.partition]
-
-    def reassign(self, where: TopicPartition, target: Ids | None, *, guarded: bool) -> None:
-        """AlterPartitionReassignments for one partition; None cancels, and is never guarded."""
-        state = self.partition(where)
-        if target is None:
-            after = self._cancelled(where, state)
-        else:
-            self._check_assignment(target, None)
-            if guarded and len(target) != state.size:
-                raise Fault(
-                    "INVALID_REPLICATION_FACTOR",
-                    f"The replication factor is changed from {state.size} to {len(target)}",
-                )
-            after = reassigned(state, target, self.active)
-            if after.moving:
-                after = self._progress(after, self.move_ticks)
-        self.topics[where.topic].partitions[where.partition] = after
-
-    def _cancelled(self, where: TopicPartition, state: PartitionState) -> PartitionState:
-        if not state.moving:
-            raise Fault("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
-        if needs_unclean_election(state) and not self.configs.topic_flag(
-            where.topic, "unclean.leader.election.enable"
-        ):
-            raise Fault(
-                "INVALID_REPLICA_ASSIGNMENT",
-                f"Unable to revert partition assignment for {where.topic}:{where.partition} because it "
-                "would require an unclean leader election.",
-            )
-        return cancelled(state, self.active)
-
-    def _progress(self, state: PartitionState, ticks: int) -> PartitionState:
-        if state.moving and ticks > 0:
-            return replace(state, ticks=ticks)
-        return caught_up(state, self.active)
-
-    def tick(self) -> None:
-        """One step of time: replicas of active brokers join the in-sync set, added ones once due."""
-        for topic in self.topics.values():
-            topic.partitions = [self._progress(p, p.ticks - 1) for p in topic.partitions]
-
-    def moves(self, wanted: Iterable[str] | None) -> Mapping[TopicPartition, Move]:
-        """ListPartitionReassignments; what does not exist is left out."""
-        found = self.topics.keys() if wanted is None else [n for n in wanted if n in self.topics]
-        return {
-            TopicPartition(name, index): Move(p.replicas, p.adding, p.removing)
-            for name in sorted(found)
-            for index, p in enumerate(self.topics[name].partitions)
-            if p.moving
-        }
-
-    # brokers
-
-    def set_broker(self, broker: BrokerState) -> None:
-        """Register or change a broker; one that is no longer active leaves every in-sync set it can."""
-        self.brokers[broker.id] = broker
-        for topic in self.topics.values():
-            topic.partitions = [self._without_lost(p) for p in topic.partitions]
-
-    def _without_lost(self, state: PartitionState) -> PartitionState:
-        isr = tuple(r for r in state.isr if r in self.active) or state.isr[:1]
-        return completed(replace(state, isr=isr), self.active)
-
-    def effective_min_isr(self, name: str) -> int:
-        """What min.insync.replicas comes to: with ELR never more than partition 0's factor."""
-        value = int(self.configs.topic_entry(name, MIN_ISR).value or "1")
-        return min(value, len(self.topics[name].partitions[0].replicas)) if self.configs.elr else value

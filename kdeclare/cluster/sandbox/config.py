@@ -8,7 +8,7 @@ _CONTROLLER = "CONTROLLER"
 _BROKER = "PLAINTEXT"
 
 
-def broker_properties(settings: SandboxSettings, broker_id: int, data: Path) -> dict[str, str]:
+def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
     """The settings of one broker. Topic defaults stay Kafka's own, so that plans read as elsewhere."""
     is_controller = broker_id in settings.controller_ids
     copies = str(min(3, settings.brokers))
@@ -26,7 +26,7 @@ def broker_properties(settings: SandboxSettings, broker_id: int, data: Path) -> 
         "listener.security.protocol.map": f"{_BROKER}:PLAINTEXT,{_CONTROLLER}:PLAINTEXT",
         "inter.broker.listener.name": _BROKER,
         "broker.rack": settings.rack(broker_id),
-        "log.dirs": str(data),
+        "log.dirs": ",".join(map(str, log_dirs)),
         "auto.create.topics.enable": "false",
         "delete.topic.enable": "true",
         # Internal topics: as many copies as there are brokers for, few partitions.

@@ -149,6 +149,7 @@ def _make(kafka: launch.Runtime, layout: Layout, settings: SandboxSettings, prog
         cluster_id=launch.new_id(),
         kafka=kafka.jars.version,
         formatted=False,
+        log_dirs=settings.log_dirs,
     )
     try:
         write_marker(layout, marker)
@@ -224,16 +225,15 @@ def is_free(port: int) -> bool:
 
 
 def _differs(marker: Marker, settings: SandboxSettings) -> KdeclareError:
-    def text(brokers: int, racks: int, port: int) -> str:
-        return f"{brokers} broker(s) on {racks} rack(s), port {port}"
+    def text(made: Marker | SandboxSettings) -> str:
+        folders = f", {made.log_dirs} log directories a broker" if made.log_dirs > 1 else ""
+        return f"{made.brokers} broker(s) on {made.racks} rack(s), port {made.port}{folders}"
 
     return KdeclareError(
         error(
             "sandbox-differs",
             "The sandbox has other settings",
-            f"The sandbox in {settings.folder} was made with"
-            f" {text(marker.brokers, marker.racks, marker.port)}, not"
-            f" {text(settings.brokers, settings.racks, settings.port)}.",
+            f"The sandbox in {settings.folder} was made with {text(marker)}, not {text(settings)}.",
             hint="Start it with its own settings, or remove it and its data first: kdeclare sandbox reset.",
         )
     )

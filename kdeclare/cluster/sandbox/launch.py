@@ -58,7 +58,7 @@ def write_properties(layout: Layout, settings: SandboxSettings, broker_id: int) 
     """Write a broker's server.properties, for where the folder is now."""
     files = layout.broker(broker_id)
     files.logs.mkdir(parents=True, exist_ok=True)
-    properties = config.broker_properties(settings, broker_id, files.data)
+    properties = config.broker_properties(settings, broker_id, *files.log_dirs(settings.log_dirs))
     write_whole(files.properties, config.render(properties))
 
 
@@ -66,7 +66,7 @@ def format_storage(kafka: Runtime, layout: Layout, settings: SandboxSettings, cl
     """Make the data folders of all brokers. Raise KdeclareError ``sandbox-format``.
 
     The tool runs for the first broker only, since a JVM a broker would take most of the time. What
-    it writes differs between brokers by two lines: the node's id and the folder's.
+    it writes differs between brokers by two lines a folder: the node's id and the folder's.
     """
     shutil.rmtree(layout.brokers, ignore_errors=True)
     for broker_id in settings.broker_ids:
@@ -88,11 +88,12 @@ def format_storage(kafka: Runtime, layout: Layout, settings: SandboxSettings, cl
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip()
         raise _not_formatted(layout, f"ended with {done.returncode}:\n{said}")
-    template = (first.data / "meta.properties").read_text("latin-1")
     for broker_id in settings.broker_ids[1:]:
-        data = layout.broker(broker_id).data
-        shutil.copytree(first.data, data)
-        (data / "meta.properties").write_text(meta_properties(template, broker_id, new_id()), "latin-1")
+        own = layout.broker(broker_id).log_dirs(settings.log_dirs)
+        for template, data in zip(first.log_dirs(settings.log_dirs), own, strict=True):
+            shutil.copytree(template, data)
+            text = (template / "meta.properties").read_text("latin-1")
+            (data / "meta.properties").write_text(meta_properties(text, broker_id, new_id()), "latin-1")
 
 
 def meta_properties(template: str, node_id: int, directory_id: str) -> str:

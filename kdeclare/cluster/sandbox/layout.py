@@ -24,8 +24,12 @@ class BrokerFiles:
 
     @property
     def data(self) -> Path:
-        """Kafka's log folder."""
+        """Kafka's first log folder, which holds the metadata too."""
         return self.folder / "data"
+
+    def log_dirs(self, count: int) -> tuple[Path, ...]:
+        """All of Kafka's log folders."""
+        return (self.data, *(self.folder / f"data-{number}" for number in range(2, count + 1)))
 
     @property
     def logs(self) -> Path:
@@ -89,10 +93,11 @@ class Marker:
     cluster_id: str
     kafka: str
     formatted: bool
+    log_dirs: int = 1
 
     def settings(self, folder: Path) -> SandboxSettings:
         """The settings that the sandbox was made with."""
-        return SandboxSettings(folder, self.brokers, self.racks, self.port)
+        return SandboxSettings(folder, self.brokers, self.racks, self.port, self.log_dirs)
 
 
 def read_marker(layout: Layout) -> Marker | None:
@@ -114,6 +119,7 @@ def read_marker(layout: Layout) -> Marker | None:
             cluster_id=str(content["cluster_id"]),
             kafka=str(content["kafka"]),
             formatted=bool(content["formatted"]),
+            log_dirs=int(content.get("log_dirs", 1)),
         )
     except (ValueError, KeyError, TypeError) as problem:
         raise _unreadable(layout, "it is not kdeclare's") from problem
@@ -129,6 +135,7 @@ def write_marker(layout: Layout, marker: Marker) -> None:
         "cluster_id": marker.cluster_id,
         "kafka": marker.kafka,
         "formatted": marker.formatted,
+        "log_dirs": marker.log_dirs,
     }
     write_whole(layout.marker, json.dumps(content, indent=2) + "\n")
 

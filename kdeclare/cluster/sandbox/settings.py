@@ -9,6 +9,7 @@ from kdeclare.model.diagnostics import KdeclareError, error
 HOST = "127.0.0.1"
 
 MAX_BROKERS = 20
+MAX_LOG_DIRS = 10
 
 # Controllers listen that far above the broker of the same id, so that a sandbox is two blocks of ports.
 CONTROLLER_PORT_OFFSET = 100
@@ -19,13 +20,15 @@ class SandboxSettings:
     """One sandbox: where it keeps its files and what it consists of.
 
     Broker ids count from 1; broker *i* listens on ``port + i - 1`` and its controller, if it has
-    one, 100 above that. Racks are ``rack-a``, ``rack-b``, … round robin over the brokers.
+    one, 100 above that. Racks are ``rack-a``, ``rack-b``, … round robin over the brokers. Every broker
+    has ``log_dirs`` log directories.
     """
 
     folder: Path
     brokers: int = 3
     racks: int = 3
     port: int = 19092
+    log_dirs: int = 1
 
     @property
     def broker_ids(self) -> range:
@@ -72,6 +75,10 @@ def check(settings: SandboxSettings) -> None:
         raise _bad(
             f"{settings.brokers} broker(s) stand on 1 to {settings.brokers} racks, not {settings.racks}.",
             "--racks",
+        )
+    if not 1 <= settings.log_dirs <= MAX_LOG_DIRS:
+        raise _bad(
+            f"A broker has 1 to {MAX_LOG_DIRS} log directories, not {settings.log_dirs}.", "another number"
         )
     highest = max(max(settings.ports(i)) for i in settings.broker_ids)
     if settings.port < 1024 or highest > 65535:

@@ -1,0 +1,132 @@
+"""Log directories through the port (KIP-113)."""
+
+import pytest
+
+from kdeclare.cluster.port import FaultKind
+from kdeclare.model.ids import TopicPartition
+from tests.beds import AnyBed, error
+
+
+def held(bed: AnyBed, name: str) -> dict[int, list[int]]:
+    """Which partitions of a topic each broker has."""
+    return {broker: sorted(sizes) for broker, sizes in bed.sizes(name).items()}
+
+
+def test_every_replica_is_found_on_its_broker(bed: AnyBed) -> None:
+    name = bed.create({0: (1, 2), 1: (2, 3)})
+
+    def check() -> None:
+        assert held(bed, name) == {1: [0], 2: [0, 1], 3: [1]}
+
+    bed.eventually(check)
+    everything = bed.cluster.log_dirs()
+    assert sorted(everything) == [1, 2, 3]
+    assert TopicPartition(name, 1) in {at for found in everything[2] for at in found.sizes}
+    assert all(found.path and found.error is None for dirs in everything.values() for found in dirs)
+
+
+def test_topics_that_are_not_there_are_left_out(bed: AnyBed) -> None:
+    name = bed.create({0: (1,)})
+
+    def check() -> None:
+        found = bed.cluster.log_dirs([name, "not-there"])
+        assert {at for dirs in found.values() for each in dirs for at in each.sizes} == {
+            TopicPartition(name, 0)
+        }
+
+    bed.eventually(check)
+    for names in (["not-there"], []):
+        found = bed.cluster.log_dirs(names)
+        assert sorted(found) == [1, 2, 3]
+        assert not any(each.sizes or each.arriving for dirs in found.values() for each in dirs)
+
+
+def test_sizes_grow_with_the_records(bed: AnyBed) -> None:
+    name = bed.create({0: (1, 2), 1: (2, 1)})
+    before = 0
+    for _ in range(2):
+        bed.produce(name, 20)
+
+        def check(before: int = before) -> None:
+            one, two = bed.sizes(name)[1], bed.sizes(name)[2]
+            assert one == two
+            assert one[0] > before
+            assert one[1] > before
+
+        bed.eventually(check)
+        before = max(bed.sizes(name)[1].values())
+
+
+def test_a_replica_that_is_being_added_grows_to_the_size_of_the_others(bed: AnyBed) -> None:
+    name = bed.create({0: (1, 2)})
+    bed.hold_moves(name)
+    bed.produce(name, 20)
+    assert bed.move(name, 0, (1, 3)) is None
+
+    def begun() -> None:
+        sizes = bed.sizes(name)
+        assert sizes[3][0] < sizes[1][0]
+
+    bed.eventually(begun)
+    bed.release_moves()
+
+    def done() -> None:
+        sizes = bed.sizes(name)
+        assert sizes[3][0] == sizes[1][0]
+        assert sizes[2] == {}
+
+    bed.eventually(done)
+
+
+def test_a_replica_that_is_where_it_should_be(bed: AnyBed) -> None:
+    name = bed.create({0: (1, 2)})
+
+    def check() -> None:
+        replicas = {(TopicPartition(name, 0), broker): bed.log_dir(broker) for broker in (1, 2)}
+        assert dict(bed.cluster.move_log_dirs(replicas)) == dict.fromkeys(replicas)
+
+    bed.eventually(check)
+
+
+@pytest.mark.parametrize(
+    ("partition", "broker", "name"),
+    [
+        (0, 3, "REPLICA_NOT_AVAILABLE"),
+        (7, 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+    ],
+)
+def test_a_replica_that_is_not_on_the_broker(bed: AnyBed, partition: int, broker: int, name: str) -> None:
+    replica = TopicPartition(bed.create({0: (1, 2)}), partition), broker
+
+    def check() -> None:
+        fault = bed.cluster.move_log_dirs({replica: bed.log_dir(broker)})[replica]
+        assert fault is not None
+        assert (fault.error, fault.kind) == (name, FaultKind.REFUSED)
+
+    bed.eventually(check)
+
+
+def test_a_topic_that_is_not_there_has_no_replica(bed: AnyBed) -> None:
+    replica = TopicPartition(bed.name(), 0), 1
+    assert (
+        error(bed.cluster.move_log_dirs({replica: bed.log_dir(1)})[replica]) == "UNKNOWN_TOPIC_OR_PARTITION"
+    )
+
+
+def test_each_replica_has_its_own_answer(bed: AnyBed) -> None:
+    at = TopicPartition(bed.create({0: (1, 2)}), 0)
+    targets = {(at, 1): "/no/such/directory", (at, 3): bed.log_dir(3), (at, 99): "/anywhere"}
+
+    def check() -> None:
+        results = bed.cluster.move_log_dirs(targets)
+        assert {broker: error(result) for (_, broker), result in results.items()} == {
+            1: "LOG_DIR_NOT_FOUND",
+            3: "REPLICA_NOT_AVAILABLE",
+            99: "BROKER_NOT_AVAILABLE",
+        }
+
+    bed.eventually(check)
+
+
+def test_no_replica_to_move(bed: AnyBed) -> None:
+    assert dict(bed.cluster.move_log_dirs({})) == {}

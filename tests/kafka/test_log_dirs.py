@@ -1,0 +1,118 @@
+"""Brokers with several log directories."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster import sandbox as kafka_sandbox
+from kdeclare.cluster.kafka import KafkaCluster, connect
+from kdeclare.cluster.port import LogDir, NewTopic
+from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus
+from kdeclare.model.ids import TopicPartition
+from tests.conftest import free_port
+
+pytestmark = pytest.mark.kafka
+
+AT = TopicPartition("moved", 0)
+
+
+@pytest.fixture(scope="module")
+def two_dirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
+    """Two brokers with two log directories each: one formatted by Kafka's tool, one after its model."""
+    settings = SandboxSettings(tmp_path_factory.mktemp("dirs"), 2, 1, free_port(2), log_dirs=2)
+    try:
+        yield kafka_sandbox.start(settings, print)
+    finally:
+        kafka_sandbox.reset(settings.folder)
+
+
+@pytest.fixture(scope="module")
+def kafka(two_dirs: SandboxStatus) -> Iterator[KafkaCluster]:
+    cluster = connect(two_dirs.bootstrap, {})
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def create(kafka: KafkaCluster, name: str, *replicas: int) -> None:
+    """A topic with one partition, and the answer of brokers about it."""
+    assert kafka.create_topics([NewTopic(name, None, None, {0: replicas}, {})]) == {name: None}
+
+
+def paths(kafka: KafkaCluster, broker: int) -> list[str]:
+    """A broker's log directories."""
+    return [found.path for found in kafka.log_dirs([])[broker]]
+
+
+def place(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir | None:
+    """The directory that a replica is in, once it is in one and on its way to none."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        dirs = kafka.log_dirs([at.topic])[broker]
+        if any(at in found.sizes for found in dirs) and not any(found.arriving for found in dirs):
+            return next(found for found in dirs if at in found.sizes)
+        time.sleep(0.05)
+    return None
+
+
+def test_a_replica_moves_between_directories(kafka: KafkaCluster, two_dirs: SandboxStatus) -> None:
+    from kafka import KafkaProducer
+
+    create(kafka, AT.topic, 1)
+    producer = KafkaProducer(bootstrap_servers=two_dirs.bootstrap)
+    for _ in range(50):
+        producer.send(AT.topic, b"x" * 1000, partition=0)
+    producer.flush()
+    producer.close()
+    before = place(kafka, AT, 1)
+    assert before is not None
+    assert before.sizes[AT] > 50_000
+    (other,) = set(paths(kafka, 1)) - {before.path}
+    assert kafka.move_log_dirs({(AT, 1): other}) == {(AT, 1): None}
+
+    after = before
+    deadline = time.monotonic() + 20
+    while after.path != other and time.monotonic() < deadline:
+        found = place(kafka, AT, 1)
+        assert found is not None
+        after = found
+    assert (after.path, after.sizes[AT]) == (other, before.sizes[AT])
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_a_broker_remembers_the_directory_for_a_replica_to_come(kafka: KafkaCluster, chosen: int) -> None:
+    at = TopicPartition(f"to-come-{chosen}", 0)
+    create(kafka, at.topic, 1)
+    path = paths(kafka, 2)[chosen]
+    fault = kafka.move_log_dirs({(at, 2): path})[at, 2]
+    assert fault is not None
+    assert fault.error == "REPLICA_NOT_AVAILABLE"
+    assert kafka.reassign({at: (1, 2)}, allow_replication_factor_change=True) == {at: None}
+    found = place(kafka, at, 2)
+    assert found is not None
+    assert found.path == path
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_a_broker_remembers_the_directory_for_a_topic_to_come(kafka: KafkaCluster, chosen: int) -> None:
+    at = TopicPartition(f"new-{chosen}", 0)
+    path = paths(kafka, 1)[chosen]
+    fault = kafka.move_log_dirs({(at, 1): path})[at, 1]
+    assert fault is not None
+    assert fault.error == "UNKNOWN_TOPIC_OR_PARTITION"
+    create(kafka, at.topic, 1)
+    found = place(kafka, at, 1)
+    assert found is not None
+    assert found.path == path
+
+
+def test_all_brokers_have_directories_of_their_own(two_dirs: SandboxStatus) -> None:
+    found = sorted(Path(two_dirs.folder).glob("brokers/*/data*/meta.properties"))
+    assert len(found) == 4
+    ids = {
+        line for path in found for line in path.read_text("latin-1").splitlines() if "directory.id" in line
+    }
+    assert len(ids) == 4

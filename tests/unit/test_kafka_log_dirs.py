@@ -1,0 +1,234 @@
+"""What the adapter sends to brokers about leaders and log directories, and makes of the answers."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+from kafka.protocol.admin import (
+    AlterReplicaLogDirsResponse,
+    DescribeClusterResponse,
+    DescribeLogDirsResponse,
+    ElectLeadersResponse,
+)
+from kafka.protocol.metadata import MetadataResponse
+
+from kdeclare.cluster.kafka import KafkaCluster, connect
+from kdeclare.cluster.port import Fault, FaultKind, LogDir
+from kdeclare.model.ids import TopicPartition
+from tests.fake_broker import Answer, FakeBroker, fake_broker
+
+METADATA, MOVE, DESCRIBE, ELECT, CLUSTER = 3, 34, 35, 43, 60
+VERSIONS = {MOVE: 2, DESCRIBE: 4, ELECT: 2}
+ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@contextmanager
+def cluster(
+    *answers: dict[int, Answer], versions: Mapping[int, int] = VERSIONS, **options: float
+) -> Iterator[tuple[KafkaCluster, list[FakeBroker]]]:
+    """Brokers 1, 2, …, each with its own answers."""
+    brokers: list[FakeBroker] = []
+
+    def metadata(_: Any) -> Any:
+        kind = MetadataResponse
+        return kind(
+            throttle_time_ms=0,
+            brokers=[
+                kind.MetadataResponseBroker(number, "127.0.0.1", broker.port, None)
+                for number, broker in enumerate(brokers, 1)
+            ],
+            cluster_id="fake",
+            controller_id=1,
+            topics=[],
+            error_code=0,
+        )
+
+    def described(_: Any) -> Any:
+        return DescribeClusterResponse(
+            throttle_time_ms=0,
+            error_code=0,
+            error_message=None,
+            endpoint_type=1,
+            cluster_id="fake",
+            controller_id=1,
+            brokers=[],
+        )
+
+    with ExitStack() as stack:
+        for own in answers:
+            known: dict[int, Answer] = {METADATA: metadata, CLUSTER: described, **own}
+            brokers.append(stack.enter_context(fake_broker(known, versions)))
+        made = connect(brokers[0].bootstrap, {}, **options)
+        stack.callback(made.close)
+        yield made, brokers
+
+
+def dirs(*, code: int = 0, results: list[Any] | None = None) -> Any:
+    """An answer to DescribeLogDirs: by default one directory with a replica and one that arrives."""
+    kind = DescribeLogDirsResponse.DescribeLogDirsResult
+    topic = kind.DescribeLogDirsTopic
+    partitions = [
+        topic.DescribeLogDirsPartition(
+            partition_index=index, partition_size=100 + index, offset_lag=0, is_future_key=index == 1
+        )
+        for index in (0, 1)
+    ]
+    one = kind(
+        error_code=0,
+        log_dir="/data",
+        topics=[topic(name="t", partitions=partitions)],
+        total_bytes=1000,
+        usable_bytes=10,
+    )
+    offline = kind(error_code=56, log_dir="/broken", topics=[], total_bytes=-1, usable_bytes=-1)
+    found = [one, offline] if results is None else results
+    return DescribeLogDirsResponse(throttle_time_ms=0, error_code=code, results=found)
+
+
+def test_directories_as_a_broker_describes_them() -> None:
+    with cluster({DESCRIBE: lambda _: dirs()}) as (kafka, (broker,)):
+        found = kafka.log_dirs()
+    assert found == {
+        1: (
+            LogDir("/data", {ONE: 100}, {TWO: 101}, 1000, 10),
+            LogDir("/broken", {}, {}, error="KAFKA_STORAGE_ERROR"),
+        )
+    }
+    (sent,) = broker.asked(DESCRIBE)
+    assert sent.topics is None
+
+
+def test_an_old_broker_knows_no_volumes() -> None:
+    with cluster({DESCRIBE: lambda _: dirs()}, versions={DESCRIBE: 3}) as (kafka, _):
+        (first, _) = kafka.log_dirs()[1]
+    assert (first.total, first.usable) == (None, None)
+
+
+@pytest.mark.parametrize("silence", [None, ...])
+def test_a_broker_that_does_not_answer_is_left_out_in_time(silence: Any) -> None:
+    answers: list[dict[int, Answer]] = [{DESCRIBE: lambda _: dirs()}, {DESCRIBE: lambda _: silence}]
+    with cluster(*answers, request_timeout_s=0.5) as (kafka, _):
+        begun = time.monotonic()
+        assert list(kafka.log_dirs()) == [1]
+        assert time.monotonic() - begun < 2
+
+
+def test_no_answer_at_all_is_a_fault() -> None:
+    with (
+        cluster({DESCRIBE: lambda _: ...}, request_timeout_s=0.3) as (kafka, _),
+        pytest.raises(Fault) as raised,
+    ):
+        kafka.log_dirs()
+    assert (raised.value.error, raised.value.kind) == ("REQUEST_TIMED_OUT", FaultKind.RETRIABLE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"), [(dirs(code=31, results=[]), 4), (dirs(results=[]), 2)], ids=["said", "empty"]
+)
+def test_a_broker_that_forbids_it_is_heard(answer: Any, version: int) -> None:
+    with (
+        cluster({DESCRIBE: lambda _: answer}, versions={DESCRIBE: version}) as (kafka, _),
+        pytest.raises(Fault, match="CLUSTER_AUTHORIZATION_FAILED"),
+    ):
+        kafka.log_dirs()
+
+
+def moved(*codes: int) -> Answer:
+    """One code a partition, in order."""
+
+    def answer(request: Any) -> Any:
+        rest = iter(codes)
+        topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
+        return AlterReplicaLogDirsResponse(
+            throttle_time_ms=0,
+            results=[
+                topic(
+                    topic_name=sent.name,
+                    partitions=[
+                        topic.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=next(rest))
+                        for index in sent.partitions
+                    ],
+                )
+                for each in request.dirs
+                for sent in each.topics
+            ],
+        )
+
+    return answer
+
+
+def test_each_broker_gets_its_own_replicas_only() -> None:
+    targets = {(ONE, 1): "/a", (TWO, 1): "/b", (ONE, 2): "/c"}
+    with cluster({MOVE: moved(0, 57)}, {MOVE: moved(9)}, {}) as (kafka, brokers):
+        results = kafka.move_log_dirs(targets)
+    sent = [
+        {each.path: [(t.name, t.partitions) for t in each.topics] for each in request.dirs}
+        for broker in brokers
+        for request in broker.asked(MOVE)
+    ]
+    assert sent == [{"/a": [("t", [0])], "/b": [("t", [1])]}, {"/c": [("t", [0])]}]
+    assert list(results) == list(targets)
+    assert results[ONE, 1] is None
+    errors = {replica: (fault.error, fault.kind) for replica, fault in results.items() if fault}
+    assert errors == {
+        (TWO, 1): ("LOG_DIR_NOT_FOUND", FaultKind.REFUSED),
+        (ONE, 2): ("REPLICA_NOT_AVAILABLE", FaultKind.REFUSED),  # it is noted, not to be sent again
+    }
+
+
+def test_a_broker_that_is_lost_leaves_its_own_replicas_unknown() -> None:
+    with cluster({MOVE: moved(0)}, {MOVE: lambda _: None}) as (kafka, _):
+        results = kafka.move_log_dirs({(ONE, 1): "/a", (ONE, 2): "/c", (ONE, 7): "/d"})
+    assert results[ONE, 1] is None
+    kinds = {broker: fault.kind for (_, broker), fault in results.items() if fault}
+    assert kinds == {2: FaultKind.UNKNOWN, 7: FaultKind.RETRIABLE}
+
+
+def elected(request: Any, code: int = 0) -> Any:
+    topic = ElectLeadersResponse.ReplicaElectionResult
+    codes = {0: (84, "not needed"), 1: (80, "not there")}
+    return ElectLeadersResponse(
+        throttle_time_ms=0,
+        error_code=code,
+        replica_election_results=[
+            topic(
+                topic=sent.topic,
+                partition_result=[
+                    topic.PartitionResult(
+                        partition_id=index, error_code=codes[index][0], error_message=codes[index][1]
+                    )
+                    for index in sent.partitions
+                ],
+            )
+            for sent in request.topic_partitions
+        ],
+    )
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_elections_of_preferred_leaders(version: int) -> None:
+    with cluster({ELECT: elected}, versions={ELECT: version}) as (kafka, (broker,)):
+        results = kafka.elect_leaders([ONE, TWO, ONE])
+    (sent,) = broker.asked(ELECT)
+    assert sent.election_type == 0
+    assert [(t.topic, t.partitions) for t in sent.topic_partitions] == [("t", [0, 1])]
+    assert results[ONE] is None
+    assert str(results[TWO]) == "PREFERRED_LEADER_NOT_AVAILABLE: not there"
+
+
+def test_a_whole_refusal_of_an_election() -> None:
+    with (
+        cluster({ELECT: lambda request: elected(request, 31)}) as (kafka, _),
+        pytest.raises(Fault) as raised,
+    ):
+        kafka.elect_leaders([ONE])
+    assert (raised.value.error, raised.value.kind) == ("CLUSTER_AUTHORIZATION_FAILED", FaultKind.REFUSED)
+
+
+def test_no_request_for_nothing() -> None:
+    with cluster({}) as (kafka, (broker,)):
+        assert kafka.elect_leaders([]) == {}
+        assert kafka.move_log_dirs({}) == {}
+    assert not broker.asked(ELECT) + broker.asked(MOVE)

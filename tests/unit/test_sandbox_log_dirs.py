@@ -1,0 +1,47 @@
+"""A sandbox whose brokers have several log directories, without starting it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.sandbox.config import broker_properties
+from kdeclare.cluster.sandbox.layout import BrokerFiles, Marker, layout_of, read_marker, write_marker
+from kdeclare.cluster.sandbox.settings import SandboxSettings, check
+from kdeclare.model.diagnostics import KdeclareError
+
+MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1", formatted=True)
+
+
+def test_the_first_directory_is_where_it_always_was() -> None:
+    files = BrokerFiles(Path("/s/1"))
+    assert files.log_dirs(1) == (files.data,)
+    assert files.log_dirs(3) == (files.data, Path("/s/1/data-2"), Path("/s/1/data-3"))
+
+
+def test_a_broker_is_told_all_of_them() -> None:
+    made = broker_properties(SandboxSettings(Path("/s"), log_dirs=2), 1, Path("/s/a"), Path("/s/b"))
+    assert made["log.dirs"] == "/s/a,/s/b"
+
+
+@pytest.mark.parametrize("count", [0, 11])
+def test_there_is_at_least_one_and_not_too_many(count: int) -> None:
+    with pytest.raises(KdeclareError, match=f"1 to 10 log directories, not {count}"):
+        check(SandboxSettings(Path("/s"), log_dirs=count))
+
+
+def test_the_marker_remembers_how_many(tmp_path: Path) -> None:
+    layout = layout_of(tmp_path)
+    write_marker(layout, replace(MARKER, log_dirs=2))
+    found = read_marker(layout)
+    assert found is not None
+    assert found.settings(tmp_path).log_dirs == 2
+
+
+def test_a_marker_from_before_means_one(tmp_path: Path) -> None:
+    layout = layout_of(tmp_path)
+    write_marker(layout, MARKER)
+    text = layout.marker.read_text().replace(',\n  "log_dirs": 1', "")
+    assert "log_dirs" not in text
+    layout.marker.write_text(text)
+    assert read_marker(layout) == MARKER
