@@ -1,0 +1,316 @@
+"""The files of Kafka's reassignment tool: what it takes is taken, what it refuses is refused."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kdeclare.manifests.reassignment_json import (
+    Assignment,
+    parse_broker_list,
+    parse_reassignment,
+    parse_topics_to_move,
+    reassignment_json,
+)
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, in_order
+from kdeclare.model.ids import TopicPartition
+from tests.cases import case
+
+FILE = "move.json"
+
+
+def entry(topic: Any = "foo", partition: Any = 0, replicas: Any = (1, 2), **more: Any) -> dict[str, Any]:
+    return {"topic": topic, "partition": partition, "replicas": replicas, **more}
+
+
+def text(*entries: Any, **more: Any) -> str:
+    return json.dumps({"version": 1, "partitions": entries} | more)
+
+
+def at(topic: str, partition: int, *replicas: int, log_dirs: tuple[str, ...] | None = None) -> Assignment:
+    return Assignment(TopicPartition(topic, partition), replicas, log_dirs)
+
+
+def raised(parse: Callable[[], object]) -> tuple[Diagnostic, ...]:
+    with pytest.raises(KdeclareError) as caught:
+        parse()
+    return caught.value.diagnostics
+
+
+def wrong(content: str) -> tuple[Diagnostic, ...]:
+    return raised(lambda: parse_reassignment(content, FILE))
+
+
+def only(content: str) -> Diagnostic:
+    (problem,) = wrong(content)
+    return problem
+
+
+def wrong_topics(content: str) -> list[str]:
+    return [d.detail for d in raised(lambda: parse_topics_to_move(content, FILE))]
+
+
+@case("TOOL-01")
+@pytest.mark.parametrize(
+    ("content", "code", "detail"),
+    [
+        (text(), "empty-reassignment", "Partition reassignment list cannot be empty"),
+        (
+            text(entry(), entry()),
+            "duplicate-partition",
+            "Partition reassignment contains duplicate topic partitions: foo-0 (partitions[1])",
+        ),
+        (
+            text(entry(replicas=[0, 0])),
+            "duplicate-replica",
+            "Partition replica lists may not contain duplicate entries: foo-0 contains multiple entries for 0"
+            " (partitions[0].replicas)",
+        ),
+        (
+            text(entry(replicas=[])),
+            "empty-replicas",
+            "Partition replica list cannot be empty: foo-0 (partitions[0].replicas)",
+        ),
+        (
+            text(entry(replicas=[0, 1], log_dirs=["any"])),
+            "log-dirs-size",
+            "Size of replicas list [0, 1] is different from size of log dirs list [any] for partition foo-0"
+            " (partitions[0].log_dirs)",
+        ),
+        (text(version=2), "unsupported-version", "Not supported version field value 2 (version)"),
+    ],
+)
+def test_kafkas_own_refusals(content: str, code: str, detail: str) -> None:
+    problem = only(content)
+    assert (problem.code, problem.detail) == (code, detail)
+
+
+@pytest.mark.parametrize(
+    ("content", "detail"),
+    [
+        ("", "The input string shouldn't be empty"),
+        (" \n", "The input string shouldn't be empty"),
+        ("[]", "Expected JSON object, received []"),
+        ("null", "Expected JSON object, received null"),
+        ("{}", "Partition reassignment list cannot be empty"),
+        ('{"version":1}', "Partition reassignment list cannot be empty"),
+        (text(partitions=None), "Expected JSON array, received null (partitions)"),
+        (text(partitions={}), "Expected JSON array, received {} (partitions)"),
+        (text(entry(), version="1"), 'Expected `Integer` value, received "1" (version)'),
+        (text(entry(), version=1.0), "Expected `Integer` value, received 1.0 (version)"),
+        (text(entry(), version=True), "Expected `Integer` value, received true (version)"),
+        (text(entry(), version=None), "Expected `Integer` value, received null (version)"),
+        (text(3), "Expected JSON object, received 3 (partitions[0])"),
+        (text(entry(topic=3)), "Expected `String` value, received 3 (partitions[0].topic)"),
+        (text(entry(partition="0")), 'Expected `Integer` value, received "0" (partitions[0].partition)'),
+        (text(entry(partition=2**31)), "Expected `Integer` value, received 2147483648"),
+        (text(entry(partition=-1)), "The given partition index -1 is not valid"),
+        (text(entry(replicas=1)), "Expected `JSON array` value, received 1 (partitions[0].replicas)"),
+        (text(entry(replicas=["1"])), 'Expected `Integer` value, received "1" (partitions[0].replicas[0])'),
+        (text(entry(replicas=[True])), "Expected `Integer` value, received true"),
+        (text(entry(replicas=[1, -1])), "Unknown broker id -1 (partitions[0].replicas[1])"),
+        (text(entry(log_dirs=None)), "Expected `JSON array` value, received null (partitions[0].log_dirs)"),
+        (text(entry(log_dirs=["any", 3])), "Expected `String` value, received 3"),
+        (text(entry(log_dirs=["any", "data"])), "'data' is neither 'any' nor an absolute path"),
+        (text(entry(log_dirs=["any", ""])), "'' is neither 'any' nor an absolute path"),
+        (text(entry(topic="")), 'The given topic name "" cannot be a topic\'s (partitions[0].topic)'),
+        (text(entry(topic="a b")), 'The given topic name "a b" cannot be a topic\'s'),
+        (text(entry(topic="..")), 'The given topic name ".." cannot be a topic\'s'),
+        (text(entry(topic="\ud800")), 'The given topic name "\\ud800" cannot be a topic\'s'),
+        (text(entry(replicas="x" * 200)), f'Expected `JSON array` value, received "{"x" * 79}…'),
+    ],
+)
+def test_refused_for_one_reason(content: str, detail: str) -> None:
+    assert only(content).detail.startswith(detail)
+
+
+@pytest.mark.parametrize("field", ["topic", "partition", "replicas"])
+def test_a_field_that_must_be_there(field: str) -> None:
+    incomplete = {key: value for key, value in entry().items() if key != field}
+    problem = only(text(incomplete))
+    assert (problem.code, problem.detail) == (
+        "missing-field",
+        f"No such field exists: `{field}` (partitions[0])",
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "column"),
+    [
+        ('{"version":1,\n "partitions":[}', 2, 16),
+        ("{", 1, 2),
+        (text(entry()) + "\n" + text(entry()), 2, 1),
+        ("// moves\n" + text(entry()), 1, 1),
+        ("\ufeff" + text(entry()), 1, 1),
+        ('{"NaN": 1,\n "x": NaN}', 2, 7),
+        ('{"a\\"": [\n-Infinity]}', 2, 1),
+        (f'{{"partitions":\n {"9" * 5000}}}', 2, 2),
+        ("[" * 100_000, 1, 1),
+    ],
+)
+def test_what_is_no_json(content: str, line: int, column: int) -> None:
+    problem = only(content)
+    assert (problem.code, problem.place) == ("json-syntax", Place(FILE, line, column))
+
+
+def test_nesting() -> None:
+    def nested(depth: int) -> str:
+        return text(entry(), x="X").replace('"X"', "[" * depth + "]" * depth)
+
+    assert parse_reassignment(nested(99), FILE) == (at("foo", 0, 1, 2),)
+    for depth in (100, 500, *range(900, 1000)):
+        assert only(nested(depth)).detail == "Nested more than 100 levels deep"
+
+
+def test_every_mistake_is_found_where_it_stands() -> None:
+    content = """\
+{"comment": [1, {"a": []}], "version": 1,
+ "partitions": [
+  {"topic": "foo", "partition": 0, "replicas": [1, 1]},
+  {"topic": "foo", "partition": "1", "replicas": []},
+  {"topic": "foo", "partition": 0,
+   "replicas": [-3, 1, 2], "log_dirs": [ "any" ]},
+  {"topic": "foo", "partition": 0, "replicas": "all"},
+  7,
+  {}
+]}
+"""
+    assert [(d.code, str(d.place)) for d in in_order(wrong(content))] == [
+        ("duplicate-replica", "move.json:3:48"),
+        ("json-type", "move.json:4:33"),
+        ("duplicate-partition", "move.json:5:3"),
+        ("illegal-broker", "move.json:6:17"),
+        ("log-dirs-size", "move.json:6:40"),
+        ("json-type", "move.json:7:48"),
+        ("json-type", "move.json:8:3"),
+        ("missing-field", "move.json:9:3"),
+        ("missing-field", "move.json:9:3"),
+        ("missing-field", "move.json:9:3"),
+    ]
+
+
+def test_another_version_is_not_judged_by_the_rules_of_this_one() -> None:
+    assert (
+        only(text(3, entry(replicas=[]), version=0)).detail == "Not supported version field value 0 (version)"
+    )
+
+
+def test_what_kafkas_tool_takes() -> None:
+    content = text(
+        entry("foo", 1, [3, 1]),
+        entry("a.b_c-d", 0, [0], log_dirs=["any"]),
+        entry("foo", 0, [2, 3], log_dirs=["/var/lib/kafka", "D:\\kafka"], priority={"x": None}),
+        comment="moved by hand",
+    )
+    assert parse_reassignment(content, FILE) == (
+        at("foo", 1, 3, 1),
+        at("a.b_c-d", 0, 0, log_dirs=("any",)),
+        at("foo", 0, 2, 3, log_dirs=("/var/lib/kafka", "D:\\kafka")),
+    )
+
+
+def test_the_version_can_be_left_out() -> None:
+    content = json.dumps({"partitions": [entry()]})
+    assert parse_reassignment(content, FILE) == (at("foo", 0, 1, 2),)
+
+
+def test_of_a_field_written_twice_the_last_counts() -> None:
+    content = f'{{"version":2,{text(entry())[1:]}'
+    assert parse_reassignment(content, FILE) == (at("foo", 0, 1, 2),)
+
+
+def test_many_mistakes_do_not_take_long_to_find() -> None:
+    assert len(wrong(text(*(entry(partition=n, replicas=[1, 1]) for n in range(5000))))) == 5000
+
+
+@case("TOOL-07")
+def test_the_json_is_sorted_by_topic_and_partition() -> None:
+    written = reassignment_json(
+        [at("foo", 1, 1, 2, 3), at("bar", 10, 4), at("bar", 9, 4), at("bar", 0, 4, 5)]
+    )
+    assert written == (
+        '{"version":1,"partitions":['
+        '{"topic":"bar","partition":0,"replicas":[4,5],"log_dirs":["any","any"]},'
+        '{"topic":"bar","partition":9,"replicas":[4],"log_dirs":["any"]},'
+        '{"topic":"bar","partition":10,"replicas":[4],"log_dirs":["any"]},'
+        '{"topic":"foo","partition":1,"replicas":[1,2,3],"log_dirs":["any","any","any"]}]}'
+    )
+
+
+def test_log_dirs_that_are_known_are_written() -> None:
+    assignments = (at("foo", 0, 1, 2, log_dirs=("/dätä", "any")),)
+    written = reassignment_json(assignments)
+    assert '"log_dirs":["/dätä","any"]' in written
+    assert parse_reassignment(written, FILE) == assignments
+
+
+def test_no_assignments_are_a_document_too() -> None:
+    assert reassignment_json(()) == '{"version":1,"partitions":[]}'
+
+
+def test_topics_to_move() -> None:
+    content = '{"topics":[{"topic":"foo","x":1},{"topic":"bar"}],"version":1}'
+    assert parse_topics_to_move(content, FILE) == ("foo", "bar")
+
+
+@pytest.mark.parametrize("content", ["{}", '{"version":1}', '{"topics":[]}'])
+def test_no_topics_to_move(content: str) -> None:
+    assert parse_topics_to_move(content, FILE) == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "details"),
+    [
+        ("", ["The input string shouldn't be empty"]),
+        ("[]", ["Expected JSON object, received []"]),
+        ('{"topics":[3],"version":2}', ["Not supported version field value 2 (version)"]),
+        ('{"topics":null}', ["Expected JSON array, received null (topics)"]),
+        (
+            '{"topics":["foo",{"topic":3},{"x":3},{"topic":""}]}',
+            [
+                'Expected JSON object, received "foo" (topics[0])',
+                "Expected `String` value, received 3 (topics[1].topic)",
+                "No such field exists: `topic` (topics[2])",
+                'The given topic name "" cannot be a topic\'s (topics[3].topic)',
+            ],
+        ),
+        (
+            '{"topics":[{"topic":"a"},{"topic":"b"},{"topic":"b"},{"topic":"a"},{"topic":"a"}]}',
+            [
+                "List of topics to reassign contains duplicate entries: [b] (topics[2])",
+                "List of topics to reassign contains duplicate entries: [a] (topics[3])",
+            ],
+        ),
+    ],
+)
+def test_topics_to_move_that_are_refused(content: str, details: list[str]) -> None:
+    assert wrong_topics(content) == details
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"), [("1,2,3", (1, 2, 3)), ("3", (3,)), ("1,", (1,)), ("+1,02", (1, 2)), ("00,1", (0, 1))]
+)
+def test_broker_list(given: str, ids: tuple[int, ...]) -> None:
+    assert parse_broker_list(given) == ids
+
+
+@pytest.mark.parametrize(
+    ("given", "details"),
+    [
+        ("1,1,2,3,3", ["Broker list contains duplicate entries: [1, 3]"]),
+        ("1, 2", ['For input string: " 2"']),
+        ("", ['For input string: ""']),
+        (",", ['For input string: ""']),
+        (",1", ['For input string: ""']),
+        ("1_0", ['For input string: "1_0"']),
+        ("3000000000", ['For input string: "3000000000"']),
+        ("-1", ["Unknown broker id -1"]),
+        (
+            "a,-1,2,02",
+            ['For input string: "a"', "Unknown broker id -1", "Broker list contains duplicate entries: [2]"],
+        ),
+    ],
+)
+def test_broker_lists_that_are_refused(given: str, details: list[str]) -> None:
+    assert [d.detail for d in raised(lambda: parse_broker_list(given))] == details

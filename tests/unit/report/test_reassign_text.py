@@ -1,0 +1,125 @@
+"""The texts of Kafka's reassignment tool, as 4.3.1 printed them."""
+
+import pytest
+
+from kdeclare.manifests.reassignment_json import Assignment
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.live import Move
+from kdeclare.report.reassign_text import (
+    VerifyState,
+    cancelled,
+    current_and_proposed,
+    list_text,
+    rollback_hint,
+    started,
+    verify_text,
+)
+from tests.cases import case
+
+FOO_0, FOO_1, FOO_2, FOO_10 = (TopicPartition("foo", n) for n in (0, 1, 2, 10))
+BAR_3 = TopicPartition("bar", 3)
+
+
+def test_generate() -> None:
+    current = [Assignment(FOO_0, (1, 2), ("/data/1", "any"))]
+    assert current_and_proposed(current, [Assignment(FOO_0, (3, 1))]) == (
+        "Current partition replica assignment\n"
+        '{"version":1,"partitions":'
+        '[{"topic":"foo","partition":0,"replicas":[1,2],"log_dirs":["/data/1","any"]}]}\n'
+        "\n"
+        "Proposed partition reassignment configuration\n"
+        '{"version":1,"partitions":'
+        '[{"topic":"foo","partition":0,"replicas":[3,1],"log_dirs":["any","any"]}]}\n'
+    )
+
+
+def test_rollback_hint() -> None:
+    assert rollback_hint([Assignment(FOO_0, (1, 2), ("/data/1", "/data/2"))]) == (
+        "Current partition replica assignment\n"
+        "\n"
+        '{"version":1,"partitions":'
+        '[{"topic":"foo","partition":0,"replicas":[1,2],"log_dirs":["/data/1","/data/2"]}]}\n'
+        "\n"
+        "Save this to use as the --reassignment-json-file option during rollback\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("partitions", "said"),
+    [
+        ([FOO_0], "Successfully started partition reassignment for foo-0\n"),
+        (
+            [FOO_10, FOO_2, BAR_3],
+            "Successfully started partition reassignments for bar-3,foo-2,foo-10\n",
+        ),
+    ],
+)
+def test_started(partitions: list[TopicPartition], said: str) -> None:
+    assert started(partitions) == said
+
+
+def test_list() -> None:
+    moves = {
+        FOO_10: Move((2, 1), (), ()),
+        FOO_2: Move((1, 3), (), (3,)),
+        FOO_1: Move((1, 3, 2), (2,), ()),
+        FOO_0: Move((0, 1, 2, 3, 4), (3, 4), (0, 2)),
+    }
+    assert list_text(moves) == (
+        "Current partition reassignments:\n"
+        "foo-0: replicas: 0,1,2,3,4. adding: 3,4. removing: 0,2.\n"
+        "foo-1: replicas: 1,3,2. adding: 2.\n"
+        "foo-2: replicas: 1,3. removing: 3.\n"
+        "foo-10: replicas: 2,1.\n"
+    )
+
+
+def test_list_of_nothing() -> None:
+    assert list_text({}) == "No partition reassignments found.\n"
+
+
+@case("TOOL-04")
+def test_done_is_not_yet_succeeded() -> None:
+    target = (0, 1, 3)
+    moving = VerifyState(FOO_0, target, current=(0, 1, 2, 3), moving=True)
+    there = VerifyState(FOO_1, (1, 2, 3), current=(1, 2, 3), moving=False)
+    assert verify_text([there, moving]) == (
+        "Status of partition reassignment:\n"
+        "Reassignment of partition foo-0 is still in progress.\n"
+        "Reassignment of partition foo-1 is completed.\n"
+    )
+    stopped = VerifyState(FOO_0, target, current=(0, 1, 2), moving=False)
+    assert verify_text([stopped]) == (
+        "Status of partition reassignment:\n"
+        "There is no active reassignment of partition foo-0, but replica set is 0,1,2 rather than 0,1,3.\n"
+    )
+
+
+def test_a_move_is_in_progress_even_where_it_began_or_is_to_end() -> None:
+    state = VerifyState(FOO_0, (1, 2), current=(1, 2), moving=True)
+    assert verify_text([state]).endswith("\nReassignment of partition foo-0 is still in progress.\n")
+
+
+def test_the_order_of_replicas_counts() -> None:
+    state = VerifyState(FOO_0, (1, 2), current=(2, 1), moving=False)
+    assert verify_text([state]).endswith(" but replica set is 2,1 rather than 1,2.\n")
+
+
+def test_a_partition_that_is_not_there() -> None:
+    state = VerifyState(FOO_0, (1, 2), current=None, moving=False)
+    assert verify_text([state]) == (
+        "Status of partition reassignment:\n"
+        "There is no active reassignment of partition foo-0, but replica set is  rather than 1,2.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("partitions", "said"),
+    [
+        ([], "None of the specified partition reassignments are active.\n"),
+        ([FOO_0], "Successfully cancelled partition reassignment for: foo-0\n"),
+        ([FOO_1, FOO_0], "Successfully cancelled partition reassignments for: foo-0,foo-1\n"),
+    ],
+)
+def test_cancelled(partitions: list[TopicPartition], said: str) -> None:
+    assert cancelled(partitions) == said
