@@ -14,8 +14,9 @@ from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace, who
 from kdeclare.applying.apply import Applier
 from kdeclare.applying.entries import RunRecord, fold
+from kdeclare.applying.leftovers import is_housekeeping
+from kdeclare.applying.lookout import RunOptions
 from kdeclare.applying.rollback import rollback_plan
-from kdeclare.applying.scheduler import RunOptions
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
@@ -53,9 +54,9 @@ def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, h
         loaded = loaded_well(workspace, paths)
         with workspace.explained(), workspace.store.lock(how.command):
             cluster = connection.get()
-            notices = recover_locked(workspace.store, cluster)
+            notices = recover_locked(workspace, cluster, how.command)
             planned = plan_for(workspace, loaded, cluster, scope, how.progress, notices)
-            return _confirmed(workspace, cluster, planned.plan, planned.secrets, how, notices)
+            return confirmed(workspace, cluster, planned.plan, planned.secrets, how, notices)
     finally:
         connection.close()
 
@@ -66,9 +67,9 @@ def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | N
     _same_environment(workspace, plan)
     with workspace.cluster() as cluster, workspace.store.lock(how.command):
         check_cluster_id(plan.cluster.id, cluster.describe().id, workspace.cluster_name)
-        notices = recover_locked(workspace.store, cluster)
+        notices = recover_locked(workspace, cluster, how.command)
         secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
-        return _confirmed(workspace, cluster, plan, secrets, how, notices, file.plan_id)
+        return confirmed(workspace, cluster, plan, secrets, how, notices, file.plan_id)
 
 
 def roll_back(
@@ -77,23 +78,24 @@ def roll_back(
     """Undo a run (default: the last); with ``out`` only save the plan. Raises KdeclareError."""
     store = workspace.store
     if run_id is None and not store.runs():
-        raise KdeclareError(
-            error("no-run", "Nothing to undo", "No run has been recorded yet in this environment.")
-        )
+        raise _nothing_to_undo()
     with workspace.cluster() as cluster, store.lock(how.command):
-        notices = recover_locked(store, cluster)
+        notices = recover_locked(workspace, cluster, how.command)
         run, record = _find_run(workspace, run_id)
         check_cluster_id(run.cluster.id, cluster.describe().id, workspace.cluster_name)
         secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
-        plan = rollback_plan(run, record, store.read(), cluster, secrets, allow_data_loss=allow_data_loss)
+        pace = workspace.project.environment.pace
+        plan = rollback_plan(
+            run, record, store.read(), cluster, secrets, pace=pace, allow_data_loss=allow_data_loss
+        )
         if out is not None:
             save_plan(plan, out)
             how.confirm(plan, notices)
             return None
-        return _confirmed(workspace, cluster, plan, secrets, how, notices)
+        return confirmed(workspace, cluster, plan, secrets, how, notices)
 
 
-def _confirmed(
+def confirmed(
     workspace: Workspace,
     cluster: Cluster,
     plan: Plan,
@@ -102,6 +104,11 @@ def _confirmed(
     notices: tuple[Diagnostic, ...],
     identity: str | None = None,
 ) -> RunResult | None:
+    """Ask, and run the plan; None when the person said no. The caller holds the lock.
+
+    notices: what was found on the way to the plan. identity: the plan's id where it was read from a file.
+    Raises KdeclareError.
+    """
     if not how.confirm(plan, notices):
         return None
     stop = Event()
@@ -146,6 +153,14 @@ def _find_run(workspace: Workspace, run_id: str | None) -> tuple[Plan, RunRecord
     runs = workspace.store.runs()
     if run_id is not None and run_id not in runs:
         raise unknown_run(run_id)
-    chosen = run_id or runs[-1]
-    plan = read_plan(workspace.store.plan_text(chosen), f"run {chosen}")
-    return plan, fold(chosen, workspace.store.entries(chosen))
+    for chosen in [run_id] if run_id else reversed(runs):
+        plan = read_plan(workspace.store.plan_text(chosen), f"run {chosen}")
+        if run_id or not is_housekeeping(plan):
+            return plan, fold(chosen, workspace.store.entries(chosen))
+    raise _nothing_to_undo()
+
+
+def _nothing_to_undo() -> KdeclareError:
+    return KdeclareError(
+        error("no-run", "Nothing to undo", "No run has been recorded yet in this environment.")
+    )

@@ -1,28 +1,22 @@
-"""What was done, and what goes on: read from the journals, and for moves from the cluster."""
+"""What was done, as the journals tell it."""
 
 import json
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
-from kdeclare.app.recovering import recover_if_possible
 from kdeclare.app.workspace import Workspace
 from kdeclare.applying.entries import BeginLine, EndLine, RunRecord, fold, lines
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.model.ids import TopicPartition
+from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import Move
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult
 from kdeclare.planning.planfile import is_plan_file, read_plan
 from kdeclare.report.outcome import run_outcome
 from kdeclare.report.views import (
-    MoveInFlight,
     RunDetail,
     RunStep,
     RunSummary,
-    StatusView,
-    UnfinishedRun,
 )
 
 
@@ -32,7 +26,7 @@ def list_runs(workspace: Workspace) -> tuple[RunSummary, ...]:
     records = [fold(run_id, store.entries(run_id)) for run_id in store.runs()]
     undone = {r.start.undoes: r.run_id for r in records if r.start and r.start.undoes}
     return tuple(
-        _summary(record, _plan(workspace, record.run_id), undone.get(record.run_id))
+        _summary(record, plan_of(workspace, record.run_id), undone.get(record.run_id))
         for record in reversed(records)
     )
 
@@ -44,9 +38,9 @@ def show_run(workspace: Workspace, run_id: str) -> RunDetail:
         raise unknown_run(run_id)
     entries = store.entries(run_id)
     record = fold(run_id, entries)
-    plan = _plan(workspace, run_id)
+    plan = plan_of(workspace, run_id)
     undone = next((s.undone_by for s in list_runs(workspace) if s.run_id == run_id), None)
-    return RunDetail(_summary(record, plan, undone), plan, _steps(run_id, entries, plan), plan.diagnostics)
+    return RunDetail(_summary(record, plan, undone), plan, steps_of(run_id, entries, plan), plan.diagnostics)
 
 
 def plan_document_of(workspace: Workspace, name: str) -> Json:
@@ -73,27 +67,8 @@ def unknown_run(name: str) -> KdeclareError:
     )
 
 
-def look(workspace: Workspace) -> tuple[StatusView, tuple[Diagnostic, ...]]:
-    """What goes on right now; settles what a crashed run left open. Raises KdeclareError."""
-    store = workspace.store
-    with workspace.cluster() as cluster:
-        notices = recover_if_possible(store, cluster, "status")
-        moves = cluster.moves()
-    runs = list_runs(workspace)
-    open_ = [run for run in runs if run.outcome == "unfinished"]
-    view = StatusView(
-        project=workspace.project.name,
-        env=workspace.project.environment.name,
-        cluster=workspace.cluster_name,
-        unfinished=tuple(_unfinished(workspace, run) for run in open_),
-        moves=tuple(_in_flight(partition, move) for partition, move in sorted(moves.items())),
-        lock=store.holder(),
-        last=next((run for run in runs if run.ended is not None), None),
-    )
-    return view, notices
-
-
-def _plan(workspace: Workspace, run_id: str) -> Plan:
+def plan_of(workspace: Workspace, run_id: str) -> Plan:
+    """The plan that a run executed. Raises KdeclareError."""
     return read_plan(workspace.store.plan_text(run_id), f"run {run_id}")
 
 
@@ -119,7 +94,8 @@ def _summary(record: RunRecord, plan: Plan, undone_by: str | None) -> RunSummary
     )
 
 
-def _steps(run_id: str, entries: tuple[Json, ...], plan: Plan) -> tuple[RunStep, ...]:
+def steps_of(run_id: str, entries: tuple[Json, ...], plan: Plan) -> tuple[RunStep, ...]:
+    """The operations of a run with how they went, in the plan's order."""
     begun: dict[str, datetime] = {}
     ended: dict[str, datetime] = {}
     for line in lines(run_id, entries):
@@ -145,17 +121,6 @@ def _steps(run_id: str, entries: tuple[Json, ...], plan: Plan) -> tuple[RunStep,
             )
         )
     return tuple(steps)
-
-
-def _unfinished(workspace: Workspace, run: RunSummary) -> UnfinishedRun:
-    entries = workspace.store.entries(run.run_id)
-    open_ = set(fold(run.run_id, entries).unsettled)
-    steps = _steps(run.run_id, entries, _plan(workspace, run.run_id))
-    return UnfinishedRun(run, tuple(step for step in steps if step.id in open_))
-
-
-def _in_flight(partition: TopicPartition, move: Move) -> MoveInFlight:
-    return MoveInFlight(partition.topic, partition.partition, move.replicas, move.adding, move.removing)
 
 
 def _moment(text: str) -> datetime:

@@ -49,7 +49,7 @@ def make_plan(
         loaded = loaded_well(workspace, paths)
         with workspace.explained():
             cluster = connecting.get()
-            notices = recover_if_possible(workspace.store, cluster, what)
+            notices = recover_if_possible(workspace, cluster, what)
             return plan_for(workspace, loaded, cluster, scope, progress, notices)
     finally:
         connecting.close()
@@ -84,6 +84,7 @@ def plan_for(
         state=workspace.store.read(),
         scope=replace(scope, complete=loaded.complete),
         diagnostics=loaded.diagnostics,
+        pace=project.environment.pace,
     )
     return Planned(build_plan(request, cluster, secrets, progress), secrets, notices)
 

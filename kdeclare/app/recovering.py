@@ -1,30 +1,81 @@
-"""An unfinished run, seen by whatever command comes next: it says so, settles it, and goes on."""
+"""What earlier runs left behind, seen by whatever command comes next: it says so, settles it, and goes on."""
 
+from collections.abc import Mapping
+
+from kdeclare.app.workspace import Workspace, who
+from kdeclare.applying.apply import Applier
 from kdeclare.applying.clock import SystemClock
+from kdeclare.applying.leftovers import Tidied, tidy
 from kdeclare.applying.recovery import Recovered, recover, unfinished
 from kdeclare.cluster.port import Cluster
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, warning
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
 from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import Status
-from kdeclare.state.port import StateStore
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.run import MoveProgress, Status
 
 
-def recover_if_possible(store: StateStore, cluster: Cluster, what: str) -> tuple[Diagnostic, ...]:
-    """Settle what a crashed run left open; a run that is alive is only named. Raises Fault."""
-    if not unfinished(store):
-        return ()
+def recover_if_possible(
+    workspace: Workspace, cluster: Cluster, what: str, *, tidies: bool = False
+) -> tuple[Diagnostic, ...]:
+    """Settle what a crashed run left open; a run that is alive is only named. Raises Fault.
+
+    what: the command, for other people's messages. tidies: also take away what moves have left behind, and
+    not only name it: who looks at a plan wants nothing changed.
+    """
+    store = workspace.store
+    state = store.read()
+    leftovers = bool(state and state.leftovers)
+    if not unfinished(store) and not (leftovers and tidies):
+        return (_left(),) if leftovers else ()
     try:
         with store.lock(what):
-            return recover_locked(store, cluster)
+            settled = _settled(workspace, cluster)
+            if tidies:
+                return settled + about(tidy_up(workspace, cluster, what))
+            state = store.read()
+            return (*settled, _left()) if state and state.leftovers else settled
     except KdeclareError as taken:
-        if taken.exit_code is not ExitCode.LOCKED:
-            raise
-        return tuple(_under_way(d) for d in taken.diagnostics)
+        return under_way(taken)
 
 
-def recover_locked(store: StateStore, cluster: Cluster) -> tuple[Diagnostic, ...]:
-    """Settle what a crashed run left open; the caller holds the lock. Raises Fault."""
-    return tuple(_notice(item) for item in recover(store, cluster, SystemClock()))
+def under_way(taken: KdeclareError) -> tuple[Diagnostic, ...]:
+    """What to say where someone else holds the lock. Raises ``taken`` if it is about something else."""
+    if taken.exit_code is not ExitCode.LOCKED:
+        raise taken
+    return tuple(_under_way(d) for d in taken.diagnostics)
+
+
+def recover_locked(
+    workspace: Workspace, cluster: Cluster, what: str, *, keep_throttles: bool = False
+) -> tuple[Diagnostic, ...]:
+    """Settle what earlier runs left open, and tidy up; the caller holds the lock. Raises Fault."""
+    settled = _settled(workspace, cluster)
+    return settled + about(tidy_up(workspace, cluster, what, keep_throttles=keep_throttles))
+
+
+def _settled(workspace: Workspace, cluster: Cluster) -> tuple[Diagnostic, ...]:
+    return tuple(_notice(item) for item in recover(workspace.store, cluster, SystemClock()))
+
+
+def tidy_up(workspace: Workspace, cluster: Cluster, what: str, *, keep_throttles: bool = False) -> Tidied:
+    """Take away what no move needs any more; the caller holds the lock. Raises Fault."""
+    applier = Applier(workspace.store, cluster, _NoSecrets(), _quietly, who(), f"{what} (tidying up)")
+    project = workspace.project
+    return tidy(
+        applier, project.name, project.environment.name, workspace.cluster_name, keep_throttles=keep_throttles
+    )
+
+
+class _NoSecrets:
+    """Nothing that tidies up has any."""
+
+    def reveal(self, secret: Mapping[str, Json]) -> str:
+        """See `kinds.secrets.SecretSource`."""
+        raise KdeclareError(error("no-secret", "There is no such secret", str(secret.get("reference"))))
+
+
+def _quietly(what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
+    """It takes a moment only."""
 
 
 def _under_way(lock: Diagnostic) -> Diagnostic:
@@ -38,7 +89,7 @@ def _under_way(lock: Diagnostic) -> Diagnostic:
 
 
 def _notice(item: Recovered) -> Diagnostic:
-    done = sum(r.status is Status.DONE for r in item.settled.values())
+    done = sum(r.status in (Status.DONE, Status.STARTED) for r in item.settled.values())
     not_done = sum(r.status is Status.INTERRUPTED for r in item.settled.values())
     unclear = [r for r in item.settled.values() if r.status is Status.FAILED]
     parts = [
@@ -54,3 +105,51 @@ def _notice(item: Recovered) -> Diagnostic:
         f"Run {item.run_id} did not come to its end: {said}. What is left shows in the plan.",
         hint=f"kdeclare history {item.run_id} shows what it did.",
     )
+
+
+def _left() -> Diagnostic:
+    return info(
+        "left-by-moves",
+        "Moves of an earlier run may still be under way",
+        "Once they are over, their throttle is taken away and preferred leaders are elected.",
+        hint="kdeclare status --watch follows them and does that; so does the next apply.",
+    )
+
+
+def about(tidied: Tidied) -> tuple[Diagnostic, ...]:
+    """What became of leftovers, in words."""
+    said: list[Diagnostic] = []
+    if tidied.moving:
+        first, count = tidied.moving[0], len(tidied.moving)
+        many = f"{first} is" if count == 1 else f"{first} and {count - 1} more partitions are"
+        said.append(
+            info(
+                "still-moving",
+                "Moves go on that kdeclare has begun",
+                f"{many} still on the way; their throttle stays until they have arrived.",
+                hint="kdeclare status --watch follows them.",
+            )
+        )
+    run = tidied.run
+    if run is None:
+        return tuple(said)
+    for result in run.results.values():
+        if result.status is Status.DONE:
+            continue
+        said.append(
+            warning(
+                "not-tidied",
+                "Something is left from earlier moves",
+                f"{result.id}: {result.message or result.status}",
+                hint="The next apply tries again.",
+            )
+        )
+    if run.complete:
+        said.append(
+            info(
+                "tidied",
+                "Tidied up after moves that are over",
+                f"Run {run.run_id} took their throttle away, and had the preferred leaders elected.",
+            )
+        )
+    return tuple(said)

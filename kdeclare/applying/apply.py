@@ -9,8 +9,9 @@ from kdeclare.applying.attempt import Attempt
 from kdeclare.applying.clock import Clock, SystemClock, timestamp
 from kdeclare.applying.entries import FinishLine, RunLine, as_json, end_line, fold
 from kdeclare.applying.expectations import Mismatch, changed_secrets, shown, stale_live, stale_owned
-from kdeclare.applying.ownership import next_state, owned_after
-from kdeclare.applying.scheduler import RunOptions, Scheduler
+from kdeclare.applying.lookout import RunOptions
+from kdeclare.applying.ownership import next_state
+from kdeclare.applying.scheduler import Scheduler
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
@@ -103,8 +104,7 @@ class Applier:
             scheduler = Scheduler(operations, attempt, journal, self.clock, options, self.progress, self.stop)
             results = {**left_out, **scheduler.run()}
             result = RunResult(run_id, plan, results, untaken, interrupted=self.stop.is_set())
-            owned = owned_after(plan, results, state.resources if state else {})
-            new = next_state(plan, state, owned)
+            new = next_state(plan, results, state)
             if new is not None:
                 self.store.write(new)
             if not any(r.status is Status.UNKNOWN for r in results.values()):

@@ -4,11 +4,12 @@ import uuid
 from collections.abc import Mapping
 
 from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import OperationResult, Status
-from kdeclare.model.state import State
+from kdeclare.model.state import Leftovers, State
 
 _GOOD = (Status.DONE, Status.STARTED)
 
@@ -36,13 +37,24 @@ def owned_after(
     return owned
 
 
-def next_state(plan: Plan, state: State | None, resources: Mapping[str, Json]) -> State | None:
-    """The state to write; None where nothing in it would change."""
+def left_after(plan: Plan, results: Mapping[str, OperationResult], before: Leftovers) -> Leftovers:
+    """What is still to be tidied up once the results of a run are taken into account."""
+    for op in plan.operations:
+        result = results.get(op.id)
+        if result is not None:
+            before = VERBS[op.verb].leaves(op, result.status, before)
+    return before
+
+
+def next_state(plan: Plan, results: Mapping[str, OperationResult], state: State | None) -> State | None:
+    """The state to write after a run; None where nothing in it would change."""
+    resources = owned_after(plan, results, state.resources if state else {})
+    leftovers = left_after(plan, results, state.leftovers if state else Leftovers())
     if state is None:
-        return State(str(uuid.uuid4()), 1, plan.cluster.id, resources)
-    if dict(state.resources) == dict(resources):
+        return State(str(uuid.uuid4()), 1, plan.cluster.id, resources, leftovers)
+    if dict(state.resources) == resources and state.leftovers == leftovers:
         return None
-    return State(state.lineage, state.serial + 1, state.cluster_id, resources)
+    return State(state.lineage, state.serial + 1, state.cluster_id, resources, leftovers)
 
 
 def _went_well(result: OperationResult | None) -> bool:

@@ -1,17 +1,24 @@
 """A run that did not come to its end: found, settled by observing, and closed. Nothing is edited by hand."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kdeclare.applying.attempt import OUTCOME_UNCLEAR, done, took_effect
 from kdeclare.applying.clock import Clock, timestamp
 from kdeclare.applying.entries import FinishLine, RunRecord, as_json, end_line, fold
-from kdeclare.applying.expectations import mismatches, views
-from kdeclare.applying.ownership import next_state, owned_after
+from kdeclare.applying.expectations import mismatches
+from kdeclare.applying.lookout import GOES_ON, LATER
+from kdeclare.applying.ownership import next_state
+from kdeclare.applying.scheduler import NOT_BEGUN
 from kdeclare.cluster.port import Cluster
-from kdeclare.kinds.verbs.base import View
+from kdeclare.kinds.query import merge
+from kdeclare.kinds.verbs.partitions import pending
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import OperationResult, Status
+from kdeclare.planning.observe import observe
 from kdeclare.planning.planfile import read_plan
 from kdeclare.state.port import StateStore
 
@@ -51,13 +58,13 @@ def _recover_one(store: StateStore, cluster: Cluster, clock: Clock, record: RunR
     unsettled = set(record.unsettled)
     operations = [op for op in plan.operations if op.id in unsettled]
     settled = settle(cluster, clock, operations)
-    results = {**record.results, **settled}
+    found = {**settled, **_left_to_tidy(plan, {**record.results, **settled})}
+    results = {**record.results, **found}
     state = store.read()
-    resources = owned_after(plan, results, state.resources if state else {})
     with store.open_run(record.run_id) as journal:
-        if settled:
-            journal.append(as_json(end_line(timestamp(clock), settled.values(), settled=True)))
-        new = next_state(plan, state, resources)
+        if found:
+            journal.append(as_json(end_line(timestamp(clock), found.values(), settled=True)))
+        new = next_state(plan, results, state)
         if new is not None:
             store.write(new)
         journal.append(as_json(FinishLine(at=timestamp(clock), outcome="recovered")))
@@ -66,19 +73,37 @@ def _recover_one(store: StateStore, cluster: Cluster, clock: Clock, record: RunR
 
 def settle(cluster: Cluster, clock: Clock, operations: list[Operation]) -> dict[str, OperationResult]:
     """How each begun operation ended, by what the cluster has now."""
-    now = views(cluster, operations)
+    if not operations:
+        return {}
+    query = merge(VERBS[op.verb].query(op) for op in operations)
+    live = observe(cluster, query)
     for _ in range(_LOOKS):
         # a request that was under way when its sender died may take effect a moment later
-        if all(took_effect(op, now[op.id]) for op in operations):
+        if all(took_effect(op, VERBS[op.verb].view(op, live)) for op in operations):
             break
         clock.sleep(_STEP_S)
-        now = views(cluster, operations)
-    return {op.id: _settled(op, now[op.id]) for op in operations}
+        live = observe(cluster, query)
+    return {op.id: _settled(op, live) for op in operations}
 
 
-def _settled(op: Operation, now: View) -> OperationResult:
+def _left_to_tidy(plan: Plan, results: Mapping[str, OperationResult]) -> dict[str, OperationResult]:
+    """What was to tidy up after something that has taken effect, and did not come to it."""
+    nothing = (None, *NOT_BEGUN)
+    status = {id_: result.status for id_, result in results.items()}
+    return {
+        op.id: OperationResult(op.id, Status.STARTED, None, LATER)
+        for op in plan.operations
+        if VERBS[op.verb].tidies
+        and status.get(op.id) in (None, Status.INTERRUPTED)
+        and any(status.get(id_) not in nothing for id_ in op.follows)
+    }
+
+
+def _settled(op: Operation, live: Snapshot) -> OperationResult:
+    now = VERBS[op.verb].view(op, live)
     if took_effect(op, now):
-        return done(op)
+        moving = VERBS[op.verb].moves and pending(op, live)
+        return OperationResult(op.id, Status.STARTED, None, GOES_ON) if moving else done(op)
     if not mismatches(op, now):
         return OperationResult(op.id, Status.INTERRUPTED, None, "It had not taken effect.")
     message = f"Neither as before nor as planned: {dict(now)}."

@@ -7,6 +7,7 @@ from kdeclare.applying.attempt import OUTCOME_UNCLEAR
 from kdeclare.applying.entries import RunRecord
 from kdeclare.applying.ownership import owned_after
 from kdeclare.cluster.port import Cluster
+from kdeclare.kinds.pace import Pace
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.secrets import SecretSource, is_secret
@@ -20,9 +21,9 @@ from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Base, Ownership, Plan, Summary
 from kdeclare.model.run import Status
-from kdeclare.model.state import State
-from kdeclare.planning import order
+from kdeclare.model.state import Leftovers, State
 from kdeclare.planning.observe import observe
+from kdeclare.planning.pacing import at_pace
 
 CONFLICT = "conflict"
 IRREVERSIBLE = "irreversible"
@@ -48,18 +49,21 @@ def rollback_plan(
     cluster: Cluster,
     secrets: SecretSource,
     *,
+    pace: Pace,
     allow_data_loss: bool,
 ) -> Plan:
     """The plan that undoes ``record``; what cannot be undone is named in its diagnostics.
 
-    Raises Fault when the cluster does not answer.
+    pace: of moves back that went there at no pace of their own. Raises Fault.
     """
     known = set(record.begun)
     begun = [op for op in run.operations if op.id in known and _may_have_acted(op, record)]
     live = observe(cluster, merge(VERBS[op.verb].query(op) for op in begun))
     steps = _steps(begun, live, allow_data_loss=allow_data_loss)
     steps, problems = _possible(steps, cluster, secrets)
-    operations = order.in_order(_linked(steps))
+    left = state.leftovers if state else Leftovers()
+    operations, said = at_pace(_linked(steps), cluster, live, pace, left)
+    problems += said
     problems += [_problem(step, what, code) for step in steps for what, code in _left(step.undo)]
     changes = _changes(operations, {change.id: change.risk for change in run.changes})
     resources = state.resources if state else {}

@@ -15,13 +15,15 @@ class Asking:
     """The ``Confirm`` of a run.
 
     plan: the plan that was shown; since: when the answer was given, for how long the run took.
-    only_show: the plan is only saved, nobody is asked.
+    only_show: the plan is only saved, nobody is asked. aside: the plan goes to stderr, as stdout is for
+    something else.
     """
 
     console: Console
     question: str
     yes: bool
     only_show: bool = False
+    aside: bool = False
     plan: Plan | None = None
     since: float = 0.0
 
@@ -33,7 +35,7 @@ class Asking:
             return False
         must_ask = bool(plan.operations) and not self.yes and not plan.has_errors
         if not self.console.is_json:
-            self._show(plan)
+            self._show(plan, must_be_seen=must_ask)
         elif must_ask and sys.stdin.isatty():
             self.console.say(_text(plan, self.console, for_stderr=True))
         if plan.has_errors:
@@ -44,8 +46,12 @@ class Asking:
         self.since = time.monotonic()
         return agreed
 
-    def _show(self, plan: Plan) -> None:
+    def _show(self, plan: Plan, *, must_be_seen: bool) -> None:
         """Where all is in order and only ownership is taken, the run's own words say it all."""
+        if self.aside:
+            say = self.console.say if must_be_seen else self.console.note
+            say(_text(plan, self.console, for_stderr=True))
+            return
         says_more = plan.changes or plan.diagnostics or plan.verdicts
         if says_more or not plan.ownership:
             self.console.out(_text(plan, self.console, for_stderr=False) + ("\n" if plan.has_changes else ""))

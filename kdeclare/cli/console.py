@@ -31,8 +31,10 @@ class Console:
         self.command = command
         self.style = Style(_colours(sys.stdout, talk.no_color))
         self.err_style = Style(_colours(sys.stderr, talk.no_color))
-        shows = sys.stderr.isatty() and not talk.quiet
-        self.progress = Bars(shown=shows, colours=self.err_style.on)
+        seen = sys.stderr.isatty()
+        self.progress = Bars(
+            shown=seen and not talk.quiet, colours=self.err_style.on, lines=not seen and not talk.quiet
+        )
         _log_to_stderr(talk)
 
     def out(self, text: str) -> None:

@@ -60,8 +60,8 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Reach(Where):
-    """The same, and how to reach the cluster."""
+class Servers(Where):
+    """The same, and where the cluster is."""
 
     bootstrap_server: Annotated[
         str | None, typer.Option(metavar="HOST:PORT[,…]", help="The cluster (default: the environment's).")
@@ -70,6 +70,18 @@ class Reach(Where):
         Path | None,
         typer.Option(metavar="FILE", help="Kafka client properties, as Kafka's own tools take them."),
     ] = None
+
+    def options(self) -> "Options":
+        """As the use-cases want it."""
+        from kdeclare.app.workspace import Options
+
+        return Options(self.project, self.env, self.bootstrap_server, self.command_config, self.state)
+
+
+@dataclass(frozen=True)
+class Reach(Servers):
+    """The same, and how long to wait for it."""
+
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for the cluster.")
     ] = 10.0
@@ -125,6 +137,19 @@ class Planning:
         ),
     ] = None
 
+    await_reassignments: Annotated[
+        bool,
+        typer.Option(
+            "--await-reassignments", help="Let changes wait for moves of others that are in their way."
+        ),
+    ] = False
+    override_reassignments: Annotated[
+        bool,
+        typer.Option(
+            "--override-reassignments", help="Send partitions elsewhere that others are moving right now."
+        ),
+    ] = False
+
     @property
     def is_given(self) -> bool:
         """Whether any of these options was used."""
@@ -141,6 +166,8 @@ class Planning:
             forget=_resources("--forget", self.forget or ()),
             preflight=not self.no_preflight,
             client_guard=self.rf_guard == "client",
+            await_moves=self.await_reassignments,
+            override_moves=self.override_reassignments,
         )
 
 

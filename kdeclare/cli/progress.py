@@ -1,40 +1,62 @@
 """Progress bars on a terminal, for what takes long enough to wonder."""
 
+import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from kdeclare.model.run import MoveProgress
+
 _PATIENCE_S = 0.4
 """What is over sooner shows no bar: drawing one, and importing what draws, would only delay it."""
+_LINE_EVERY_S = 10.0
 
 
 class Bars:
     """A `planning.preflight.Progress` that draws. One bar at a time: what is done right now."""
 
-    def __init__(self, *, shown: bool, colours: bool) -> None:
-        """shown: False where nobody would see it."""
+    def __init__(self, *, shown: bool, colours: bool, lines: bool = False) -> None:
+        """shown: False where nobody would see it. lines: tell in lines what goes on for long."""
         self._shown = shown
+        self._lines = lines
         self._colours = colours
         self._lock = threading.RLock()
         self._timer: threading.Timer | None = None
         self._drawing: Progress | None = None
         self._task: TaskID | None = None
-        self._now = ("", 0, 0)
+        self._now = ("", 0, 0, "")
+        self._told_at: float | None = None
 
-    def __call__(self, what: str, done: int, total: int) -> None:
+    def __call__(self, what: str, done: int, total: int, moves: "MoveProgress | None" = None) -> None:
         """What is being done, how much of it is done and how much there is; 0 for "nobody knows"."""
+        if moves is not None and (self._shown or self._lines):
+            from kdeclare.report.moves_text import progress_text
+
+            self._tell(progress_text(moves))
+            self._now = (what, moves.bytes or done, moves.bytes_total or total, progress_text(moves))
         if not self._shown:
             return
         with self._lock:
-            self._now = (what, done, total)
+            if moves is None:
+                self._now = (what, done, total, "")
             if self._drawing is not None:
                 self._draw()
             elif self._timer is None:
                 self._timer = threading.Timer(_PATIENCE_S, self._begin)
                 self._timer.daemon = True
                 self._timer.start()
+
+    def _tell(self, text: str) -> None:
+        """A line now and then, for logs: whoever reads one wants to know that it goes on."""
+        now = time.monotonic()
+        if not self._lines or (self._told_at is not None and now - self._told_at < _LINE_EVERY_S):
+            return
+        if self._told_at is not None:
+            print(f"Moving replicas: {text}", file=sys.stderr, flush=True)
+        self._told_at = now
 
     def hide(self) -> None:
         """Take the bar away, so that something can be written; the next call brings it back."""
@@ -70,8 +92,8 @@ class Bars:
 
     def _draw(self) -> None:
         assert self._drawing is not None
-        what, done, total = self._now
-        count = f"{done:,}/{total:,}" if total else f"{done:,}" if done else ""
+        what, done, total, text = self._now
+        count = text or (f"{done:,}/{total:,}" if total else f"{done:,}" if done else "")
         known = next((task for task in self._drawing.tasks if task.description == what), None)
         if known is None:
             for task_id in self._drawing.task_ids:

@@ -32,13 +32,15 @@ def carry_out(
     manner: Manner,
     act: "Callable[[How], RunResult | None]",
     identity: str | None = None,
+    show: "Callable[[RunResult], ExitCode] | None" = None,
 ) -> ExitCode:
     """Run ``act``, show what came of it, and say how to exit.
 
-    identity: the plan's id where it was read from a file. Raises KdeclareError.
+    identity: the plan's id where it was read from a file. show: says what came of it in other words than
+    usual. Raises KdeclareError.
     """
     from kdeclare.app.apply import How
-    from kdeclare.applying.scheduler import RunOptions
+    from kdeclare.applying.lookout import RunOptions
 
     options = RunOptions(fail_fast=manner.fail_fast, wait=manner.wait)
     if manner.move_timeout_s is not None:
@@ -51,6 +53,8 @@ def carry_out(
         result = act(how)
     except KeyboardInterrupt:
         raise _cut_short(asking) from None
+    if result is not None and show is not None:
+        return show(result)
     if result is not None:
         return _ended(console, result, identity, time.monotonic() - asking.since)
     if asking.only_show:

@@ -39,23 +39,24 @@ def status(
 
     Unfinished runs, moves of replicas in the cluster, and who holds the lock of the state.
 
-    A run that died is settled on the way: what it had under way is looked up in the cluster.
+    A run that died is settled on the way: what it had under way is looked up in the cluster. With --watch,
+    what moves have left behind is seen to once they are over: throttles go, preferred leaders are elected.
     """
-    from kdeclare.app.history import look
+    from kdeclare.app.status import looks
 
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
     shown = ""
-    while True:
-        view, notices = look(workspace)
+    for view, notices in looks(workspace, tidies=watch):
         console.notices(notices)
         text = _rendered(console, view, one_line=watch)
         if text != shown:
             console.out((_CLEAR if watch and console.style.on and sys.stdout.isatty() else "") + text)
         shown = text
         if not watch or not (view.unfinished or view.moves or view.lock):
-            return ExitCode.OK
+            break
         time.sleep(_POLL_S)
+    return ExitCode.OK
 
 
 def _rendered(console: Console, view: "StatusView", *, one_line: bool) -> str:

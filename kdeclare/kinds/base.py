@@ -1,17 +1,18 @@
 """What a resource kind is: the one place to look before adding another."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from kdeclare.kinds.placing import Placer
 from kdeclare.kinds.query import Query
 from kdeclare.model.changes import Change
 from kdeclare.model.diagnostics import Diagnostic, Place
 from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import Broker, Snapshot
+from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 
 Path = tuple[str | int, ...]
@@ -57,20 +58,6 @@ class Difference:
     deferred: bool = False
 
 
-class Placer(Protocol):
-    """Where replicas go; `planning.placement.place` is the one that plans use."""
-
-    def __call__(
-        self,
-        brokers: Sequence[Broker],
-        current: Sequence[tuple[int, ...]],
-        partitions: int,
-        replication_factor: int,
-        load: Mapping[int, int] | None = None,
-    ) -> tuple[tuple[int, ...], ...]:
-        """Replicas of partitions 0 … partitions-1; what can stay stays."""
-
-
 class Kind(Protocol):
     """One kind of resource. Everything that depends on the kind is behind these methods."""
 
@@ -85,11 +72,13 @@ class Kind(Protocol):
     def query(self, name: str, body: Any | None, owned: Json) -> Query:
         """What must be observed to diff this resource."""
 
-    def diff(self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json) -> Difference:
+    def diff(
+        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> Difference:
         """The three-way diff. Pure and picklable: the same function serves one topic and a fleet.
 
         ``desired`` is None for a resource that is owned and no longer declared: the change is then
-        what deleting it would mean.
+        what deleting it would mean. ``place`` is asked where what is declared leaves the brokers open.
         """
 
     def wants(self, name: str, body: Any) -> Mapping[str, Json]:

@@ -7,11 +7,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from kdeclare.cluster.port import ConfigQuery
-from kdeclare.kinds.base import NAME, Desired, Difference, Placer, Problem
+from kdeclare.kinds.base import NAME, Desired, Difference, Problem
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import NEVER_RESET, ConfigDiff, ConfigSide, diff_configs
 from kdeclare.kinds.config_ops import by_occurrence, config_fields, config_operations
 from kdeclare.kinds.export import config_lines, manifest
+from kdeclare.kinds.placing import Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.thread_pools import in_steps
 from kdeclare.kinds.verbs.configs import own_source
@@ -73,7 +74,9 @@ class BrokerConfigKind:
         keys = frozenset(body.configs if body else ()) | frozenset((owned or {}).get("configs", ()))
         return Query(frozenset(), {resource: ConfigQuery(resource, keys, overrides=True)})
 
-    def diff(self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json) -> Difference:
+    def diff(
+        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> Difference:
         """See `kinds.base.Kind`."""
         if desired is not None and not _registered(resource, live):
             return Difference(None, owned, (), (_unknown_broker(resource, desired, live),))

@@ -9,23 +9,33 @@ from kdeclare.model.ids import ConfigResource
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The topics (with their moves) and config keys that something touches."""
+    """The topics (with their moves) and config keys that something touches.
+
+    every_topic: all of them with their moves, as patterns are about topics that only the cluster knows.
+    log_dirs: topics of which also the log directories of the replicas are needed.
+    """
 
     topics: frozenset[str] = frozenset()
     configs: Mapping[ConfigResource, ConfigQuery] = field(default_factory=dict)
+    every_topic: bool = False
+    log_dirs: frozenset[str] = frozenset()
 
 
 def merge(queries: Iterable[Query]) -> Query:
     """One query that answers all of them."""
     topics: set[str] = set()
     configs: dict[ConfigResource, ConfigQuery] = {}
+    every_topic = False
+    log_dirs: set[str] = set()
     for query in queries:
         topics |= query.topics
+        log_dirs |= query.log_dirs
+        every_topic = every_topic or query.every_topic
         for resource, wanted in query.configs.items():
             known = configs.get(resource)
             configs[resource] = wanted if known is None else _both(known, wanted)
-    return Query(frozenset(topics), configs)
+    return Query(frozenset(topics), configs, every_topic, frozenset(log_dirs))
 
 
 def _both(a: ConfigQuery, b: ConfigQuery) -> ConfigQuery:
-    return ConfigQuery(a.resource, a.keys | b.keys, a.overrides or b.overrides)
+    return ConfigQuery(a.resource, a.keys | b.keys, a.overrides or b.overrides, a.optional and b.optional)

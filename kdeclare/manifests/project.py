@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from yaml.nodes import MappingNode, Node
 
+from kdeclare.kinds.pace import Pace, PaceSpec, pace_of
 from kdeclare.manifests.nodes import child, compose, find
 from kdeclare.manifests.reading import KAFKA, VALUE, Reader
 from kdeclare.manifests.schema_errors import Location, explain
@@ -33,6 +34,7 @@ class EnvironmentSpec(BaseModel):
     clientConfigFile: str | None = None  # noqa: N815
     variables: dict[str, Any] = {}
     overlays: list[str] = []
+    reassignments: PaceSpec = PaceSpec()
 
     @model_validator(mode="after")
     def _one_client_config(self) -> "EnvironmentSpec":
@@ -49,6 +51,7 @@ class ProjectSpec(BaseModel):
     state: str = "state"
     defaultEnvironment: str | None = None  # noqa: N815
     environments: dict[str, EnvironmentSpec] = {}
+    reassignments: PaceSpec = PaceSpec()
 
 
 class ProjectManifest(Envelope):
@@ -61,7 +64,10 @@ class ProjectManifest(Envelope):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The environment that was chosen, its references resolved. Values stay out of its repr."""
+    """The environment that was chosen, its references resolved. Values stay out of its repr.
+
+    pace: how replicas are moved there where a manifest says nothing else.
+    """
 
     name: str = DEFAULT
     bootstrap_servers: str | None = None
@@ -69,6 +75,7 @@ class Environment:
     client_config_file: Path | None = None
     variables: Mapping[str, Variable] = field(default_factory=dict, repr=False)
     overlays: tuple[Path, ...] = ()
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +131,7 @@ def _project(
         folder / client_file if client_file is not None else None,
         _variables(root, env, reader),
         tuple(folder / path for path in chosen.overlays),
+        pace_of(chosen.reassignments).over(pace_of(spec.reassignments)),
     )
     overlays = {path: None for e in all_of_it.environments.values() for path in e.overlays}
     in_environment: Location = ("spec", "environments", env, "overlays")

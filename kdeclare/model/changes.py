@@ -28,6 +28,7 @@ class Reason(StrEnum):
     ORPHANED = "orphaned"  # owned, no longer in the manifests
     FORGOTTEN = "forgotten"  # released by --forget
     ROLLBACK = "rollback"  # a run is being undone
+    ASKED = "asked"  # the command itself says so, no manifest does
 
 
 class Risk(StrEnum):

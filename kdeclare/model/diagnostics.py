@@ -73,6 +73,9 @@ denied = partial(Diagnostic, Severity.DENIED)
 warning = partial(Diagnostic, Severity.WARNING)
 """A diagnostic of severity warning."""
 
+info = partial(Diagnostic, Severity.INFO)
+"""A diagnostic of severity info."""
+
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Errors first, then by place, resource and code; the order in which people read them."""

@@ -74,6 +74,28 @@ class Move:
         """The replicas it is heading to: listed − removing, in order."""
         return tuple(r for r in self.replicas if r not in self.removing)
 
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas from before, which a cancel leaves: listed − adding. Their order may be another."""
+        return tuple(r for r in self.replicas if r not in self.adding)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaDirs:
+    """Where on its broker one replica is (KIP-113).
+
+    path: the log directory that holds it; None where none does that is online. arriving: the one that it
+    is on its way into, if it is.
+    """
+
+    path: str | None
+    arriving: str | None = None
+
+    @property
+    def heading(self) -> str | None:
+        """Where it will be once all is over."""
+        return self.arriving or self.path
+
 
 @dataclass(frozen=True, slots=True)
 class Broker:
@@ -102,12 +124,14 @@ class Snapshot:
     topics: all that was asked for and exists.
     configs: per resource, every override and, beside them, the keys that were asked for by name.
     moves: ongoing reassignments among the partitions asked for.
+    dirs: by partition and broker, the replicas whose log directories were asked for.
     """
 
     cluster: ClusterInfo
     topics: Mapping[str, Topic] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Mapping[str, ConfigEntry]] = field(default_factory=dict)
     moves: Mapping[TopicPartition, Move] = field(default_factory=dict)
+    dirs: Mapping[tuple[TopicPartition, int], ReplicaDirs] = field(default_factory=dict)
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...] | None:
         """True replicas: the target of an ongoing move, else what metadata says; None if it is not there.

@@ -13,6 +13,8 @@ class Operation:
 
     id: unique within its plan, readable, equal for equal inputs.
     needs: the operation ids that must have ended well before this one begins, each with the reason.
+    follows: those that must be over, however they ended, each with the reason: what tidies up, and
+        batches that take turns.
     args: what the verb takes; JSON, never a secret's value.
     expect: the live state it touches, as it was when planned (the verb's ``view``).
     inverse: {verb, args} that undoes it, or None where ``irreversible`` says why there is none.
@@ -26,3 +28,9 @@ class Operation:
     needs: Mapping[str, str] = field(default_factory=dict)
     inverse: Mapping[str, Json] | None = None
     irreversible: str | None = None
+    follows: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def after(self) -> Mapping[str, str]:
+        """All that this one comes after, each with the reason."""
+        return {**self.follows, **self.needs}

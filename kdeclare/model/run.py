@@ -37,6 +37,36 @@ class OperationResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """A partition in flight, and the brokers whose copies are not in sync yet.
+
+    down: those of them that are fenced. stalled: nothing has arrived for a while.
+    """
+
+    partition: str
+    brokers: tuple[int, ...]
+    down: tuple[int, ...] = ()
+    stalled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MoveProgress:
+    """How far moves have got: in partitions, and in bytes of the copies that are being made.
+
+    rate: bytes a second lately; None while nobody can say. left_s: an estimate of what is left, in
+    seconds. waiting: the partitions that need a look, those that wait for a broker that is down first.
+    """
+
+    partitions: int
+    partitions_total: int
+    bytes: int
+    bytes_total: int
+    rate: float | None = None
+    left_s: float | None = None
+    waiting: tuple[Waiting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """What a run did, operation by operation in the order of the plan.
 

@@ -4,22 +4,27 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.cluster.port import Cluster
-from kdeclare.kinds.base import Placer
+from kdeclare.kinds.placing import PlacementError, Placer
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.secrets import SecretSource
+from kdeclare.kinds.topic.diff import MOVE_IN_FLIGHT, not_placed
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.changes import Action, Change
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, denied, error, in_order
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, in_order, info
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary
+from kdeclare.model.state import Leftovers
 from kdeclare.planning import order
 from kdeclare.planning.compare import Compared, compare, unknown_names, what_to_observe
+from kdeclare.planning.guards import awaited, lacks_guard, unguarded, with_guard
 from kdeclare.planning.observe import observe
-from kdeclare.planning.placement import PlacementError, SharedLoad
+from kdeclare.planning.pacing import at_pace
+from kdeclare.planning.placement import SharedLoad, rack_findings
 from kdeclare.planning.preflight import Progress, preflight
 from kdeclare.planning.request import PlanRequest
+from kdeclare.planning.room import lack_of_room
 from kdeclare.planning.unknown_keys import weighed
 
 
@@ -33,18 +38,29 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     live = observe(cluster, query, all_topics=True)
     if request.state is not None:
         check_cluster_id(request.state.cluster_id, live.cluster.id, request.cluster_name)
-    compared = compare(request, live)
+    placer = SharedLoad(live)
+    compared = compare(request, live, placer)
     preflights = request.scope.preflight
     diagnostics = [*weighed(cluster, live, request.diagnostics, preflight=preflights)]
     diagnostics += unknown_names(request)
-    operations, problems = _operations(request, compared, live, SharedLoad(live))
+    operations, problems = _operations(request, compared, live, placer)
     diagnostics += problems
-    blocked = {d.resource: d.code for d in problems if d.resource}
+    blocked = {d.resource: d.code for d in problems if d.resource and d.blocks}
     if preflights and not any(d.is_error for d in diagnostics):
         refused = preflight(cluster, operations, secrets, progress)
         diagnostics += refused.values()
-        blocked |= {d.resource: d.code for d in refused.values() if d.resource}
+        crammed = lack_of_room(operations, cluster)
+        diagnostics += crammed
+        blocked |= {d.resource: d.code for d in (*crammed, *refused.values()) if d.resource}
     operations = order.without(operations, [op.id for op in operations if str(op.resource) in blocked])
+    if not any(d.is_error for d in diagnostics):
+        waiting = _moves_to_wait_for(request, compared, live, operations)
+        left = request.state.leftovers if request.state else Leftovers()
+        operations, said = at_pace(waiting, cluster, live, request.pace, left)
+        diagnostics += said
+        if placer.has_moved:
+            racks = rack_findings(live.cluster.brokers)
+            diagnostics += [info("racks", "The racks are not alike", text) for text in racks]
     return _assembled(request, live, compared, operations, diagnostics, blocked)
 
 
@@ -75,45 +91,24 @@ def _operations(
         try:
             operations += KINDS[item.id.kind].operations(change, item.desired, live, item.owned, placer)
         except PlacementError as reason:
-            problems.append(_not_placed(item, str(reason)))
-    guarded = [_with_guard(op, request, live) for op in operations]
+            place = item.desired.source if item.desired else None
+            problems.append(not_placed(str(item.id), str(reason), place))
+    operations, moved = order.one_mover(operations)
+    guarded = [with_guard(op, live, client=request.scope.client_guard) for op in operations]
+    problems += moved
     problems += order.contradictions(request.desired)
     problems += order.deleted_and_used(guarded)
-    problems += [_unguarded(op) for op in guarded if _lacks_guard(op, live)]
+    problems += [unguarded(op) for op in guarded if lacks_guard(op, live)]
     return order.in_order(order.linked(guarded)), problems
 
 
-def _with_guard(op: Operation, request: PlanRequest, live: Snapshot) -> Operation:
-    if not VERBS[op.verb].moves or live.cluster.rf_guard or not request.scope.client_guard:
-        return op
-    return replace(op, args={**op.args, "client_guard": True})
-
-
-def _lacks_guard(op: Operation, live: Snapshot) -> bool:
-    guarded = VERBS[op.verb].moves and not op.args["allow_replication_factor_change"]
-    return guarded and not live.cluster.rf_guard and not op.args.get("client_guard")
-
-
-def _unguarded(op: Operation) -> Diagnostic:
-    return denied(
-        "replication-factor-guard",
-        "The brokers cannot guard the replication factor",
-        "The AllowReplicationFactorChange option was set to false and the server does not support it "
-        f"(an old Kafka version), so {op.resource} is not reassigned.",
-        hint="Upgrade to Kafka 4.1, or take --rf-guard=client: kdeclare then compares the sizes itself right "
-        "before the request, and a change in between goes unseen.",
-        resource=str(op.resource),
-    )
-
-
-def _not_placed(item: Compared, reason: str) -> Diagnostic:
-    return error(
-        "no-placement",
-        "Replicas cannot be placed",
-        reason,
-        place=item.desired.source if item.desired else None,
-        resource=str(item.id),
-    )
+def _moves_to_wait_for(
+    request: PlanRequest, compared: Sequence[Compared], live: Snapshot, operations: Sequence[Operation]
+) -> tuple[Operation, ...]:
+    if not request.scope.await_moves:
+        return tuple(operations)
+    stopped = {i.id for i in compared if any(d.code == MOVE_IN_FLIGHT for d in i.difference.diagnostics)}
+    return awaited(operations, stopped, live)
 
 
 def _assembled(

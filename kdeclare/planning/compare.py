@@ -4,14 +4,19 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from kdeclare.kinds.base import Desired, Difference
+from kdeclare.kinds.placing import Placer
 from kdeclare.kinds.query import Query, merge
 from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.model.changes import Action, Change, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, Severity, error, warning
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
 from kdeclare.planning.request import PlanRequest
+
+_WHERE_REPLICAS_ARE = {"replicas", "assignments", "replicationFactor"}
+_OVERRIDDEN = "--override-reassignments: its partitions are sent elsewhere."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +42,15 @@ def what_to_observe(request: PlanRequest) -> Query:
     )
 
 
-def compare(request: PlanRequest, live: Snapshot) -> list[Compared]:
+def compare(request: PlanRequest, live: Snapshot, place: Placer) -> list[Compared]:
     """Every resource in scope, in the order of their ids."""
     result = []
     for id_, desired, owned in _in_scope(request):
-        difference = KINDS[id_.kind].diff(id_, desired, live, owned)
+        difference = KINDS[id_.kind].diff(id_, desired, live, owned, place)
         if desired is None:
             difference = _undeclared(request, id_, owned, difference)
+        else:
+            difference = _let_through(request, difference)
         result.append(Compared(id_, desired, owned, difference))
     changing = {str(item.id) for item in result if item.desired and item.change}
     return [replace(item, difference=_weighed(changing, item.difference)) for item in result]
@@ -119,6 +126,28 @@ def _orphaned(id_: ResourceId) -> Diagnostic:
     )
 
 
+def _let_through(request: PlanRequest, difference: Difference) -> Difference:
+    """Someone else's move is no reason for a denial where people have said what to do about it."""
+    scope = request.scope
+    about = {f.path.split(".")[0] for f in difference.change.fields} if difference.change else set()
+    if not (scope.await_moves or (scope.override_moves and about <= _WHERE_REPLICAS_ARE)):
+        return difference
+    hint = "--await-reassignments: apply waits for it." if scope.await_moves else _OVERRIDDEN
+    diagnostics = tuple(
+        replace(d, severity=Severity.WARNING, hint=hint) if d.code == MOVE_IN_FLIGHT else d
+        for d in difference.diagnostics
+    )
+    return _reconsidered(difference, diagnostics)
+
+
+def _reconsidered(difference: Difference, diagnostics: tuple[Diagnostic, ...]) -> Difference:
+    """With other diagnostics, which may block the change no longer."""
+    change = difference.change
+    if change is not None and change.blocked:
+        change = replace(change, blocked=next((d.code for d in diagnostics if d.blocks), None))
+    return replace(difference, diagnostics=diagnostics, change=change)
+
+
 def _weighed(changing: Set[str], difference: Difference) -> Difference:
     """What is wrong with a resource that this very plan changes is only a matter of order."""
     if not any(d.subject in changing for d in difference.diagnostics if d.subject):
@@ -129,7 +158,4 @@ def _weighed(changing: Set[str], difference: Difference) -> Difference:
         else d
         for d in difference.diagnostics
     )
-    change = difference.change
-    if change is not None and change.blocked:
-        change = replace(change, blocked=next((d.code for d in diagnostics if d.blocks), None))
-    return replace(difference, diagnostics=diagnostics, change=change, deferred=True)
+    return replace(_reconsidered(difference, diagnostics), deferred=True)

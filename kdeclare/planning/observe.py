@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from kdeclare.cluster.port import Cluster
+from kdeclare.cluster.port import Cluster, LogDir
 from kdeclare.kinds.query import Query
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import Move, Snapshot, Topic
+from kdeclare.model.live import Move, ReplicaDirs, Snapshot, Topic
 
 _LIST_ALL_ABOVE = 100
 
@@ -16,12 +16,29 @@ def observe(cluster: Cluster, query: Query, *, all_topics: bool = False) -> Snap
     Raises Fault when the cluster does not answer.
     """
     info = cluster.describe()
-    names = None if all_topics else sorted(query.topics)
+    names = None if all_topics or query.every_topic else sorted(query.topics)
     topics, moves = _topics_and_moves(cluster, names, query)
     brokers = {str(broker.id) for broker in info.brokers}
-    asked = [q for q in query.configs.values() if _exists(q.resource, topics, brokers)]
+    serving = {str(broker.id) for broker in info.brokers if not broker.fenced}
+    asked = [
+        q for q in query.configs.values() if _exists(q.resource, topics, serving if q.optional else brokers)
+    ]
     configs = cluster.configs(asked) if asked else {}
-    return Snapshot(info, topics, configs, moves)
+    dirs = replica_dirs(cluster.log_dirs(sorted(query.log_dirs))) if query.log_dirs else {}
+    return Snapshot(info, topics, configs, moves, dirs)
+
+
+def replica_dirs(
+    log_dirs: Mapping[int, Sequence[LogDir]],
+) -> dict[tuple[TopicPartition, int], ReplicaDirs]:
+    """Of log directories by broker, where each replica is and where it is heading."""
+    held: dict[tuple[TopicPartition, int], str] = {}
+    arriving: dict[tuple[TopicPartition, int], str] = {}
+    for broker, found in log_dirs.items():
+        for log_dir in found:
+            held |= {(partition, broker): log_dir.path for partition in log_dir.sizes}
+            arriving |= {(partition, broker): log_dir.path for partition in log_dir.arriving}
+    return {key: ReplicaDirs(held.get(key), arriving.get(key)) for key in held.keys() | arriving.keys()}
 
 
 def _topics_and_moves(
@@ -33,10 +50,12 @@ def _topics_and_moves(
     """
     if names == []:
         return {}, {}
-    among = sorted(query.topics) if len(query.topics) <= _LIST_ALL_ABOVE else None
-    before = cluster.moves(among) if query.topics else {}
+    anything = query.topics or query.every_topic
+    every = query.every_topic or len(query.topics) > _LIST_ALL_ABOVE
+    among = None if every else sorted(query.topics)
+    before = cluster.moves(among) if anything else {}
     topics = cluster.topics(names)
-    moves = cluster.moves(among) if query.topics else {}
+    moves = cluster.moves(among) if anything else {}
     ended = sorted({partition.topic for partition in before if partition not in moves})
     if ended:
         topics = {**topics, **cluster.topics(ended)}

@@ -5,8 +5,10 @@ from dataclasses import replace
 
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.verbs.base import identity_claims, with_inverse
+from kdeclare.kinds.verbs.partitions import topics_of
 from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.diagnostics import Diagnostic, error
+from kdeclare.model.diagnostics import Diagnostic, error, warning
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
 
@@ -55,6 +57,47 @@ def _contradiction(item: Desired, other: Desired, what: str) -> Diagnostic:
     )
 
 
+def one_mover(operations: Sequence[Operation]) -> tuple[list[Operation], list[Diagnostic]]:
+    """Each partition is moved once: what a resource of an earlier kind moves, a later one leaves to it."""
+    ranks = {name: rank for rank, name in enumerate(KINDS)}
+    movers: dict[str, Operation] = {}
+    left: dict[str, Operation | None] = {op.id: op for op in operations}
+    said: list[Diagnostic] = []
+    moves = [op for op in operations if VERBS[op.verb].moves]
+    for op in sorted(moves, key=lambda op: (ranks.get(op.resource.kind, 0), op.resource, op.id)):
+        partitions = op.args["partitions"]
+        taken = sorted(p for p in partitions if movers.setdefault(p, op).resource != op.resource)
+        if taken:
+            rest = [p for p in partitions if p not in taken]
+            left[op.id] = part_of_move(op, rest) if rest else None
+            said.append(_moved_by(op, taken, movers[taken[0]]))
+    return [op for op in left.values() if op is not None], said
+
+
+def part_of_move(op: Operation, names: Sequence[str]) -> Operation:
+    """The part of a move that is about some of its partitions."""
+    if len(names) == len(op.args["partitions"]):
+        return op
+    elements = {*names, *identity_claims(topics_of(names))}
+    bare = replace(
+        op,
+        args={**op.args, "partitions": {name: op.args["partitions"][name] for name in names}},
+        expect={element: value for element, value in op.expect.items() if element in elements},
+    )
+    return with_inverse(VERBS[op.verb], bare)
+
+
+def _moved_by(op: Operation, taken: Sequence[str], other: Operation) -> Diagnostic:
+    more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
+    return warning(
+        "moved-by-another",
+        "Another resource moves the same partitions",
+        f"{taken[0]}{more}: {other.resource} moves them in this plan, so {op.resource} leaves them for now.",
+        hint="Plan again once that has been applied.",
+        resource=str(op.resource),
+    )
+
+
 def without(operations: Sequence[Operation], refused: Iterable[str]) -> tuple[Operation, ...]:
     """The operations that are left when ``refused`` ones and all that need them are taken out."""
     gone = set(refused)
@@ -68,14 +111,14 @@ def without(operations: Sequence[Operation], refused: Iterable[str]) -> tuple[Op
 
 def in_order(operations: Sequence[Operation]) -> tuple[Operation, ...]:
     """Needed before needing, and by id where that leaves a choice. Raises ValueError on a cycle."""
-    if not any(op.needs for op in operations):
+    if not any(op.needs or op.follows for op in operations):
         return tuple(sorted(operations, key=lambda op: op.id))
     import networkx as nx  # slow to import, and most plans have no edge
 
     graph: nx.DiGraph[str] = nx.DiGraph()
     by_id = {op.id: op for op in operations}
     graph.add_nodes_from(by_id)
-    graph.add_edges_from((need, op.id) for op in operations for need in op.needs)
+    graph.add_edges_from((need, op.id) for op in operations for need in op.after)
     try:
         return tuple(by_id[id_] for id_ in nx.lexicographical_topological_sort(graph))
     except nx.NetworkXUnfeasible as cycle:
@@ -83,10 +126,10 @@ def in_order(operations: Sequence[Operation]) -> tuple[Operation, ...]:
 
 
 def ancestors(operations: Sequence[Operation]) -> Mapping[str, frozenset[str]]:
-    """All that each operation needs, directly or not. The operations are in order."""
+    """All that each operation comes after, directly or not. The operations are in order."""
     result: dict[str, frozenset[str]] = {}
     for op in operations:
-        result[op.id] = frozenset(op.needs).union(*(result[need] for need in op.needs))
+        result[op.id] = frozenset(op.after).union(*(result[id_] for id_ in op.after))
     return result
 
 

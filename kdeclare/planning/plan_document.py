@@ -107,8 +107,10 @@ def _operation_document(operation: Operation) -> dict[str, Any]:
         "args": dict(operation.args),
         "expect": dict(operation.expect),
     }
-    if needs:
-        document["reasons"] = {need: operation.needs[need] for need in needs}
+    if operation.follows:
+        document["follows"] = sorted(operation.follows)
+    if operation.after:
+        document["reasons"] = {id_: operation.after[id_] for id_ in sorted(operation.after)}
     if (operation.inverse is None) == (operation.irreversible is None):
         raise ValueError(f"operation '{operation.id}' needs an inverse or a reason why there is none")
     if operation.inverse is not None:

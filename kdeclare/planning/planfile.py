@@ -249,6 +249,7 @@ def _operation(o: "OperationDocument") -> Operation:
         {need: reasons.get(need, "") for need in o["needs"]},
         dict(o["inverse"]) if "inverse" in o else None,
         o.get("irreversible"),
+        {id_: reasons.get(id_, "") for id_ in o.get("follows", ())},
     )
 
 

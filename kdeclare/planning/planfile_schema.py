@@ -77,7 +77,7 @@ class ChangeDocument(TypedDict):
 
     id: ResourceText
     action: Literal["create", "update", "delete", "forget", "no-op"]
-    reason: Literal["declared", "changed", "drifted", "missing", "orphaned", "forgotten", "rollback"]
+    reason: Literal["declared", "changed", "drifted", "missing", "orphaned", "forgotten", "rollback", "asked"]
     risk: Literal["safe", "disruptive", "destructive", "irreversible"]
     fields: list[FieldDocument]
     source: PlaceDocument | None
@@ -102,7 +102,12 @@ class OperationDocument(TypedDict):
     verb: str
     resource: ResourceText
     needs: list[str]
-    reasons: NotRequired[Annotated[dict[str, str], Field(description="Why each of needs has to come first.")]]
+    follows: NotRequired[
+        Annotated[list[str], Field(description="What must be over before it, however that ended.")]
+    ]
+    reasons: NotRequired[
+        Annotated[dict[str, str], Field(description="Why each of needs and follows has to come first.")]
+    ]
     args: dict[str, Json]
     expect: Annotated[dict[str, Json], Field(description="The live state that it was planned on.")]
     inverse: NotRequired[InverseDocument]
@@ -190,13 +195,17 @@ def _check_operations(operations: list[OperationDocument]) -> None:
     for operation in operations:
         if ("inverse" in operation) == ("irreversible" in operation):
             raise ValueError(f"operation '{operation['id']}' has not exactly one of inverse and irreversible")
-        for needed in operation["needs"]:
+        for needed in _before(operation):
             if needed not in known:
                 raise ValueError(f"operation '{operation['id']}' needs '{needed}', which is not in the plan")
     try:
-        TopologicalSorter({o["id"]: o["needs"] for o in operations}).prepare()
+        TopologicalSorter({o["id"]: _before(o) for o in operations}).prepare()
     except CycleError:
         raise ValueError("the operations wait for each other in a circle")
+
+
+def _before(operation: OperationDocument) -> list[str]:
+    return [*operation["needs"], *operation.get("follows", ())]
 
 
 def plan_schema() -> dict[str, Any]:

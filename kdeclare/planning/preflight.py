@@ -1,6 +1,7 @@
 """Kafka's own word before anything is done: validate-only requests, in batches."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from kdeclare.cluster.port import Cluster, Fault
 from kdeclare.kinds.secrets import SecretSource
@@ -8,6 +9,7 @@ from kdeclare.kinds.verbs.base import batches
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, denied, error
 from kdeclare.model.operations import Operation
+from kdeclare.model.run import MoveProgress
 
 BATCH = 2000
 """Operations at a time. The cluster's adapter makes requests of them, and sends the next one before the
@@ -15,8 +17,15 @@ answer to the last."""
 
 POLICY_VIOLATION = "policy-violation"
 
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done and how much there is."""
+
+class Progress(Protocol):
+    """What long work tells about itself."""
+
+    def __call__(self, what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
+        """What is being done, how much of it is done and how much there is (0: nobody knows).
+
+        moves: more about replicas on their way.
+        """
 
 
 def preflight(

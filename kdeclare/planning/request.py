@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kdeclare.kinds.base import Desired
+from kdeclare.kinds.pace import Pace
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.state import State
@@ -15,6 +16,8 @@ class Scope:
 
     complete: whether all of the project's manifests were loaded; what is not declared is orphaned only then.
     targets, selector: None and empty mean everything.
+    await_moves: what someone else's move is in the way of waits for it, instead of being denied.
+    override_moves: the partitions of someone else's move are sent elsewhere.
     """
 
     complete: bool = True
@@ -24,6 +27,8 @@ class Scope:
     forget: frozenset[ResourceId] = frozenset()
     preflight: bool = True
     client_guard: bool = False
+    await_moves: bool = False
+    override_moves: bool = False
 
     @property
     def whole(self) -> bool:
@@ -42,6 +47,7 @@ class PlanRequest:
 
     state: None before the first apply.
     diagnostics: what loading the manifests said.
+    pace: of moves whose manifest says nothing else.
     """
 
     project: str
@@ -51,3 +57,4 @@ class PlanRequest:
     state: State | None
     scope: Scope = Scope()
     diagnostics: tuple[Diagnostic, ...] = ()
+    pace: Pace = field(default_factory=Pace)

@@ -12,7 +12,7 @@ from kdeclare.model.diagnostics import Diagnostic, in_order
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
-from kdeclare.model.run import OperationResult, RunResult, Status
+from kdeclare.model.run import MoveProgress, OperationResult, RunResult, Status
 from kdeclare.planning.plan_document import diagnostic_document, plan_id, summary_document, timestamp
 from kdeclare.report.outcome import adopting, run_outcome
 from kdeclare.report.plan_compare import compare_plans
@@ -77,10 +77,26 @@ def status_document(view: StatusView) -> dict[str, Any]:
                 "removing": list(move.removing),
                 "target": list(move.target),
                 "run_id": move.run_id,
+                "waits_for": list(move.waits_for),
+                "down": list(move.down),
             }
             for move in view.moves
         ],
+        "progress": view.progress and _progress(view.progress),
+        "throttles": view.throttles,
         "last": view.last and _summary(view.last),
+    }
+
+
+def _progress(moves: MoveProgress) -> dict[str, Any]:
+    return {
+        "partitions": moves.partitions,
+        "partitions_total": moves.partitions_total,
+        "bytes": moves.bytes,
+        "bytes_total": moves.bytes_total,
+        "bytes_per_second": moves.rate,
+        "seconds_left": moves.left_s,
+        "stalled": [item.partition for item in moves.waiting if item.stalled],
     }
 
 

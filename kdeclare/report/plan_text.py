@@ -8,6 +8,7 @@ from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import Plan, Verdict
 from kdeclare.report.diagnostics_text import diagnostics_text, tally
 from kdeclare.report.graph_text import graph_text
+from kdeclare.report.moves_text import moves_plan_text
 from kdeclare.report.outcome import adopting, plan_outcome, to_do
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, key_of, plural, show
@@ -45,6 +46,7 @@ def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
     if graph:
         blocks.append(graph_text(plan.operations, style))
     blocks += [
+        moves_plan_text(plan.operations, style),
         _verdicts_elsewhere(plan, style),
         _irreversible(plan, style),
         _unmanaged(plan, style),

@@ -20,6 +20,8 @@ _DEEDS = {
     "partitions.reassign": ("reassignment done", "reassignments done"),
     "throttle.set": ("throttle set", "throttles set"),
     "throttle.clear": ("throttle cleared", "throttles cleared"),
+    "leaders.elect": ("election of preferred leaders", "elections of preferred leaders"),
+    "moves.cancel": ("cancellation of moves", "cancellations of moves"),
 }
 _FOLD = 20
 
@@ -50,7 +52,7 @@ def run_text(run: RunResult, style: Style = PLAIN, seconds: float | None = None)
 
 def deeds(verbs: Iterable[str]) -> str:
     """``2 topics created, 5 resources configured``."""
-    counts = Counter(verbs)
+    counts = Counter(verb for verb in verbs if verb != "moves.await")  # only waits
     known = [verb for verb in _DEEDS if verb in counts]
     parts = [plural(counts.pop(verb), *_DEEDS[verb]) for verb in known]
     return listed([*parts, *(f"{count:,} × {clean(verb)}" for verb, count in sorted(counts.items()))])

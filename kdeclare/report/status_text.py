@@ -2,6 +2,7 @@
 
 from kdeclare.model.ids import TopicPartition
 from kdeclare.report.history_text import moment
+from kdeclare.report.moves_text import progress_text
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, plural, show
 from kdeclare.report.views import MoveInFlight, StatusView, UnfinishedRun
@@ -14,7 +15,7 @@ def status_text(view: StatusView, style: Style = PLAIN) -> str:
     blocks = [
         _headline(view, style),
         "\n".join(_unfinished(run, style) for run in view.unfinished),
-        _moves(view.moves, style),
+        _moves(view, style),
         _lock(view, style),
         _last(view, style),
     ]
@@ -50,19 +51,31 @@ def _unfinished(item: UnfinishedRun, style: Style) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _moves(moves: tuple[MoveInFlight, ...], style: Style) -> str:
+def _moves(view: StatusView, style: Style) -> str:
+    moves = view.moves
     if not moves:
         return ""
     names = [clean(str(TopicPartition(m.topic, m.partition))) for m in moves[:_MANY]]
     width = max(len(name) for name in names)
-    lines = [style.cyan("Moves in flight:")]
+    far = f" {progress_text(view.progress)}" if view.progress else ""
+    lines = [f"{style.cyan('Moves in flight:')}{far}"]
     for name, move in zip(names, moves, strict=False):
         now = tuple(r for r in move.replicas if r not in move.adding)
         whose = style.dim(f"  run {clean(move.run_id)}" if move.run_id else "  not by kdeclare")
-        lines.append(f"  ↻ {name:<{width}}  {show(list(now))} → {show(list(move.target))}{whose}")
+        lines.append(
+            f"  ↻ {name:<{width}}  {show(list(now))} → {show(list(move.target))}{whose}{_waits(move)}"
+        )
     if len(moves) > _MANY:
         lines.append(style.dim(f"  … and {len(moves) - _MANY:,} more"))
+    if view.throttles:
+        places = plural(view.throttles, "broker or topic", "brokers and topics")
+        lines.append(style.dim(f"  kdeclare's throttle on {places} stays until they are over."))
     return "".join(f"{line}\n" for line in lines)
+
+
+def _waits(move: MoveInFlight) -> str:
+    brokers = ", ".join(f"broker {b}{' (down)' if b in move.down else ''}" for b in move.waits_for)
+    return f"  waits for {brokers}" if brokers else ""
 
 
 def _lock(view: StatusView, style: Style) -> str:

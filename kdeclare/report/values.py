@@ -63,6 +63,14 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def size(count: float) -> str:
+    """Bytes in the unit that suits them."""
+    for unit, of in _SIZES:
+        if count >= of:
+            return f"{count / of:.1f} {unit}".replace(".0 ", " ")
+    return f"{count:.0f} B"
+
+
 def _text(value: str, path: str) -> str:
     if not value or value != value.strip():
         return json.dumps(value, ensure_ascii=False)

@@ -111,6 +111,21 @@ class MoveDocument(TypedDict):
     removing: list[int]
     target: list[int]
     run_id: str | None
+    waits_for: list[int]
+    down: list[int]
+
+
+@with_config(CLOSED)
+class ProgressDocument(TypedDict):
+    """How far moves have got; bytes are those of the copies that are being made."""
+
+    partitions: int
+    partitions_total: int
+    bytes: int
+    bytes_total: int
+    bytes_per_second: float | None
+    seconds_left: float | None
+    stalled: list[str]
 
 
 @with_config(CLOSED)
@@ -124,6 +139,8 @@ class StatusDocument(TypedDict):
     lock: LockDocument | None
     unfinished: list[UnfinishedDocument]
     moves: list[MoveDocument]
+    progress: ProgressDocument | None
+    throttles: int
     last: RunSummaryDocument | None
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.plan import Plan, Summary
-from kdeclare.model.run import Status
+from kdeclare.model.run import MoveProgress, Status
 from kdeclare.model.state import LockInfo
 
 
@@ -81,7 +81,11 @@ class UnfinishedRun:
 
 @dataclass(frozen=True, slots=True)
 class MoveInFlight:
-    """One partition that the cluster is moving. ``run_id``: the run that asked for it, if one did."""
+    """One partition that the cluster is moving.
+
+    run_id: the run that asked for it, if one did. waits_for: brokers whose copy is not in sync yet; down:
+    those of them that are not serving.
+    """
 
     topic: str
     partition: int
@@ -89,6 +93,8 @@ class MoveInFlight:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     run_id: str | None = None
+    waits_for: tuple[int, ...] = ()
+    down: tuple[int, ...] = ()
 
     @property
     def target(self) -> tuple[int, ...]:
@@ -98,7 +104,11 @@ class MoveInFlight:
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """What goes on in one environment right now. ``last``: the latest run that ended."""
+    """What goes on in one environment right now.
+
+    progress: how far the moves have got. throttles: on how many brokers and topics kdeclare has left a
+    throttle until they are over. last: the latest run that ended.
+    """
 
     project: str
     env: str
@@ -107,6 +117,8 @@ class StatusView:
     moves: tuple[MoveInFlight, ...] = ()
     lock: LockInfo | None = None
     last: RunSummary | None = None
+    progress: MoveProgress | None = None
+    throttles: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """The state as text (``state.json``), and the rule that keeps a write from losing another one."""
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from kdeclare.model.jsontypes import Json
-from kdeclare.model.state import State
+from kdeclare.model.state import Leftovers, State
 
 from .problems import corrupt, other_version, overtaken
 
@@ -26,6 +27,9 @@ def encode(state: State) -> str:
         )
     ]
     lines = [f"    {_record(name)}: {_record(state.resources[name])}" for name in sorted(state.resources)]
+    if state.leftovers:
+        left = asdict(state.leftovers)
+        head.append(f'  "leftovers": {_record(left)},')
     body = '  "resources": {\n' + ",\n".join(lines) + "\n  }" if lines else '  "resources": {}'
     return "\n".join(["{", *head, body, "}"]) + "\n"
 
@@ -51,6 +55,7 @@ def decode(text: str | bytes, where: str) -> State:
         serial=_field(value, "serial", int, where),
         cluster_id=_field(value, "cluster_id", str, where),
         resources=_field(value, "resources", dict, where),
+        leftovers=_leftovers(value, where),
     )
 
 
@@ -63,6 +68,14 @@ def refuse_lost_update(stored: State | None, new: State) -> None:
         raise overtaken(f"the stored state has lineage {stored.lineage}, not {new.lineage}")
     elif stored.serial != new.serial - 1:
         raise overtaken(f"serial {new.serial} was to follow {new.serial - 1}, but {stored.serial} is stored")
+
+
+def _leftovers(value: dict[str, Any], where: str) -> Leftovers:
+    if "leftovers" not in value:
+        return Leftovers()
+    left = _field(value, "leftovers", dict, where)
+    elections, moves = (tuple(_field(left, name, list, where)) for name in ("elections", "moves"))
+    return Leftovers(_field(left, "throttles", dict, where), elections, moves)
 
 
 def _field(value: dict[str, Any], name: str, kind: type, where: str) -> Any:

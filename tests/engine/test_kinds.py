@@ -12,6 +12,7 @@ import pytest
 from kdeclare.app.plan import CHECKS
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.kinds.base import Desired
+from kdeclare.kinds.placing import Wish
 from kdeclare.kinds.registry import KINDS
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import open_project
@@ -166,9 +167,9 @@ def even_over_racks(partitions: Sequence[Sequence[int]]) -> None:
 def test_growing_keeps_replicas_even_over_racks_brokers_and_leaders() -> None:
     """PLC-07, as planned: 18 partitions, then 36."""
     brokers = [Broker(id_, "localhost", 9092, rack) for id_, rack in RACKS.items()]
-    first = place(brokers, (), 18, 3)
+    first = place(brokers, {"t": ()}, Wish(18, 3))["t"]
     even_over_racks(first)
-    second = place(brokers, first, 36, 3)
+    second = place(brokers, {"t": first}, Wish(36, 3))["t"]
     assert second[:18] == first
     even_over_racks(second)
 

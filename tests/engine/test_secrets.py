@@ -10,8 +10,8 @@ import pytest
 from kdeclare.app.apply import How, apply_manifests, apply_saved, roll_back
 from kdeclare.app.plan import make_plan, save_plan
 from kdeclare.app.workspace import Workspace
+from kdeclare.applying.lookout import RunOptions
 from kdeclare.applying.rollback import IRREVERSIBLE
-from kdeclare.applying.scheduler import RunOptions
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.cluster.port import Fault
 from kdeclare.kinds.secrets import SHOWN, matches

@@ -8,17 +8,19 @@ from typing import Any
 
 from kdeclare.applying.apply import Applier
 from kdeclare.applying.entries import fold
+from kdeclare.applying.leftovers import Tidied, tidy
+from kdeclare.applying.lookout import RunOptions
 from kdeclare.applying.recovery import recover
 from kdeclare.applying.rollback import rollback_plan
-from kdeclare.applying.scheduler import RunOptions
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.kinds.base import Desired
+from kdeclare.kinds.pace import Pace
 from kdeclare.kinds.registry import KINDS
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult
+from kdeclare.model.run import MoveProgress, RunResult
 from kdeclare.planning.build import build_plan
 from kdeclare.planning.planfile import read_plan
 from kdeclare.planning.request import PlanRequest, Scope
@@ -59,7 +61,7 @@ class Secrets:
         return value
 
 
-def nothing(_: str, __: int, ___: int) -> None:
+def nothing(what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
     """No progress to show."""
 
 
@@ -85,6 +87,7 @@ class World:
     secrets: Secrets = field(default_factory=Secrets)
     clock: TestClock = field(default_factory=TestClock)
     stop: Event = field(default_factory=Event)
+    pace: Pace = field(default_factory=Pace)
 
     def plan(self, *declared: Desired, scope: Scope | None = None) -> Plan:
         """What the manifests would change."""
@@ -92,9 +95,19 @@ class World:
 
     def apply(self, *declared: Desired, scope: Scope | None = None, **options: Any) -> RunResult:
         """Settle what was left open, plan and apply, as the command does."""
+        self.recover()
+        return self.run(self.plan(*declared, scope=scope), **options)
+
+    def recover(self) -> Tidied:
+        """What every command does first: settle what was left open, tidy up what is over."""
         with self.store.lock("test"):
             recover(self.store, self.cluster, self.clock)
-        return self.run(self.plan(*declared, scope=scope), **options)
+            return tidy(self._applier(), "test", "default", "memory")
+
+    def _applier(self) -> Applier:
+        return Applier(
+            self.store, self.cluster, self.secrets, nothing, "me@here", "test", self.clock, self.stop
+        )
 
     def run(
         self, plan: Plan, *, skip_stale: bool = False, identity: str | None = None, **options: Any
@@ -102,10 +115,8 @@ class World:
         """Apply a plan under the lock, after settling what was left open."""
         with self.store.lock("test"):
             recover(self.store, self.cluster, self.clock)
-            applier = Applier(
-                self.store, self.cluster, self.secrets, nothing, "me@here", "test", self.clock, self.stop
-            )
-            return applier.apply(
+            tidy(self._applier(), "test", "default", "memory")
+            return self._applier().apply(
                 plan, RunOptions(workers=1, **options), skip_stale=skip_stale, identity=identity
             )
 
@@ -115,7 +126,13 @@ class World:
         run = read_plan(self.store.plan_text(run_id), run_id)
         record = fold(run_id, self.store.entries(run_id))
         return rollback_plan(
-            run, record, self.store.read(), self.cluster, self.secrets, allow_data_loss=allow_data_loss
+            run,
+            record,
+            self.store.read(),
+            self.cluster,
+            self.secrets,
+            pace=self.pace,
+            allow_data_loss=allow_data_loss,
         )
 
     def rollback(self, run_id: str | None = None, **options: Any) -> RunResult:
@@ -139,4 +156,5 @@ class World:
         self.cluster.set_overrides(resource, {**self.overrides(name), **given})
 
     def _request(self, declared: Sequence[Desired], scope: Scope) -> PlanRequest:
-        return PlanRequest("test", "default", "memory", tuple(declared), self.store.read(), scope)
+        state = self.store.read()
+        return PlanRequest("test", "default", "memory", tuple(declared), state, scope, (), self.pace)

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from kdeclare.cluster.port import ConfigQuery
-from kdeclare.kinds.base import Desired, Difference, Placer, Problem
+from kdeclare.kinds.base import Desired, Difference, Problem
+from kdeclare.kinds.placing import Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.topic.diff import diff_topic
 from kdeclare.kinds.topic.export import topic_manifests
@@ -35,9 +36,11 @@ class TopicKind:
         keys = frozenset(body.configs if body else ()) | frozenset((owned or {}).get("configs", ()))
         return Query(frozenset({name}), {resource: ConfigQuery(resource, keys, overrides=True)})
 
-    def diff(self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json) -> Difference:
+    def diff(
+        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> Difference:
         """See `kinds.base.Kind`."""
-        return diff_topic(resource, desired, live, owned)
+        return diff_topic(resource, desired, live, owned, place)
 
     def wants(self, name: str, body: TopicBody) -> Mapping[str, Json]:
         """The replicas of each partition, or their number."""

@@ -1,13 +1,15 @@
 """The three-way diff of one topic. Pure: serves one topic in-process and a fleet alike."""
 
 import math
+from collections.abc import Sequence
 
 from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import ConfigDiff, ConfigSide, diff_configs
+from kdeclare.kinds.placing import PlacementError, Placer, Replicas, Wish
 from kdeclare.kinds.topic.spec import TopicBody
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, denied, error, warning
+from kdeclare.model.diagnostics import Diagnostic, Place, denied, error, info, warning
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, TopicPartition
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import ConfigSource, Snapshot, Topic
@@ -18,7 +20,9 @@ MOVE_IN_FLIGHT = "move-in-flight"
 MIN_ISR = "min.insync.replicas"
 
 
-def diff_topic(resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json) -> Difference:
+def diff_topic(
+    resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+) -> Difference:
     """See `kinds.base.Kind.diff`."""
     topic = live.topics.get(resource.name)
     if desired is None:
@@ -28,9 +32,26 @@ def diff_topic(resource: ResourceId, desired: Desired | None, live: Snapshot, ow
     side = ConfigSide(str(resource), entries, ConfigSource.TOPIC, catalog(ConfigScope.TOPIC))
     was = (owned or {}).get("configs", {}) if topic else {}
     configs = diff_configs(side, body.configs, was, reset_unmanaged=body.remove_unmanaged)
+    placed, misplaced = _placed(resource, desired, live, topic, place)
     if topic is None:
-        return _creation(resource, desired, live, configs, owned)
-    return _update(resource, desired, live, topic, configs, owned)
+        return _creation(resource, desired, live, configs, owned, placed, misplaced)
+    return _update(resource, desired, live, topic, configs, owned, placed, misplaced)
+
+
+def _placed(
+    resource: ResourceId, desired: Desired, live: Snapshot, topic: Topic | None, place: Placer
+) -> tuple[tuple[Replicas, ...], list[Diagnostic]]:
+    """Where a declared strategy puts the partitions; empty where none is declared."""
+    body: TopicBody = desired.body
+    if body.strategy is None:
+        return (), []
+    current = true_replicas(live, topic) if topic else []
+    count = max(body.partitions or 0, len(current))
+    wish = Wish(count, body.replication_factor, body.strategy, body.racks)
+    try:
+        return place(live.cluster.brokers, {resource.name: current}, wish)[resource.name], []
+    except PlacementError as reason:
+        return (), [not_placed(str(resource), str(reason), desired.source)]
 
 
 def _owned_record(body: TopicBody, configs: ConfigDiff) -> Json:
@@ -45,7 +66,13 @@ def _owned_record(body: TopicBody, configs: ConfigDiff) -> Json:
 
 
 def _creation(
-    resource: ResourceId, desired: Desired, live: Snapshot, configs: ConfigDiff, owned: Json
+    resource: ResourceId,
+    desired: Desired,
+    live: Snapshot,
+    configs: ConfigDiff,
+    owned: Json,
+    placed: tuple[Replicas, ...],
+    misplaced: list[Diagnostic],
 ) -> Difference:
     body: TopicBody = desired.body
     fields: list[FieldChange] = []
@@ -54,12 +81,13 @@ def _creation(
     else:
         fields.append(_change("partitions", None, body.partitions))
         fields.append(_change("replicationFactor", None, body.replication_factor))
+    fields += [_change(f"assignments.{n}", None, list(replicas)) for n, replicas in enumerate(placed)]
     fields = [f for f in fields if f.after is not None] + list(configs.fields)
     reason = Reason.DECLARED if owned is None else Reason.MISSING
-    unknown = _unknown_brokers(resource, desired, live)
-    blocked = unknown[0].code if unknown else None
+    wrong = misplaced + _unknown_brokers(resource, desired, live)
+    blocked = wrong[0].code if wrong else None
     change = Change(resource, Action.CREATE, reason, Risk.SAFE, tuple(fields), desired.source, blocked)
-    problems = (*unknown, *_min_isr_problems(desired, None))
+    problems = (*wrong, *_min_isr_problems(desired, None))
     return Difference(change, _owned_record(body, configs), (), problems)
 
 
@@ -70,13 +98,18 @@ def _update(
     topic: Topic,
     configs: ConfigDiff,
     owned: Json,
+    placed: tuple[Replicas, ...],
+    misplaced: list[Diagnostic],
 ) -> Difference:
     body: TopicBody = desired.body
-    fields, problems = _shape(resource, desired, live, topic)
+    fields, problems = _shape(resource, desired, live, topic, placed)
+    problems += misplaced
     moving = [n for n in range(len(topic.partitions)) if TopicPartition(topic.name, n) in live.moves]
     waits = any(f.path == f"configs.{MIN_ISR}" and raises_min_isr(f) for f in configs.fields)
     if moving and (fields or waits):
         problems.append(_moving(resource, desired, live, topic, moving))
+    elif moving:
+        problems.append(under_way(str(resource), [TopicPartition(topic.name, n) for n in moving], live))
     drifted = configs.drifted or _shape_drifted(live, topic, owned)
     fields += configs.fields
     problems += _min_isr_problems(desired, _factor(live, topic))
@@ -90,7 +123,11 @@ def _update(
 
 
 def _shape(
-    resource: ResourceId, desired: Desired, live: Snapshot, topic: Topic
+    resource: ResourceId,
+    desired: Desired,
+    live: Snapshot,
+    topic: Topic,
+    placed: tuple[Replicas, ...],
 ) -> tuple[list[FieldChange], list[Diagnostic]]:
     """Partitions, replication factor and assignments: what differs, and what cannot be had."""
     body: TopicBody = desired.body
@@ -102,16 +139,15 @@ def _shape(
     elif body.partitions is not None and body.partitions > count:
         fields.append(_change("partitions", count, body.partitions))
     current = true_replicas(live, topic)
-    if body.assignments is not None:
-        for n, replicas in body.assignments.items():
-            before = current[n] if n < count else None
-            if before != replicas:
-                fields.append(_change(f"assignments.{n}", _list(before), list(replicas)))
-    elif body.replication_factor is not None:
+    if body.assignments is None and body.replication_factor is not None:
         sizes = sorted({len(replicas) for replicas in current})
         if sizes != [body.replication_factor]:
             before_size = sizes[0] if len(sizes) == 1 else sizes
             fields.append(_change("replicationFactor", before_size, body.replication_factor))
+    for n, replicas in (body.assignments or dict(enumerate(placed))).items():
+        before = current[n] if n < count else None
+        if before != replicas:
+            fields.append(_change(f"assignments.{n}", _list(before), list(replicas)))
     return fields, problems + _unknown_brokers(resource, desired, live)
 
 
@@ -210,6 +246,11 @@ def _fewer_partitions(resource: ResourceId, desired: Desired, count: int) -> Dia
     )
 
 
+def not_placed(resource: str, reason: str, place: Place | None) -> Diagnostic:
+    """There is no such placement."""
+    return error("no-placement", "Replicas cannot be placed", reason, place=place, resource=resource)
+
+
 def _moving(
     resource: ResourceId, desired: Desired, live: Snapshot, topic: Topic, moving: list[int]
 ) -> Diagnostic:
@@ -222,6 +263,19 @@ def _moving(
         hint="Wait until it is over (kdeclare status), then plan again.",
         place=desired.source,
         resource=str(resource),
+    )
+
+
+def under_way(resource: str, moving: Sequence[TopicPartition], live: Snapshot) -> Diagnostic:
+    """A move that is in nobody's way: no drift, and nothing to be done about it."""
+    first = moving[0]
+    more = f" and {len(moving) - 1} more partitions" if len(moving) > 1 else ""
+    return info(
+        "move-under-way",
+        "A move is under way",
+        f"{first} is being moved to {list(live.moves[first].target)}{more}. It is no drift and left alone.",
+        hint="kdeclare status --watch follows it.",
+        resource=resource,
     )
 
 

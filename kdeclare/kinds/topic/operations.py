@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kdeclare.kinds.base import Placer
 from kdeclare.kinds.config_ops import by_occurrence, config_fields, config_operations, key_of
+from kdeclare.kinds.placing import Placer, Wish
 from kdeclare.kinds.topic.diff import MIN_ISR, raises_min_isr, true_replicas
 from kdeclare.kinds.topic.spec import TopicBody
 from kdeclare.kinds.verbs.base import identities, with_inverse
@@ -20,6 +20,8 @@ _CREATE, _DELETE = CreateTopic(), DeleteTopic()
 _INCREASE, _REASSIGN = IncreasePartitions(), ReassignPartitions()
 
 Assignment = Sequence[tuple[int, ...]]
+
+_ASSIGNMENTS = "assignments."
 
 
 def topic_operations(
@@ -37,7 +39,7 @@ def topic_operations(
 
 
 def _create(change: Change, body: TopicBody) -> Operation:
-    assignments = body.assignments
+    assignments = {**_assigned(change)} or None
     op = Operation(
         id=f"{_CREATE.name}:{change.id}",
         verb=_CREATE.name,
@@ -74,14 +76,22 @@ def _update(
     fields = {f.path.split(".")[0]: f for f in change.fields}
     total = max(body.partitions or 0, len(current))
     target: Assignment | None = None
-    if "assignments" in fields and body.assignments is not None:
-        target = [*body.assignments.values()]
+    if "assignments" in fields:
+        assigned = _assigned(change)
+        target = [assigned.get(n) or current[n] for n in range(total)]
     elif "replicationFactor" in fields and body.replication_factor is not None:
-        target = place(live.cluster.brokers, current, total, body.replication_factor)
+        wish = Wish(total, body.replication_factor)
+        target = place(live.cluster.brokers, {topic.name: current}, wish)[topic.name]
     increase = _increase(change.id, topic, current, total, target, live)
     start = [*current, *_added(increase)]
     moves = _reassign(change.id, topic.name, start, target, increase, live) if target else ()
     return _ordered(change, increase, moves, owned, live)
+
+
+def _assigned(change: Change) -> dict[int, tuple[int, ...]]:
+    """The partitions whose replicas are named, declared or placed by a strategy."""
+    named = [f for f in change.fields if f.path.startswith(_ASSIGNMENTS)]
+    return {int(f.path.removeprefix(_ASSIGNMENTS)): tuple(f.after) for f in named}
 
 
 def _increase(

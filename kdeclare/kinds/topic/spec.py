@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.kinds.base import NAME, Problem
 from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.placing import PlacementSpec, Strategy
 from kdeclare.kinds.wishes import Wish, parse_wishes
 from kdeclare.model.diagnostics import Diagnostic, error
 from kdeclare.model.ids import ConfigScope
@@ -33,6 +34,7 @@ class TopicSpec(BaseModel):
     partitions: Annotated[int, Field(ge=1, le=INT32)] | None = None
     replicationFactor: Annotated[int, Field(ge=1, le=32767)] | None = None  # noqa: N815
     assignments: dict[int, list[Annotated[int, Field(ge=0, le=INT32)]]] | None = None
+    placement: PlacementSpec | None = None
     configs: dict[str, Any] = {}
     unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
     lifecycle: Lifecycle = Lifecycle()
@@ -45,6 +47,8 @@ class TopicBody:
     partitions: int | None = None
     replication_factor: int | None = None
     assignments: Mapping[int, tuple[int, ...]] | None = None
+    strategy: Strategy | None = None
+    racks: tuple[str, ...] = ()
     configs: Mapping[str, Wish] = field(default_factory=dict)
     remove_unmanaged: bool = False
     prevent_destroy: bool = False
@@ -60,10 +64,14 @@ def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, .
     if spec.assignments is not None:
         problems += _assignment_problems(resource, spec)
         assignments = {n: tuple(spec.assignments[n]) for n in sorted(spec.assignments)}
+    strategy = spec.placement.strategy if spec.placement else None
+    problems += _placement_problems(resource, spec)
     body = TopicBody(
         partitions=len(assignments) if assignments else spec.partitions,
         replication_factor=spec.replicationFactor,
         assignments=assignments,
+        strategy=strategy if strategy not in (Strategy.ANY, Strategy.STATIC) else None,
+        racks=tuple(spec.placement.racks) if spec.placement else (),
         configs=wishes,
         remove_unmanaged=spec.unmanagedConfigs == "remove",
         prevent_destroy=spec.lifecycle.preventDestroy,
@@ -82,6 +90,29 @@ def _name_problems(resource: str, name: str) -> list[Diagnostic]:
             "dashes, and neither '.' nor '..'.",
             resource=resource,
         )
+    ]
+
+
+def _placement_problems(resource: str, spec: TopicSpec) -> list[Problem]:
+    placement = spec.placement
+    if placement is None:
+        return []
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    static = placement.strategy is Strategy.STATIC
+    if static and spec.assignments is None:
+        found.append((("placement", "strategy"), "'static' says what 'assignments' say; they are missing."))
+    if not static and spec.assignments is not None:
+        found.append((("placement",), "'assignments' say it all; only the strategy 'static' goes with them."))
+    in_racks = placement.strategy is Strategy.STATIC_IN_RACK
+    if in_racks != bool(placement.racks):
+        text = "'static-in-rack' needs 'racks', the rack of each partition, and no other strategy takes them."
+        found.append((("placement",), text))
+    if not static and (spec.partitions is None or spec.replicationFactor is None):
+        text = "A placement needs 'partitions' and 'replicationFactor', or a new topic could not be placed."
+        found.append((("placement",), text))
+    return [
+        Problem(path, error("invalid-placement", "Invalid placement", text, resource=resource))
+        for path, text in found
     ]
 
 

@@ -11,6 +11,8 @@ from kdeclare.model.changes import FieldChange
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
+from kdeclare.model.run import Status
+from kdeclare.model.state import Leftovers
 
 View = Mapping[str, Json]
 """The live state that an operation touches, element by element: a config key, a partition, a count.
@@ -60,17 +62,21 @@ def other_topic(op: Operation, now: View) -> bool:
 
 
 class Verb(Protocol):
-    """One verb of the plan format. All but `execute` is pure."""
+    """One verb of the plan format; what most verbs have in common is here. All but `execute` is pure."""
 
     name: str
-    validates: bool
+    validates: bool = False
     """Whether Kafka can check it without doing it (validate-only)."""
-    moves: bool
+    moves: bool = False
     """Whether it goes on in the cluster after the request: it moves the replicas of partitions."""
-    makes: bool
+    makes: bool = False
     """Whether it makes what others can be about."""
-    destroys: bool
+    destroys: bool = False
     """Whether what it is on is gone afterwards."""
+    waits: bool = False
+    """Whether it begins only when none of its partitions is being moved."""
+    tidies: bool = False
+    """Whether it takes away what the run has put somewhere, and so runs also when the run is stopped."""
 
     def query(self, op: Operation) -> Query:
         """What must be observed for a view."""
@@ -100,6 +106,10 @@ class Verb(Protocol):
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """What undoes ``op``, which has been done whole or in part, given the view as it is now."""
+
+    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+        """What is still to be done once all moves are over, given what was before ``op`` ended so."""
+        return before
 
 
 def batches(verb: Verb, operations: Sequence[Operation], size: int) -> Iterator[list[Operation]]:

@@ -10,6 +10,7 @@ from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import SHOWN, SecretSource, is_secret
 from kdeclare.kinds.verbs.base import (
     Undo,
+    Verb,
     View,
     identities,
     identity_claims,
@@ -40,7 +41,7 @@ def own_source(resource: ConfigResource) -> ConfigSource:
     return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
 
 
-class AlterConfigs:
+class AlterConfigs(Verb):
     """args: {entity_type, entity_name, ops: [{key, op, value}]}.
 
     value: a text, the elements of a list, or a secret's reference and hash; None for DELETE.
@@ -49,9 +50,6 @@ class AlterConfigs:
 
     name = "configs.alter"
     validates = True
-    moves = False
-    makes = False
-    destroys = False
 
     def query(self, op: Operation) -> Query:
         """Just the keys that it touches."""

@@ -1,61 +1,32 @@
 """Moving replicas (AlterPartitionReassignments, guarded as KIP-860 has it)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from kdeclare.cluster.port import Cluster, Fault, FaultKind, Result
-from kdeclare.kinds.query import Query
+from kdeclare.cluster.port import Cluster, Fault, Result
 from kdeclare.kinds.secrets import SecretSource
-from kdeclare.kinds.verbs.base import Undo, View, identities, identity_claims, other_topic
-from kdeclare.model.changes import FieldChange, FieldOp
+from kdeclare.kinds.verbs.base import Undo, View, other_topic
+from kdeclare.kinds.verbs.partitions import PartitionsVerb, joined_result
 from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import Snapshot
+from kdeclare.model.live import Move
 from kdeclare.model.operations import Operation
+from kdeclare.model.run import Status
+from kdeclare.model.state import Leftovers
+
+Replicas = tuple[int, ...]
 
 
-class ReassignPartitions:
-    """args: {partitions: {<topic>-<n>: replicas}, allow_replication_factor_change, client_guard}.
+class ReassignPartitions(PartitionsVerb):
+    """args: {partitions, allow_replication_factor_change, client_guard, pace, pause_s}.
 
+    partitions: {<topic>-<n>: replicas}.
     client_guard: the broker cannot guard, and the user chose to trust kdeclare's own check.
+    pace: how it was to be done, see `kinds.pace.Pace`; undoing it goes about it in the same way.
+    pause_s: how long to wait, in seconds, once it could begin.
     """
 
     name = "partitions.reassign"
-    validates = False
     moves = True
-    makes = False
-    destroys = False
-
-    def query(self, op: Operation) -> Query:
-        """The topics of its partitions."""
-        return Query(topics_of(op.args["partitions"]))
-
-    def view(self, op: Operation, live: Snapshot) -> View:
-        """The true replicas of its partitions: where an ongoing move is heading."""
-        replicas = {p: _list(live.replicas(TopicPartition.parse(p))) for p in op.args["partitions"]}
-        return replicas | identities(topics_of(op.args["partitions"]), live)
-
-    def after(self, op: Operation) -> View:
-        """The replicas asked for."""
-        return {**op.expect, **op.args["partitions"]}
-
-    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """One a partition."""
-        return tuple(
-            FieldChange(f"replicas.{name}", FieldOp.CHANGE, op.expect.get(name), replicas)
-            for name, replicas in op.args["partitions"].items()
-        )
-
-    def claims(self, op: Operation) -> Mapping[str, str]:
-        """One a partition, and the identity of their topics."""
-        partitions = op.args["partitions"]
-        return {p: f"replicas/{p}" for p in partitions} | identity_claims(topics_of(partitions))
-
-    def item(self, op: Operation) -> str:
-        """Its partitions are its own, see `claims`."""
-        return op.id
-
-    def produces(self, op: Operation) -> frozenset[str]:
-        """The replicas of its partitions."""
-        return frozenset(f"replicas/{p}" for p in op.args["partitions"])
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
@@ -85,18 +56,18 @@ class ReassignPartitions:
             else:
                 back[name] = before
         resized = any(len(back[name]) != len(op.args["partitions"][name]) for name in back)
-        args = {**op.args, "partitions": back, "allow_replication_factor_change": resized} if back else None
+        kept = {key: op.args[key] for key in ("client_guard", "pace", "group") if key in op.args}
+        args = {"partitions": back, "allow_replication_factor_change": resized, **kept} if back else None
         return Undo(self.name, args, tuple(conflicts), tuple(lost))
 
-
-def topics_of(partitions: Iterable[str]) -> frozenset[str]:
-    """The topics of partitions, which are given as ``topic-n``."""
-    return frozenset(TopicPartition.parse(p).topic for p in partitions)
-
-
-def pending(op: Operation, live: Snapshot) -> tuple[str, ...]:
-    """The partitions of ``op`` that are still being moved."""
-    return tuple(p for p in op.args["partitions"] if TopicPartition.parse(p) in live.moves)
+    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+        """What may still be on its way: of a refused operation, other partitions move (KIP-455)."""
+        mine = tuple(op.args["partitions"])
+        if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED):
+            return replace(before, moves=tuple(dict.fromkeys([*before.moves, *mine])))
+        if status is Status.DONE:
+            return replace(before, moves=tuple(p for p in before.moves if p not in mine))
+        return before
 
 
 def _partitions(op: Operation) -> Iterable[TopicPartition]:
@@ -108,58 +79,57 @@ def _guard(op: Operation) -> tuple[bool, bool]:
 
 
 def _send(cluster: Cluster, ops: Sequence[Operation], allow: bool, unguarded: bool) -> dict[str, Result]:
-    targets: dict[TopicPartition, tuple[int, ...] | None] = {
+    targets = {
         TopicPartition.parse(p): tuple(replicas)
         for op in ops
         for p, replicas in op.args["partitions"].items()
     }
     expected = {p: tuple(op.expect.get(str(p)) or ()) for op in ops for p in _partitions(op)}
-    results = _cancel_moves(cluster, targets, expected)
-    rest = {partition: t for partition, t in targets.items() if partition not in results}
-    if rest:
-        results |= cluster.reassign(rest, allow_replication_factor_change=allow, unguarded=unguarded)
-    return {op.id: _joined(op, results) for op in ops}
+    results, freed = _cleared(cluster, targets, expected)
+    for lifted in (False, True):
+        rest = {p: t for p, t in targets.items() if p not in results and (p in freed) == lifted}
+        if rest:
+            results |= cluster.reassign(
+                rest, allow_replication_factor_change=allow or lifted, unguarded=unguarded
+            )
+    return {op.id: joined_result(op, results) for op in ops}
 
 
-def _cancel_moves(
+def _cleared(
     cluster: Cluster,
-    targets: Mapping[TopicPartition, tuple[int, ...] | None],
-    expected: Mapping[TopicPartition, tuple[int, ...]],
-) -> dict[TopicPartition, Result]:
-    """Cancel the moves in flight that are to be sent elsewhere; what could not be, by partition.
+    targets: Mapping[TopicPartition, Replicas],
+    expected: Mapping[TopicPartition, Replicas],
+) -> tuple[dict[TopicPartition, Result], set[TopicPartition]]:
+    """Make way for the targets; what could not be, by partition, and what needs the guard lifted.
 
-    Only those that the operation was planned on, which are kdeclare's own, being undone; someone else's
-    is left to them. Sent straight back to where it came from, a move never completes
-    (docs/kafka-observed.md).
+    A move that the operation was not planned on is someone else's and is left to them. One that Kafka
+    would not turn round is cancelled. That can leave the union of its stages, and then the size that was
+    there, which is what is wanted again, is no longer what the guard compares with.
     """
     moves = cluster.moves(sorted({partition.topic for partition in targets}))
-    flying: dict[TopicPartition, tuple[int, ...] | None] = {
-        p: None for p, target in targets.items() if p in moves and moves[p].target != target
+    flying = {p: moves[p] for p, target in targets.items() if p in moves and moves[p].target != target}
+    results: dict[TopicPartition, Result] = {
+        p: Fault("MOVE_IN_FLIGHT", f"Someone has begun to move it to {list(move.target)}.")
+        for p, move in flying.items()
+        if move.target != expected[p]
     }
-    foreign: dict[TopicPartition, Result] = {
-        p: Fault("MOVE_IN_FLIGHT", f"Someone has begun to move it to {list(moves[p].target)}.")
-        for p in flying
-        if moves[p].target != expected[p]
-    }
-    flying = {p: None for p in flying if p not in foreign}
-    if not flying:
-        return foreign
-    cancelled = cluster.reassign(flying, allow_replication_factor_change=True)
+    stuck = {p: m for p, m in flying.items() if p not in results and not turns_round(m, targets[p])}
+    if not stuck:
+        return results, set()
+    cancelled = cluster.reassign(dict.fromkeys(stuck), allow_replication_factor_change=True)
     faults = {p: fault for p, fault in cancelled.items() if fault is not None}
-    return foreign | {p: f for p, f in faults.items() if f.error != "NO_REASSIGNMENT_IN_PROGRESS"}
+    results |= {p: f for p, f in faults.items() if f.error != "NO_REASSIGNMENT_IN_PROGRESS"}
+    left = {p: len(m.replicas) - len(m.adding) for p, m in stuck.items() if p not in faults}
+    kept = {p for p, target in targets.items() if len(target) == len(expected[p])}
+    return results, {p for p, size in left.items() if p in kept and size != len(targets[p])}
 
 
-def _joined(op: Operation, results: Mapping[TopicPartition, Result]) -> Result:
-    """One result for one operation; the first refusal speaks, the others are named."""
-    faults = {p: results[TopicPartition.parse(p)] for p in op.args["partitions"]}
-    bad = {p: fault for p, fault in faults.items() if fault is not None}
-    if not bad:
-        return None
-    name, first = next(iter(bad.items()))
-    others = f" ({len(bad) - 1} more partitions were refused)" if len(bad) > 1 else ""
-    kind = FaultKind.UNKNOWN if any(f.kind is FaultKind.UNKNOWN for f in bad.values()) else first.kind
-    return Fault(first.error, f"{name}: {first.message}{others}", kind)
+def turns_round(move: Move, target: Replicas) -> bool:
+    """Whether Kafka takes another target for a move in flight for what it is.
 
-
-def _list(replicas: tuple[int, ...] | None) -> list[int] | None:
-    return None if replicas is None else list(replicas)
+    Where nothing new is added (or removed), the stored list stays, and the move goes on to where it was
+    heading, or nowhere (ReplicationControlManager.changePartitionReassignment).
+    """
+    adding = set(target).difference(move.replicas) or set(move.adding)
+    removing = set(move.replicas).difference(target) or set(move.removing)
+    return adding <= set(target) and removing.isdisjoint(target)

@@ -4,7 +4,11 @@ from collections.abc import Mapping
 
 from kdeclare.kinds.verbs.base import Verb
 from kdeclare.kinds.verbs.configs import AlterConfigs
+from kdeclare.kinds.verbs.elect import ElectLeaders
+from kdeclare.kinds.verbs.moves import AwaitMoves, CancelMoves
 from kdeclare.kinds.verbs.reassign import ReassignPartitions
+from kdeclare.kinds.verbs.relocate import RelocateReplicas
+from kdeclare.kinds.verbs.throttle import ClearThrottle, SetThrottle
 from kdeclare.kinds.verbs.topics import CreateTopic, DeleteTopic, IncreasePartitions
 
 _ALL: tuple[Verb, ...] = (
@@ -13,6 +17,12 @@ _ALL: tuple[Verb, ...] = (
     IncreasePartitions(),
     AlterConfigs(),
     ReassignPartitions(),
+    AwaitMoves(),
+    CancelMoves(),
+    RelocateReplicas(),
+    ElectLeaders(),
+    SetThrottle(),
+    ClearThrottle(),
 )
 
 VERBS: Mapping[str, Verb] = {verb.name: verb for verb in _ALL}

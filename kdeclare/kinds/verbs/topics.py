@@ -8,7 +8,7 @@ from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import ConfigSide, override
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import SecretSource
-from kdeclare.kinds.verbs.base import Undo, View, identities, identity_claims, other_topic
+from kdeclare.kinds.verbs.base import Undo, Verb, View, identities, identity_claims, other_topic
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.model.jsontypes import Json
@@ -22,13 +22,9 @@ def _topic(op: Operation) -> str:
     return str(op.args["topic"])
 
 
-class TopicVerb:
+class TopicVerb(Verb):
     """What the verbs on a topic as a whole have in common; ``element`` names what they look at."""
 
-    validates = False
-    moves = False
-    makes = False
-    destroys = False
     element = "topic"
 
     def query(self, op: Operation) -> Query:

@@ -92,7 +92,7 @@ def test_status(kdeclare: CommandLine) -> None:
 
 def test_status_watches_moves_to_their_end(kdeclare: CommandLine) -> None:
     kdeclare.monkeypatch.setattr("kdeclare.cli.status._POLL_S", 0.0)
-    kdeclare.cluster.move_ticks = 3
+    kdeclare.cluster.move_ticks = 12
     kdeclare.topic("orders", partitions=1, replicationFactor=1)
     kdeclare("apply", "--yes")
     kdeclare.topic("orders", partitions=1, replicationFactor=2)

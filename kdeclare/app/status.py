@@ -1,0 +1,95 @@
+"""What goes on right now: unfinished runs, moves in the cluster, and who holds the lock."""
+
+from collections.abc import Iterator, Mapping
+
+from kdeclare.app.history import list_runs, plan_of, steps_of
+from kdeclare.app.recovering import recover_if_possible
+from kdeclare.app.workspace import Workspace
+from kdeclare.applying.clock import SystemClock
+from kdeclare.applying.entries import fold
+from kdeclare.applying.movement import Movement, waiting
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds.query import Query
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.live import Snapshot
+from kdeclare.planning.observe import observe
+from kdeclare.report.views import MoveInFlight, RunSummary, StatusView, UnfinishedRun
+
+_RUNS_BACK = 20
+"""How far back to look for the run that has begun a move."""
+
+Looked = tuple[StatusView, tuple[Diagnostic, ...]]
+"""What goes on, and what was settled or tidied up on the way."""
+
+
+def looks(workspace: Workspace, *, tidies: bool) -> Iterator[Looked]:
+    """Look again and again; settles what a crashed run left open. Raises KdeclareError.
+
+    tidies: also take away what moves have left behind.
+    """
+    with workspace.cluster() as cluster:
+        movement = Movement(cluster, SystemClock())
+        while True:
+            yield _look(workspace, cluster, movement, tidies)
+
+
+def _look(workspace: Workspace, cluster: Cluster, movement: Movement, tidies: bool) -> Looked:
+    store = workspace.store
+    notices = recover_if_possible(workspace, cluster, "status", tidies=tidies)
+    moves = cluster.moves()
+    live = observe(cluster, Query(frozenset(p.topic for p in moves)))
+    runs = list_runs(workspace)
+    open_ = [run for run in runs if run.outcome == "unfinished"]
+    progress = movement.look(live, list(live.moves))
+    asked = _asked_for(workspace, runs) if live.moves else {}
+    state = store.read()
+    view = StatusView(
+        project=workspace.project.name,
+        env=workspace.project.environment.name,
+        cluster=workspace.cluster_name,
+        unfinished=tuple(_unfinished(workspace, run) for run in open_),
+        moves=tuple(_in_flight(partition, live, asked) for partition in sorted(live.moves)),
+        lock=store.holder(),
+        last=next((run for run in runs if run.ended is not None), None),
+        progress=progress if live.moves else None,
+        throttles=len(state.leftovers.throttles) if state else 0,
+    )
+    return view, notices
+
+
+def _asked_for(
+    workspace: Workspace, runs: tuple[RunSummary, ...]
+) -> Mapping[tuple[str, tuple[int, ...]], str]:
+    """The latest run that sent a partition to these replicas."""
+    found: dict[tuple[str, tuple[int, ...]], str] = {}
+    for run in runs[:_RUNS_BACK]:
+        for op in plan_of(workspace, run.run_id).operations:
+            if VERBS[op.verb].moves:
+                for name, replicas in op.args["partitions"].items():
+                    found.setdefault((name, tuple(replicas)), run.run_id)
+    return found
+
+
+def _unfinished(workspace: Workspace, run: RunSummary) -> UnfinishedRun:
+    entries = workspace.store.entries(run.run_id)
+    open_ = set(fold(run.run_id, entries).unsettled)
+    steps = steps_of(run.run_id, entries, plan_of(workspace, run.run_id))
+    return UnfinishedRun(run, tuple(step for step in steps if step.id in open_))
+
+
+def _in_flight(
+    partition: TopicPartition, live: Snapshot, asked: Mapping[tuple[str, tuple[int, ...]], str]
+) -> MoveInFlight:
+    move, waits = live.moves[partition], waiting(live, partition)
+    return MoveInFlight(
+        partition.topic,
+        partition.partition,
+        move.replicas,
+        move.adding,
+        move.removing,
+        asked.get((str(partition), move.target)),
+        waits.brokers,
+        waits.down,
+    )

@@ -1,0 +1,85 @@
+"""Kind `Reassignment`: where replicas are to be, partition by partition or by a rule for topics."""
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel
+
+from kdeclare.kinds.base import Desired, Difference, Problem
+from kdeclare.kinds.pace import as_args
+from kdeclare.kinds.placing import Placer
+from kdeclare.kinds.query import Query
+from kdeclare.kinds.reassignment.diff import PREFIX, diff_reassignment
+from kdeclare.kinds.reassignment.spec import ReassignmentBody, ReassignmentSpec, parse_reassignment
+from kdeclare.kinds.verbs.base import identities, with_inverse
+from kdeclare.kinds.verbs.partitions import topics_of
+from kdeclare.kinds.verbs.reassign import ReassignPartitions
+from kdeclare.model.changes import Change, FieldChange
+from kdeclare.model.ids import ConfigScope, ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+
+_REASSIGN = ReassignPartitions()
+
+
+class ReassignmentKind:
+    """A desired state like any other: once it is reached, it plans to nothing. It owns nothing."""
+
+    name = "Reassignment"
+    spec: type[BaseModel] = ReassignmentSpec
+    config_scope: ConfigScope | None = None
+
+    def parse(self, name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
+        """See `kinds.base.Kind`."""
+        return parse_reassignment(name, spec)
+
+    def query(self, name: str, body: ReassignmentBody | None, owned: Json) -> Query:
+        """The topics of its partitions; all of them where it has patterns."""
+        return Query(body.names, every_topic=body.has_patterns) if body else Query()
+
+    def diff(
+        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> Difference:
+        """See `kinds.base.Kind`."""
+        return Difference(None) if desired is None else diff_reassignment(resource, desired, live, place)
+
+    def wants(self, name: str, body: ReassignmentBody) -> Mapping[str, Json]:
+        """The replicas of its partitions, and with them the replication factor of their topics."""
+        replicas: dict[str, Json] = {f"replicas of {t.partition}": list(t.replicas) for t in body.targets}
+        sizes = {f"replication factor of {t.partition.topic}": len(t.replicas) for t in body.targets}
+        return replicas | sizes
+
+    def operations(
+        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> tuple[Operation, ...]:
+        """One operation for what keeps its size, and one with the guard lifted for what is to change it."""
+        pace = as_args(desired.body.pace) if desired else {}
+        own_pace: dict[str, Json] = {"pace": pace, "group": str(change.id)} if pace else {}
+        groups: dict[bool, dict[str, FieldChange]] = {}
+        for field in change.fields:
+            resized = len(field.before) != len(field.after)
+            groups.setdefault(resized, {})[field.path.removeprefix(PREFIX)] = field
+        operations: list[Operation] = []
+        for allow, fields in sorted(groups.items()):
+            suffix = f"#{len(operations) + 1}" if operations else ""
+            op = Operation(
+                id=f"{_REASSIGN.name}:{change.id}{suffix}",
+                verb=_REASSIGN.name,
+                resource=change.id,
+                args={
+                    "partitions": {name: field.after for name, field in fields.items()},
+                    "allow_replication_factor_change": allow,
+                    **own_pace,
+                },
+                expect={n: f.before for n, f in fields.items()} | identities(topics_of(fields), live),
+            )
+            operations.append(with_inverse(_REASSIGN, op))
+        return tuple(operations)
+
+    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        """It owns nothing."""
+        return None
+
+    def export(self, live: Snapshot) -> Mapping[str, str]:
+        """Nothing: where replicas are is no wish."""
+        return {}

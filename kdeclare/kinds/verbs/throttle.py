@@ -1,0 +1,202 @@
+"""Throttling moves and letting go of it: one's own entries only, by APPEND and SUBTRACT (KIP-73, KIP-339)."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from kdeclare.cluster.port import Alteration, Cluster, ConfigOp, ConfigQuery, Fault, Result
+from kdeclare.kinds import throttles
+from kdeclare.kinds.query import Query
+from kdeclare.kinds.secrets import SecretSource
+from kdeclare.kinds.throttles import LISTS
+from kdeclare.kinds.verbs.base import Undo, Verb, View
+from kdeclare.kinds.verbs.partitions import topics_of
+from kdeclare.model.changes import FieldChange, FieldOp
+from kdeclare.model.ids import ConfigScope
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+from kdeclare.model.run import Status
+from kdeclare.model.state import Entries, Leftovers
+
+BROKER_DOWN = "BROKER_NOT_AVAILABLE"
+
+
+class ThrottleVerb(Verb):
+    """args: {entries, partitions}; see `model.state.Entries`. partitions: for whose moves it is."""
+
+    def query(self, op: Operation) -> Query:
+        """The lists and rates that it touches, and the moves that it is for."""
+        return throttles.query(op.args["entries"], topics_of(op.args["partitions"]))
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """The rates, and of the lists one's own elements: other people's come and go."""
+        view: dict[str, Json] = {}
+        for entity, keys in op.args["entries"].items():
+            there = throttles.present(live, entity)
+            for key, value in keys.items():
+                now = there.get(key)
+                view[f"{entity} {key}"] = _own(value, now) if key in LISTS else now
+        return view
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """None of the resource's own: a throttle comes and goes with its moves."""
+        return ()
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """One a rate or list."""
+        return {
+            f"{entity} {key}": f"throttle/{entity}/{key}"
+            for entity, keys in op.args["entries"].items()
+            for key in keys
+        }
+
+    def item(self, op: Operation) -> str:
+        """Two of them may be about the same topic."""
+        return self.name
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """All that it looks at."""
+        return frozenset(self.claims(op).values())
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Nothing: the moves that undo moves have a throttle of their own."""
+        return Undo()
+
+
+class SetThrottle(ThrottleVerb):
+    """Puts the entries there."""
+
+    name = "throttle.set"
+
+    def after(self, op: Operation) -> View:
+        """All of the entries."""
+        return {
+            f"{entity} {key}": list(value["elements"]) if key in LISTS else value
+            for entity, keys in op.args["entries"].items()
+            for key, value in keys.items()
+        }
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """IncrementalAlterConfigs: APPEND to the lists of topics, SET the rates of brokers."""
+        return {op.id: _altered(cluster, op.args["entries"], _put) for op in ops}
+
+    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+        """Its entries, also where it is not known which of them took effect."""
+        if status in (Status.INTERRUPTED, Status.SKIPPED, Status.STALE):
+            return before
+        return replace(before, throttles=throttles.joined(before.throttles, op.args["entries"]))
+
+
+class ClearThrottle(ThrottleVerb):
+    """Takes the entries away, once none of its partitions is being moved. Another's rate stays."""
+
+    name = "throttle.clear"
+    waits = True
+    tidies = True
+
+    def after(self, op: Operation) -> View:
+        """None of the entries."""
+        return {
+            f"{entity} {key}": [] if key in LISTS else None
+            for entity, keys in op.args["entries"].items()
+            for key in keys
+        }
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """IncrementalAlterConfigs, after a look at what is there."""
+        return {op.id: remove(cluster, op.args["entries"]) for op in ops}
+
+    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+        """What was there before, less its entries once they are gone."""
+        if status is not Status.DONE:
+            return before
+        return replace(before, throttles=throttles.less(before.throttles, op.args["entries"]))
+
+
+def remove(cluster: Cluster, entries: Entries) -> Result:
+    """Take away what of ``entries`` is there; a fault where a broker that holds some is down.
+
+    A list that nobody had set and that is empty now is unset again: SUBTRACT leaves an empty override.
+    Kafka cannot do both in one request, so an element that somebody adds in between would be lost.
+    """
+    down = [broker.id for broker in cluster.describe().brokers if broker.fenced]
+    here, held = throttles.without_brokers(entries, down)
+    fault = _altered(cluster, _there(cluster, here), _take)
+    fresh = {e: {k: v for k, v in ks.items() if k in LISTS and v["fresh"]} for e, ks in here.items()}
+    if fault is None:
+        fault = _altered(cluster, _empty(cluster, {e: ks for e, ks in fresh.items() if ks}), _unset)
+    if fault is None and held:
+        names = ", ".join(map(str, held))
+        return Fault(BROKER_DOWN, f"Broker {names} is down and holds a rate; the next run takes it away.")
+    return fault
+
+
+def _there(cluster: Cluster, entries: Entries) -> Entries:
+    """What of the entries is set; a rate counts only if it is the very one."""
+    result: dict[str, dict[str, Json]] = {}
+    for entity, now in _read(cluster, entries).items():
+        for key, value in entries[entity].items():
+            if key in LISTS and (mine := _own(value, now.get(key))):
+                result.setdefault(entity, {})[key] = {**value, "elements": mine}
+            elif key not in LISTS and now.get(key) == value:
+                result.setdefault(entity, {})[key] = value
+    return result
+
+
+def _empty(cluster: Cluster, entries: Entries) -> Entries:
+    found = _read(cluster, entries)
+    empty = {e: {k: v for k, v in keys.items() if found[e].get(k) == []} for e, keys in entries.items()}
+    return {e: keys for e, keys in empty.items() if keys}
+
+
+def _read(cluster: Cluster, entries: Entries) -> dict[str, dict[str, Json]]:
+    if not entries:
+        return {}
+    queries: list[ConfigQuery] = list(throttles.query(entries).configs.values())
+    live = Snapshot(cluster.describe(), configs=cluster.configs(queries))
+    return {entity: throttles.present(live, entity) for entity in entries}
+
+
+_Op = Callable[[str, Json], ConfigOp]
+
+
+def _put(key: str, value: Json) -> ConfigOp:
+    if key in LISTS:
+        return ConfigOp(key, FieldOp.APPEND, ",".join(value["elements"]))
+    return ConfigOp(key, FieldOp.SET, value)
+
+
+def _take(key: str, value: Json) -> ConfigOp:
+    if key in LISTS:
+        return ConfigOp(key, FieldOp.SUBTRACT, ",".join(value["elements"]))
+    return _unset(key, value)
+
+
+def _unset(key: str, value: Json) -> ConfigOp:
+    return ConfigOp(key, FieldOp.DELETE, None)
+
+
+def _altered(cluster: Cluster, entries: Entries, op: _Op) -> Result:
+    """One request for all entities; the first refusal speaks. A topic that is gone needs no throttle."""
+    items = [
+        Alteration(throttles.resource_of(entity), tuple(op(key, value) for key, value in keys.items()))
+        for entity, keys in entries.items()
+    ]
+    if not items:
+        return None
+    faults = [(r, f) for r, f in cluster.alter_configs(items).items() if f is not None]
+    gone = "UNKNOWN_TOPIC_OR_PARTITION"
+    bad = [(r, f) for r, f in faults if not (r.scope is ConfigScope.TOPIC and f.error == gone)]
+    if not bad:
+        return None
+    resource, fault = bad[0]
+    return Fault(fault.error, f"{resource.scope}/{resource.name}: {fault.message}", fault.kind)
+
+
+def _own(value: Mapping[str, Json], now: Json) -> list[str]:
+    there: Iterable[str] = now or ()
+    return [element for element in value["elements"] if element in there]

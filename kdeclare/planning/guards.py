@@ -1,0 +1,79 @@
+"""What has to be so before replicas are moved: somebody guards the factor, nobody else is moving them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from kdeclare.kinds.verbs.base import identities
+from kdeclare.kinds.verbs.moves import AwaitMoves
+from kdeclare.kinds.verbs.partitions import topics_of
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.diagnostics import Diagnostic, denied
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+
+_AWAIT = AwaitMoves()
+
+
+def with_guard(op: Operation, live: Snapshot, *, client: bool) -> Operation:
+    """``op`` with kdeclare as its guard where the brokers have none and people chose that."""
+    if not VERBS[op.verb].moves or live.cluster.rf_guard or not client:
+        return op
+    return replace(op, args={**op.args, "client_guard": True})
+
+
+def lacks_guard(op: Operation, live: Snapshot) -> bool:
+    """Whether nobody would guard a move that is to be guarded."""
+    guarded = VERBS[op.verb].moves and not op.args["allow_replication_factor_change"]
+    return guarded and not live.cluster.rf_guard and not op.args.get("client_guard")
+
+
+def unguarded(op: Operation) -> Diagnostic:
+    """The brokers know version 0 of the request only; in the words of KIP-860."""
+    return denied(
+        "replication-factor-guard",
+        "The brokers cannot guard the replication factor",
+        "The broker does not support the AllowReplicationFactorChange option for the "
+        "AlterPartitionReassignments API. Consider re-sending the request without the option or updating the "
+        f"server version. So {op.resource} is not reassigned.",
+        hint="Upgrade to Kafka 4.1, or take --rf-guard=client: kdeclare then compares the sizes itself right "
+        "before the request, and a change in between goes unseen.",
+        resource=str(op.resource),
+    )
+
+
+def awaited(
+    operations: Sequence[Operation], stopped: Collection[ResourceId], live: Snapshot
+) -> tuple[Operation, ...]:
+    """With a step for each of the ``stopped`` resources that waits for the moves in its way."""
+    result: list[Operation] = []
+    for resource in sorted(stopped):
+        mine = [op for op in operations if op.resource == resource]
+        targets = _in_the_way(mine, live)
+        if not mine or not targets:
+            continue
+        args: dict[str, Json] = {"partitions": targets}
+        wait = Operation(
+            id=f"{_AWAIT.name}:{resource}",
+            verb=_AWAIT.name,
+            resource=resource,
+            args=args,
+            expect={**targets, **identities(topics_of(targets), live)},
+            inverse={"verb": _AWAIT.name, "args": args},
+        )
+        because = {wait.id: "waits for a move that is under way"}
+        result += [wait, *(replace(op, needs={**op.needs, **because}) for op in mine)]
+    others = [op for op in operations if op.resource not in stopped or op.id not in {o.id for o in result}]
+    return (*others, *result)
+
+
+def _in_the_way(operations: Sequence[Operation], live: Snapshot) -> Mapping[str, Json]:
+    """Where the partitions are heading that these operations are about."""
+    named = {p for op in operations if VERBS[op.verb].moves for p in op.args["partitions"]}
+    whole = {t for op in operations if not VERBS[op.verb].moves for t in VERBS[op.verb].query(op).topics}
+    return {
+        str(partition): list(move.target)
+        for partition, move in sorted(live.moves.items())
+        if str(partition) in named or partition.topic in whole
+    }

@@ -1,0 +1,312 @@
+"""How moves are gone about: in batches, under a throttle that goes again, with an election at the end.
+
+Kinds say which partitions go where; here that becomes the part of the graph that a careful operator would
+step through. What shares a pace is a *group*: all that one manifest moves, and all other moves together.
+Groups with a throttle take turns, since a broker has one rate.
+"""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds import throttles
+from kdeclare.kinds.pace import Pace, as_args, from_args
+from kdeclare.kinds.verbs.base import Verb, with_inverse
+from kdeclare.kinds.verbs.elect import ElectLeaders
+from kdeclare.kinds.verbs.moves import AwaitMoves
+from kdeclare.kinds.verbs.partitions import topics_of
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.kinds.verbs.throttle import ClearThrottle, SetThrottle
+from kdeclare.model.diagnostics import Diagnostic, info, warning
+from kdeclare.model.ids import ResourceId, TopicPartition
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+from kdeclare.model.state import Entries, Leftovers
+from kdeclare.planning.observe import observe
+from kdeclare.planning.order import in_order, part_of_move
+
+TOGETHER = ResourceId("Moves", "topics")
+"""What stands for the resources of a group that are several."""
+
+_SET, _CLEAR, _AWAIT, _ELECT = SetThrottle(), ClearThrottle(), AwaitMoves(), ElectLeaders()
+
+Batch = list[Operation]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Moves that share a pace. ``name`` tells it from others; ``resource`` is what its own steps are on."""
+
+    name: str
+    resource: ResourceId
+    pace: Pace
+    moves: tuple[Operation, ...]
+
+
+def at_pace(
+    operations: Sequence[Operation], cluster: Cluster, live: Snapshot, default: Pace, left: Leftovers
+) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
+    """All operations in order, the moves at their pace; and what should be known of it.
+
+    default: of moves that say nothing else. left: what earlier runs have left in the cluster.
+    Raises Fault when the cluster does not answer.
+    """
+    found = groups(operations, default)
+    entities = {entity for group in found for entity in throttle_entries(group, live)}
+    topics = topics_of(left.moves) if found else frozenset()
+    seen = observe(cluster, throttles.query(entities, topics)) if entities or topics else live
+    return paced(operations, found, live, seen, left)
+
+
+def groups(operations: Iterable[Operation], default: Pace) -> tuple[Group, ...]:
+    """The moves among the operations by group, in the order in which the groups take their turns."""
+    found: dict[str, list[Operation]] = defaultdict(list)
+    for op in operations:
+        if VERBS[op.verb].moves:
+            found[op.args.get("group", str(TOGETHER))].append(op)
+    result = []
+    for name, moves in sorted(found.items()):
+        resources = {op.resource for op in moves}
+        resource = moves[0].resource if len(resources) == 1 else TOGETHER
+        result.append(Group(name, resource, from_args(moves[0].args).over(default), tuple(moves)))
+    return tuple(result)
+
+
+def throttle_entries(group: Group, live: Snapshot) -> Entries:
+    """All that throttles a group; empty where it is to have no throttle, or nothing is copied."""
+    if group.pace.throttle is None:
+        return {}
+    serving = frozenset(broker.id for broker in live.cluster.brokers if not broker.fenced)
+    return throttles.entries(_shifts(group, live), group.pace.throttle, serving)
+
+
+def paced(
+    operations: Sequence[Operation],
+    found: Sequence[Group],
+    live: Snapshot,
+    seen: Snapshot,
+    left: Leftovers,
+) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
+    """All operations in order, the moves at their pace; and what should be known of it.
+
+    seen: the throttles that are there (`kinds.throttles.query` of all entries), and the moves of ``left``.
+    """
+    parts: dict[str, list[str]] = {}
+    steps: list[Operation] = []
+    said: list[Diagnostic] = []
+    turn: Operation | None = None
+    for group in found:
+        batches = _in_turn([*_still_moving(group, seen, left), *_batches(group, parts)])
+        moves = [op for batch in batches for op in batch]
+        over = {op.id: "when all moves are over" for op in moves if VERBS[op.verb].moves}
+        entries, foreign = throttles.missing(throttle_entries(group, live), left.throttles, seen)
+        said += _findings(group, live, foreign)
+        if entries:
+            partitions = {p for op in group.moves for p in op.args["partitions"]}
+            partitions.update(_sharing(entries, seen, left))
+            set_, clear = _throttle(group, entries, partitions, seen, over, turn)
+            because = {set_.id: "throttles before a move"}
+            moves = [
+                replace(op, needs={**op.needs, **because}) if VERBS[op.verb].moves else op for op in moves
+            ]
+            steps += [set_, clear]
+            turn = clear
+        elect = _election(group, live, over)
+        steps += [*moves, *([elect] if elect else ())]
+    others = [_with_parts(op, parts) for op in operations if not VERBS[op.verb].moves]
+    return in_order([*others, *steps]), said
+
+
+def _shifts(group: Group, live: Snapshot) -> Iterable[throttles.Shift]:
+    for op in group.moves:
+        after_it = any(need.startswith(f"{_AWAIT.name}:") for need in op.needs)
+        for name, target in op.args["partitions"].items():
+            partition = TopicPartition.parse(name)
+            before = tuple(op.expect.get(name) or ())
+            move = None if after_it else live.moves.get(partition)  # one that is waited for is over by then
+            yield throttles.shift(partition, before, move, tuple(target))
+
+
+def _batches(group: Group, parts: dict[str, list[str]]) -> list[Batch]:
+    """The moves, cut and packed so that no batch has more partitions than it may."""
+    size = group.pace.batch_size
+    paced = [_at_pace(op, group) for op in group.moves]
+    if size is None:
+        return [paced]
+    batches: list[Batch] = [[]]
+    room = size
+    taken = {op.id for op in paced}
+    for op in paced:
+        names = list(op.args["partitions"])
+        while names:
+            if room == 0:
+                batches.append([])
+                room = size
+            part = _part(op, names[:room], parts, taken)
+            batches[-1].append(part)
+            names = names[room:]
+            room -= len(part.args["partitions"])
+    return batches
+
+
+def _at_pace(op: Operation, group: Group) -> Operation:
+    pace = as_args(group.pace)
+    if not pace:
+        return op
+    return with_inverse(VERBS[op.verb], replace(op, args={**op.args, "pace": pace, "group": group.name}))
+
+
+def _part(op: Operation, names: Sequence[str], parts: dict[str, list[str]], taken: set[str]) -> Operation:
+    """The part of a move that is about some of its partitions.
+
+    taken: ids that it cannot have; a rollback cuts anew what has been cut already.
+    """
+    known = parts.setdefault(op.id, [])
+    free = (id_ for n in itertools.count(len(known) + 1) if (id_ := f"{op.id}/{n}") not in taken)
+    id_ = next(free) if known else op.id
+    taken.add(id_)
+    known.append(id_)
+    return replace(part_of_move(op, names), id=id_)
+
+
+def _still_moving(group: Group, seen: Snapshot, left: Leftovers) -> list[Batch]:
+    """What an earlier run has left moving is a batch, too; only where batches are asked for."""
+    mine = {p for op in group.moves for p in op.args["partitions"]}
+    flying = {p: seen.moves.get(TopicPartition.parse(p)) for p in left.moves if p not in mine}
+    targets: dict[str, Json] = {p: list(move.target) for p, move in flying.items() if move is not None}
+    if group.pace.batch_size is None or not targets:
+        return []
+    await_ = _await(f"{group.name}#1", group.resource, targets, targets, {})
+    limit = as_args(Pace(timeout_s=group.pace.timeout_s))
+    return [[replace(await_, args={**await_.args, "pace": limit}) if limit else await_]]
+
+
+def _in_turn(batches: list[Batch]) -> list[Batch]:
+    """Each batch after the one before it, and after what of that one goes on although it was refused."""
+    result = batches[:1]
+    turn: dict[str, str] = {}
+    for number, batch in enumerate(batches[1:], start=2):
+        before = result[-1]
+        over = before[-1] if before[-1].verb == _AWAIT.name else _barrier(before, number, turn)
+        if over is not before[-1]:
+            before.append(over)
+        turn = {over.id: "one batch at a time"}
+        result.append([_after(op, turn) for op in batch])
+    return result
+
+
+def _barrier(before: Batch, number: int, turn: Mapping[str, str]) -> Operation:
+    """Expects nothing: that the batch before it failed is no reason for the next one not to begin."""
+    targets = {name: target for op in before for name, target in op.args["partitions"].items()}
+    group = before[0].args.get("group", TOGETHER)
+    follows = {op.id: "one batch at a time" for op in before}
+    await_ = _await(f"{group}#{number}", before[0].resource, targets, {}, follows)
+    return replace(await_, needs=turn)
+
+
+def _await(
+    name: str,
+    resource: ResourceId,
+    targets: dict[str, Json],
+    expect: Mapping[str, Json],
+    follows: Mapping[str, str],
+) -> Operation:
+    args: dict[str, Json] = {"partitions": targets}
+    inverse: Mapping[str, Json] = {"verb": _AWAIT.name, "args": args}
+    id_ = f"{_AWAIT.name}:{name}"
+    return Operation(id_, _AWAIT.name, resource, args, expect, follows=follows, inverse=inverse)
+
+
+def _after(op: Operation, needs: Mapping[str, str]) -> Operation:
+    pause = op.args.get("pace", {}).get("pause_s")
+    args = {**op.args, "pause_s": pause} if pause else op.args
+    return replace(op, args=args, needs={**op.needs, **needs})
+
+
+def _sharing(entries: Entries, seen: Snapshot, left: Leftovers) -> Iterable[str]:
+    """What an earlier run has left moving, where its rates become others: they go when both are over."""
+    changed = any(
+        key in throttles.RATES and key in left.throttles.get(e, {}) for e in entries for key in entries[e]
+    )
+    return [p for p in left.moves if changed and TopicPartition.parse(p) in seen.moves]
+
+
+def _throttle(
+    group: Group,
+    entries: Entries,
+    partitions: Collection[str],
+    seen: Snapshot,
+    over: Mapping[str, str],
+    turn: Operation | None,
+) -> tuple[Operation, Operation]:
+    """The two steps around moves; ``turn``: the end of the group before it.
+
+    What takes it away expects nothing, so that it can be done again when its outcome is not known.
+    """
+    args: dict[str, Json] = {
+        "entries": {e: dict(keys) for e, keys in entries.items()},
+        "partitions": sorted(partitions),
+    }
+
+    def step(verb: Verb, follows: Mapping[str, str], inverse: str) -> Operation:
+        id_ = f"{verb.name}:{group.name}"
+        undone: Mapping[str, Json] = {"verb": inverse, "args": args}
+        return Operation(id_, verb.name, group.resource, args, {}, follows=follows, inverse=undone)
+
+    waits = {turn.id: "one throttle at a time"} if turn else {}
+    set_ = step(_SET, waits, _CLEAR.name)
+    set_ = replace(set_, expect=_SET.view(set_, seen))
+    return set_, step(_CLEAR, {set_.id: "takes away what was set", **over}, _SET.name)
+
+
+def _election(group: Group, live: Snapshot, over: Mapping[str, str]) -> Operation | None:
+    """An election for the partitions that another broker leads than is preferred afterwards."""
+    preferred: dict[str, Json] = {}
+    for op in group.moves:
+        for name, target in op.args["partitions"].items():
+            topic, number = TopicPartition.parse(name)
+            there = live.topics.get(topic)
+            if there is None or number >= len(there.partitions):
+                continue
+            if there.partitions[number].leader != target[0]:
+                preferred[name] = target[0]
+    if not preferred:
+        return None
+    args: dict[str, Json] = {"partitions": preferred}
+    inverse: Mapping[str, Json] = {"verb": _ELECT.name, "args": args}
+    id_ = f"{_ELECT.name}:{group.name}"
+    return Operation(id_, _ELECT.name, group.resource, args, {}, follows=over, inverse=inverse)
+
+
+def _with_parts(op: Operation, parts: Mapping[str, list[str]]) -> Operation:
+    """Whoever needs a move that was cut needs all of its parts."""
+    if not any(len(parts.get(id_, ())) > 1 for id_ in op.needs):
+        return op
+    needs = {part: why for id_, why in op.needs.items() for part in parts.get(id_, [id_])}
+    return replace(op, needs=needs)
+
+
+def _findings(group: Group, live: Snapshot, foreign: Mapping[str, str]) -> Iterable[Diagnostic]:
+    resource = str(group.resource)
+    copied = sum(bool(shift.destinations) for shift in _shifts(group, live))
+    if group.pace.throttle is None and copied:
+        yield info(
+            "no-throttle",
+            "Replicas move without a throttle",
+            f"{copied} partitions are copied as fast as the brokers can.",
+            hint="State a throttle in the Reassignment, or under reassignments in the project file.",
+            resource=resource,
+        )
+    for entity, rate in foreign.items():
+        yield warning(
+            "foreign-throttle",
+            "Someone else's throttle holds",
+            f"{entity} has a replication throttle of {rate} bytes a second that kdeclare did not set; it is "
+            f"left alone, and holds for these moves instead of {group.pace.throttle}.",
+            hint="Have it taken away where nobody needs it any more.",
+            resource=resource,
+            subject=entity,
+        )

@@ -1,0 +1,74 @@
+"""Moves that would fill a disk are denied before they begin."""
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.kinds.base import Desired
+from kdeclare.planning.request import Scope
+from kdeclare.report.outcome import plan_outcome
+from tests.engine.world import World, desired, topic
+
+GIB = 2**30
+
+
+def world_with_records() -> World:
+    """One topic of a gigabyte on brokers 1 and 2, and two empty brokers."""
+    world = World(MemoryCluster({1: "a", 2: "b", 3: "a", 4: "b"}))
+    world.apply(topic("t", assignments={0: [1, 2]}))
+    world.cluster.produce("t", 1_000_000)  # a thousand bytes each
+    return world
+
+
+def move(replicas: list[int], name: str = "move") -> Desired:
+    return desired("Reassignment", name, partitions=[{"topic": "t", "partition": 0, "replicas": replicas}])
+
+
+def codes(world: World, *declared: Desired, preflight: bool = True) -> list[str]:
+    plan = world.plan(*declared, scope=Scope(complete=False, preflight=preflight))
+    return [d.code for d in plan.diagnostics if d.blocks]
+
+
+def test_a_disk_that_cannot_take_it_denies_the_move_and_names_the_broker() -> None:
+    world = world_with_records()
+    world.cluster.usable[3] = GIB // 2
+    plan = world.plan(move([3, 2]), scope=Scope(complete=False))
+    (denial,) = [d for d in plan.diagnostics if d.blocks]
+    assert (denial.code, plan_outcome(plan).exit_code) == ("no-room", 3)
+    assert "0.9 GiB more on broker 3, which has 0.5 GiB left" in denial.detail
+    assert not plan.operations
+
+
+def test_room_enough_unknown_room_and_no_copies_are_no_reason() -> None:
+    world = world_with_records()
+    assert codes(world, move([3, 2])) == []
+    world.cluster.usable.update({3: 2 * GIB, 1: 0})
+    assert codes(world, move([3, 2])) == []
+    assert codes(world, move([2, 1])) == []  # a new order copies nothing
+
+
+def test_what_leaves_a_broker_makes_room_on_it() -> None:
+    world = world_with_records()
+    world.apply(topic("u", assignments={0: [3, 4]}))
+    world.cluster.produce("u", 1_000_000)
+    world.cluster.usable[3] = GIB // 2
+    swap = desired(
+        "Reassignment",
+        "swap",
+        partitions=[
+            {"topic": "t", "partition": 0, "replicas": [3, 2]},
+            {"topic": "u", "partition": 0, "replicas": [1, 4]},
+        ],
+    )
+    assert codes(world, swap) == []
+
+
+def test_without_preflight_nobody_looks() -> None:
+    world = world_with_records()
+    world.cluster.usable[3] = 0
+    assert codes(world, move([3, 2]), preflight=False) == []
+
+
+def test_a_topic_that_wants_more_replicas_is_denied_alike() -> None:
+    world = World(MemoryCluster({1: "a", 2: "b"}))
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.cluster.produce("t", 1_000_000)
+    world.cluster.usable.update({1: 0, 2: 0})
+    assert codes(world, topic("t", partitions=1, replicationFactor=2)) == ["no-room"]
