@@ -36,10 +36,12 @@ class Controller(Topics):
 
     move_ticks: how many ticks a move takes; 0 ends it at once.
     stalled: brokers on which replicas that are being added get no further.
+    usable: bytes that are left on a broker's disk; a broker that is not here does not say.
     """
 
     move_ticks: int = 0
     stalled: set[int] = field(default_factory=set)
+    usable: dict[int, int] = field(default_factory=dict)
 
     # moves
 
@@ -149,7 +151,10 @@ class Controller(Topics):
             for index, state in enumerate(topic.partitions):
                 for broker in sizes.keys() & set(state.replicas):
                     sizes[broker][TopicPartition(name, index)] = copied_part(state, broker, full)
-        return {broker: (LogDir(LOG_DIR, held, {}),) for broker, held in sorted(sizes.items())}
+        return {
+            broker: (LogDir(LOG_DIR, held, {}, usable=self.usable.get(broker)),)
+            for broker, held in sorted(sizes.items())
+        }
 
     def move_log_dir(self, where: TopicPartition, broker: int, path: str) -> None:
         """AlterReplicaLogDirs for one replica. A broker answers without words."""

@@ -96,6 +96,11 @@ class Controls:
         self._state.move_ticks = ticks
 
     @property
+    def usable(self) -> dict[int, int]:
+        """Bytes that are left on a broker's disk; one that is not here does not say."""
+        return self._state.usable
+
+    @property
     def stalled(self) -> set[int]:
         """Brokers on which replicas that are being added get no further; may be changed in place."""
         return self._state.stalled

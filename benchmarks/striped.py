@@ -1,0 +1,48 @@
+"""Kafka's own placer, run from its jars: no broker is needed."""
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kdeclare.cluster.sandbox import kafka_classpath
+from kdeclare.model.live import Broker
+
+Assignment = Mapping[str, tuple[tuple[int, ...], ...]]
+
+_SOURCE = Path(__file__).with_name("StripedPlacement.java")
+
+
+@dataclass(frozen=True, slots=True)
+class StripedPlacer:
+    """``org.apache.kafka.metadata.placement.StripedReplicaPlacer``, compiled into a folder."""
+
+    java: str
+    classpath: str
+
+    @classmethod
+    def compiled(cls, folder: Path) -> "StripedPlacer":
+        """Compile the small program around it. Raises RuntimeError without a JDK."""
+        java, javac = shutil.which("java"), shutil.which("javac")
+        if java is None or javac is None:
+            raise RuntimeError("Kafka's placer is compiled at run time, which needs java and javac on PATH")
+        jars = kafka_classpath()
+        subprocess.run([javac, "-cp", jars, "-d", str(folder), str(_SOURCE)], check=True)
+        return cls(java, f"{folder}:{jars}")
+
+    def place(
+        self, brokers: Sequence[Broker], sizes: Mapping[str, int], factor: int
+    ) -> tuple[Assignment, float]:
+        """All topics (name to number of partitions) from nothing, and the seconds that it took."""
+        lines = [f"broker {broker.id} {broker.rack}" for broker in brokers]
+        lines += [f"topic {count} {factor}" for count in sizes.values()]
+        command = [self.java, "-cp", self.classpath, _SOURCE.stem]
+        done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True)
+        *placed, timed = done.stdout.splitlines()
+        return _by_topic(sizes, placed), float(timed.split()[1])
+
+
+def _by_topic(sizes: Mapping[str, int], lines: Iterable[str]) -> Assignment:
+    partitions = iter([tuple(int(word) for word in line.split()) for line in lines])
+    return {name: tuple(next(partitions) for _ in range(count)) for name, count in sizes.items()}

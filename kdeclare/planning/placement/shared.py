@@ -1,0 +1,62 @@
+"""Placing call after call, each on top of the ones before."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from kdeclare.kinds.placing import Wish
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.live import Broker, Snapshot
+from kdeclare.planning.placement.board import Replicas
+from kdeclare.planning.placement.ground import Load
+from kdeclare.planning.placement.place import place
+
+
+class SharedLoad:
+    """Places topics on top of what the cluster has and of what was placed before them.
+
+    A broker that one call drains gets nothing new from later ones, which would undo the drain.
+
+    has_moved: whether anything was put elsewhere than it was.
+    """
+
+    def __init__(self, live: Snapshot) -> None:
+        """Counts the true replicas that every broker has now."""
+        self.has_moved = False
+        self._replicas: Counter[int] = Counter()
+        self._leaders: Counter[int] = Counter()
+        self._drained: frozenset[int] = frozenset()
+        self._placed: dict[str, tuple[Replicas, ...]] = {}
+        for name, topic in live.topics.items():
+            numbers = range(len(topic.partitions))
+            self._keep(name, tuple(live.replicas(TopicPartition(name, n)) or () for n in numbers))
+
+    def __call__(
+        self, brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], wish: Wish
+    ) -> Mapping[str, tuple[Replicas, ...]]:
+        """See `place`."""
+        drained = self._drained | wish.without
+        brokers = [replace(b, fenced=b.fenced or b.id in drained) for b in brokers]
+        others = Load(+(self._replicas - self._of(current)), +(self._leaders - self._led(current)))
+        placed = place(brokers, current, wish, others)
+        self._drained = drained
+        self.has_moved |= any(placed[name] != tuple(map(tuple, current[name])) for name in current)
+        for name, replicas in placed.items():
+            self._keep(name, replicas)
+        return placed
+
+    def _keep(self, name: str, replicas: tuple[Replicas, ...]) -> None:
+        old = self._placed.get(name, ())
+        for sign, assignment in ((-1, old), (1, replicas)):
+            for partition in assignment:
+                for broker in partition:
+                    self._replicas[broker] += sign
+                for broker in partition[:1]:
+                    self._leaders[broker] += sign
+        self._placed[name] = replicas
+
+    def _of(self, current: Mapping[str, Sequence[Replicas]]) -> Counter[int]:
+        return Counter(r for name in current for replicas in self._placed.get(name, ()) for r in replicas)
+
+    def _led(self, current: Mapping[str, Sequence[Replicas]]) -> Counter[int]:
+        return Counter(r for name in current for replicas in self._placed.get(name, ()) for r in replicas[:1])

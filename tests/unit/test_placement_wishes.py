@@ -1,0 +1,388 @@
+"""Placement by wish: drains, rebalances, strategies, several topics; examples and what always holds."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdeclare.kinds.placing import PlacementError, Strategy, Wish
+from kdeclare.model.live import Broker, ClusterInfo, Partition, Snapshot, Topic
+from kdeclare.planning.placement import Load, NotEnoughBrokers, SharedLoad, place, rack_findings
+
+Replicas = tuple[int, ...]
+Topics = Mapping[str, Sequence[Replicas]]
+
+
+def cluster(*racks: str | None, fenced: Iterable[int] = ()) -> list[Broker]:
+    return [Broker(i, f"host-{i}", 9092, rack, i in fenced) for i, rack in enumerate(racks)]
+
+
+def gap(numbers: Iterable[int]) -> int:
+    counted = [*numbers]
+    return max(counted, default=0) - min(counted, default=0)
+
+
+def counts(ids: Iterable[int], brokers: Iterable[int]) -> list[int]:
+    counted = Counter(ids)
+    return [counted[broker] for broker in brokers]
+
+
+def flat(topics: Topics) -> list[Replicas]:
+    return [replicas for name in sorted(topics) for replicas in topics[name]]
+
+
+def pairs(before: Topics, after: Topics) -> Iterable[tuple[Replicas, Replicas]]:
+    for name in sorted(after):
+        old = before[name]
+        for number, new in enumerate(after[name]):
+            yield (old[number] if number < len(old) else ()), new
+
+
+def moved(before: Topics, after: Topics) -> int:
+    return sum(len(set(new).difference(old)) for old, new in pairs(before, after))
+
+
+SIX = cluster("a", "a", "b", "b", "c", "c")
+
+
+class TestDrain:
+    def test_moves_just_what_has_to(self) -> None:
+        current = {"x": [(0, 2, 4), (1, 3, 5)], "y": [(2, 4, 1)]}
+        placed = place(SIX, current, Wish(without=frozenset({4})))
+        assert placed == {"x": ((0, 2, 5), (1, 3, 5)), "y": ((2, 1, 5),)}
+
+    def test_the_new_leader_balances(self) -> None:
+        three = cluster(None, None, None)
+        placed = place(three, {"t": [(0, 1), (1, 2)]}, Wish(without=frozenset({0})))
+        assert placed["t"] == ((2, 1), (1, 2))
+        placed = place(three, {"t": [(0, 1), (2, 1)]}, Wish(without=frozenset({0})))
+        assert placed["t"] == ((1, 2), (2, 1))
+
+    def test_takes_unregistered_ones_along(self) -> None:
+        current = {"t": [(0, 9, 2), (2, 9, 4)]}
+        placed = place(SIX, current, Wish(without=frozenset({0})))["t"]
+        assert placed[1] == (2, 9, 4)
+        assert {9, 0}.isdisjoint(placed[0])
+
+    def test_too_few_are_left(self) -> None:
+        brokers = cluster("a", "b", "c", "d", fenced=[3])
+        with pytest.raises(NotEnoughBrokers) as few:
+            place(brokers, {"t": [(1, 2), (0, 1, 2)]}, Wish(without=frozenset({2})))
+        assert (few.value.topic, few.value.partition, few.value.usable) == ("t", 1, (0, 1))
+        assert str(few.value) == (
+            "Partition 1 of t cannot have 3 replicas: 2 brokers can take new ones (0, 1)"
+        )
+
+    def test_fixed_partitions_stay(self) -> None:
+        wish = Wish(without=frozenset({0}), even=True, fixed={"t": frozenset({0})})
+        placed = place(SIX, {"t": [(0, 1), (0, 1)]}, wish)["t"]
+        assert placed[0] == (0, 1)
+        assert 0 not in placed[1]
+
+
+class TestEven:
+    def test_fills_an_empty_broker(self) -> None:
+        current = {"t": [(0, 1), (1, 2), (2, 0), (0, 1), (1, 2), (2, 0)]}
+        placed = place(cluster(*[None] * 4), current, Wish(even=True))
+        assert counts((r for p in placed["t"] for r in p), range(4)) == [3, 3, 3, 3]
+        assert moved(current, placed) == 3
+        assert gap(counts((p[0] for p in placed["t"]), range(4))) == 1
+
+    def test_what_is_balanced_stays(self) -> None:
+        current = {"t": ((0, 2), (2, 4), (4, 1), (1, 3), (3, 5), (5, 0))}
+        assert place(SIX, current, Wish(even=True)) == current
+
+    def test_leaders_change_by_order_alone(self) -> None:
+        current = {"t": [(0, 1), (0, 1)]}
+        placed = place(cluster(None, None), current, Wish(even=True))["t"]
+        assert sorted(placed) == [(0, 1), (1, 0)]
+
+    def test_racks_come_first(self) -> None:
+        current = {"t": [(0, 1), (2, 3), (4, 5)]}
+        placed = place(SIX, current, Wish(even=True))
+        assert all(len({r // 2 for r in p}) == 2 for p in placed["t"])
+        assert moved(current, placed) == 3
+        assert gap(counts((r for p in placed["t"] for r in p), range(6))) == 0
+
+    def test_an_unregistered_broker_is_replaced(self) -> None:
+        assert place(cluster(None, None), {"t": [(0, 9)]}, Wish(even=True)) == {"t": ((0, 1),)}
+
+    def test_each_topic_is_even_too(self) -> None:
+        four = cluster(*[None] * 4)
+        current = {"x": [(0, 1), (0, 1)], "y": [(2, 3), (2, 3)]}
+        placed = place(four, current, Wish(even=True))
+        assert all(gap(counts((r for p in placed[t] for r in p), range(4))) == 0 for t in "xy")
+
+
+class TestStrategies:
+    def test_any_knows_no_racks(self) -> None:
+        current = {"t": [(0, 1), (0, 1), (0, 1)]}
+        placed = place(SIX, current, Wish(strategy=Strategy.ANY, even=True))
+        assert moved(current, placed) == 4
+
+    def test_cross_rack(self) -> None:
+        wish = Wish(strategy=Strategy.CROSS_RACK)
+        kept = {"t": ((0, 2), (0, 3))}
+        assert place(SIX, kept, wish) == kept
+        assert place(SIX, {"t": [(0, 1, 2)]}, wish)["t"] in {((0, 2, 4),), ((0, 2, 5),)}
+        assert place(SIX, {"t": [(0, 1, 2)]}, Wish(strategy=None)) == {"t": ((0, 1, 2),)}
+        assert place(SIX, {"t": [(0, 1)]}, replace(wish, without=frozenset({1})))["t"][0][0] == 0
+
+    def test_in_rack(self) -> None:
+        wish = Wish(strategy=Strategy.IN_RACK)
+        assert place(SIX, {"t": [(0, 1), (5, 4)]}, wish) == {"t": ((0, 1), (5, 4))}
+        assert place(SIX, {"t": [(0, 2), (3, 4)]}, wish) == {"t": ((0, 1), (3, 2))}
+        small = cluster("a", "b", "b", "b")
+        assert place(small, {"t": [(0, 1, 2)]}, wish) == {"t": ((1, 2, 3),)}
+        with pytest.raises(PlacementError, match="rack a has 1, rack b has 3"):
+            place(small, {"t": [(0, 1, 2)]}, replace(wish, replication_factor=4))
+        fresh = place(SIX, {"t": []}, Wish(6, 2, Strategy.IN_RACK))["t"]
+        assert counts((r for p in fresh for r in p), range(6)) == [2] * 6
+
+    def test_static_in_rack(self) -> None:
+        wish = Wish(2, 2, Strategy.STATIC_IN_RACK, ("b", "c"))
+        assert place(SIX, {"t": [(2, 3), (5, 4)]}, wish) == {"t": ((2, 3), (5, 4))}
+        assert place(SIX, {"t": [(0, 3), (5, 4)]}, wish) == {"t": ((3, 2), (5, 4))}
+        with pytest.raises(PlacementError, match="in rack z, and no broker is in it"):
+            place(SIX, {"t": []}, replace(wish, racks=("b", "z")))
+        with pytest.raises(PlacementError, match="Partition 1 of t has no rack: 1 rack is listed"):
+            place(SIX, {"t": []}, replace(wish, racks=("b",)))
+        with pytest.raises(PlacementError, match="3 replicas in rack b, which has room for 2"):
+            place(SIX, {"t": []}, replace(wish, replication_factor=3))
+
+    def test_static(self) -> None:
+        wish = Wish(strategy=Strategy.STATIC)
+        assert place(SIX, {"t": [(0, 1)]}, wish) == {"t": ((0, 1),)}
+        others: list[Wish] = [replace(wish, partitions=2), replace(wish, replication_factor=1)]
+        for other in others:
+            with pytest.raises(PlacementError, match="would have to be chosen"):
+                place(SIX, {"t": [(0, 1)]}, other)
+
+    def test_balanced_leaders_by_order_and_by_moving(self) -> None:
+        wish = Wish(strategy=Strategy.BALANCED_LEADERS)
+        current = {"t": [(0, 2), (1, 4), (0, 3)]}
+        placed = place(SIX, current, wish)
+        assert moved(current, placed) == 0
+        assert counts((p[0] // 2 for p in placed["t"]), range(3)) == [1, 1, 1]
+        alone = {"t": [(0,), (1,), (0,)]}
+        placed = place(SIX, alone, wish)
+        assert moved(alone, placed) == 2
+        assert counts((p[0] // 2 for p in placed["t"]), range(3)) == [1, 1, 1]
+
+
+class TestSharedLoad:
+    def test_a_drained_broker_gets_nothing_later(self) -> None:
+        before: dict[str, Replicas] = {"x": (0, 1), "y": (1,)}
+        topics = {name: Topic(name, name, (Partition(replicas),)) for name, replicas in before.items()}
+        brokers = cluster(None, None, None, None)
+        shared = SharedLoad(Snapshot(ClusterInfo("id", tuple(brokers)), topics))
+        (x,) = shared(brokers, {"x": [(0, 1)]}, Wish(without=frozenset({0})))["x"]
+        assert 0 not in x
+        (y,) = shared(brokers, {"y": [(1,)]}, Wish(replication_factor=2))["y"]
+        assert y[0] == 1
+        assert {0, *x}.isdisjoint(y[1:])
+        (z,) = shared(brokers, {"z": []}, Wish(1, 3))["z"]
+        assert 0 not in z
+
+    def test_placing_again_counts_once(self) -> None:
+        brokers = cluster(None, None)
+        shared = SharedLoad(Snapshot(ClusterInfo("id", tuple(brokers))))
+        for _ in range(3):
+            shared(brokers, {"x": []}, Wish(1, 1))
+        first = shared(brokers, {"x": []}, Wish(1, 1))["x"]
+        assert shared(brokers, {"y": []}, Wish(1, 1))["y"] != first
+
+
+class TestRackFindings:
+    def test_nothing_odd(self) -> None:
+        assert rack_findings(SIX) == rack_findings(cluster(None, None)) == ()
+
+    def test_no_rack(self) -> None:
+        assert rack_findings(cluster("a", None, "b", None)) == (
+            "Brokers 1 and 3 have no rack. Together they count as one rack.",
+        )
+
+    def test_unequal(self) -> None:
+        assert rack_findings(cluster("a", "a", "b", None)) == (
+            "Broker 3 has no rack. It counts as a rack of its own.",
+            "The racks are of unequal size: a has brokers 0 and 1; b has broker 2. Where replicas are "
+            "spread over racks, the brokers of rack b will hold more of them than the others.",
+        )
+
+
+def test_a_new_topic_needs_a_factor() -> None:
+    with pytest.raises(PlacementError, match="its replication factor is not given"):
+        place(SIX, {"t": []}, Wish(partitions=1))
+    assert len(place(SIX, {"t": [(0, 1)]}, Wish(partitions=2))["t"][1]) == 2
+
+
+@dataclass(frozen=True)
+class Case:
+    brokers: list[Broker]
+    current: dict[str, list[Replicas]]
+
+    @property
+    def racks(self) -> dict[int, str | None]:
+        return {b.id: b.rack for b in self.brokers}
+
+    def usable(self, wish: Wish) -> set[int]:
+        return {b.id for b in self.brokers if not b.fenced} - wish.without
+
+
+@st.composite
+def cases(draw: st.DrawFn, most: int = 7, odd: bool = True) -> Case:
+    """Any brokers and topics; odd: with fenced and unregistered brokers, and partitions of any size."""
+    racks = draw(st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=most))
+    fenced = draw(st.sets(st.sampled_from(range(len(racks))), max_size=1)) if odd else set()
+    ids = range(len(racks) + (draw(st.integers(0, 1)) if odd else 0))
+    size = draw(st.integers(1, min(3, len(racks))))
+    least, longest = (1, 3) if odd else (size, size)
+    one = st.lists(st.sampled_from(ids), min_size=least, max_size=longest, unique=True).map(tuple)
+    topics = draw(st.lists(st.lists(one, max_size=6), min_size=1, max_size=3))
+    return Case(cluster(*racks, fenced=fenced), {f"t{n}": topic for n, topic in enumerate(topics)})
+
+
+STRATEGIES = st.sampled_from(
+    [None, Strategy.ANY, Strategy.BALANCED_LEADERS, Strategy.CROSS_RACK, Strategy.IN_RACK]
+)
+WISHES = st.builds(
+    Wish,
+    replication_factor=st.none() | st.integers(1, 3),
+    strategy=STRATEGIES,
+    without=st.frozensets(st.integers(0, 7), max_size=2),
+    even=st.booleans(),
+)
+
+
+def is_kept(case: Case, wish: Wish, after: Topics) -> bool:
+    """Whether the strategy is kept, by its documentation; leaders apart."""
+    racks, usable = case.racks, case.usable(wish)
+    for replicas in flat(after):
+        used = Counter(racks.get(r) for r in replicas)
+        if wish.strategy is Strategy.IN_RACK and len(used) > 1:
+            return False
+        if wish.strategy is Strategy.CROSS_RACK or (wish.even and wish.strategy is None):
+            empty = min((used[racks[b]] for b in usable.difference(replicas)), default=9)
+            if max(used.values()) >= empty + 2:
+                return False
+    return True
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), WISHES, st.randoms(use_true_random=False))
+def test_whatever_is_wished_for(case: Case, wish: Wish, dice: random.Random) -> None:
+    """Valid, as the strategy says, the same from shuffled input, and content with itself."""
+    try:
+        placed = place(case.brokers, case.current, wish)
+    except PlacementError:
+        return
+    usable = case.usable(wish)
+    for old, new in pairs(case.current, placed):
+        assert len(set(new)) == len(new) == (wish.replication_factor or len(old))
+        assert set(new).difference(old) <= usable
+        assert wish.without.isdisjoint(new)
+        if new != old:
+            assert set(new) <= case.racks.keys()
+        rest = [r for r in old if r in new and r != new[0]]
+        assert [r for r in new[1:] if r in old] == rest
+    assert is_kept(case, wish, placed)
+    assert place(case.brokers, placed, wish) == placed
+
+    shuffled = [*case.current.items()]
+    dice.shuffle(shuffled)
+    brokers = [*case.brokers]
+    dice.shuffle(brokers)
+    assert place(brokers, dict(shuffled), wish) == placed
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases(), st.frozensets(st.integers(0, 7), max_size=2))
+def test_a_drain_moves_exactly_the_drained(case: Case, without: frozenset[int]) -> None:
+    try:
+        placed = place(case.brokers, case.current, Wish(without=without))
+    except NotEnoughBrokers:
+        return
+    for old, new in pairs(case.current, placed):
+        if without.isdisjoint(old):
+            assert new == old
+        else:
+            assert set(old) - set(new) == {r for r in old if r in without or r not in case.racks}
+            if old[0] in new:
+                assert new[0] == old[0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases(odd=False), st.integers(1, 4), st.sampled_from([None, Strategy.ANY]))
+def test_a_factor_changes_exactly_the_difference(case: Case, factor: int, strategy: Strategy | None) -> None:
+    if factor > len(case.brokers):
+        return
+    placed = place(case.brokers, case.current, Wish(replication_factor=factor, strategy=strategy))
+    for old, new in pairs(case.current, placed):
+        assert len(set(old) & set(new)) == min(len(old), factor)
+        assert new[0] == old[0]
+        if len(old) <= factor:
+            assert new[: len(old)] == old
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases(odd=False), st.sampled_from([None, Strategy.CROSS_RACK]))
+def test_balanced_leaders_always(case: Case, then: Strategy | None) -> None:
+    wish = Wish(strategy=Strategy.BALANCED_LEADERS, even=then is None)
+    placed = place(case.brokers, case.current, wish)
+    racks = case.racks
+    for topic in placed.values():
+        leads = Counter(racks[replicas[0]] for replicas in topic)
+        assert gap(leads[rack] for rack in set(racks.values())) <= 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases(odd=False))
+def test_without_a_rack_rule_a_rebalance_ends_even(case: Case) -> None:
+    ids = range(len(case.brokers))
+    placed = place(case.brokers, case.current, Wish(strategy=Strategy.ANY, even=True))
+    assert gap(counts((r for p in flat(placed) for r in p), ids)) <= 1
+    before = counts((r for p in flat(case.current) for r in p), ids)
+    if len(case.current) == 1:
+        fewest, rest = divmod(sum(before), len(ids))
+        most = fewest + (rest > 0)
+        least = max(sum(max(0, n - most) for n in before), sum(max(0, fewest - n) for n in before))
+        assert moved(case.current, placed) == least
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases(), st.sampled_from([Wish(even=True), Wish(without=frozenset({0})), Wish(replication_factor=2)]))
+def test_fixed_stay_whatever_is_wished_for(case: Case, wish: Wish) -> None:
+    fixed = {name: frozenset(range(0, len(topic), 2)) for name, topic in case.current.items()}
+    try:
+        placed = place(case.brokers, case.current, replace(wish, fixed=fixed))
+    except NotEnoughBrokers:
+        return
+    for name, numbers in fixed.items():
+        assert all(placed[name][n] == case.current[name][n] for n in numbers)
+
+
+@pytest.mark.parametrize(("topics", "each"), [(1, 10_000), (1_000, 10)])
+def test_10000_partitions_are_fast(topics: int, each: int) -> None:
+    thirty = cluster(*(f"r{n % 5}" for n in range(30)))
+    more = cluster(*(f"r{n % 5}" for n in range(33)))
+    start = time.process_time()
+    two = place(thirty, {f"t{n}": () for n in range(topics)}, Wish(each, 2))
+    three = place(thirty, two, Wish(replication_factor=3))
+    drained = place(thirty, three, Wish(without=frozenset({7})))
+    evened = place(more, three, Wish(even=True))
+    assert time.process_time() - start < 10  # CPU time of four; the target is 2 s for each
+    assert moved(three, drained) == 1000
+    assert moved(three, evened) == 2727  # 909 for each new broker
+    for usable, placed in ((set(range(30)) - {7}, drained), (range(33), evened)):
+        assert gap(counts((r for p in flat(placed) for r in p), usable)) <= 1
+
+
+def test_load_of_others_decides_among_equals() -> None:
+    three = cluster(None, None, None)
+    assert place(three, {"t": []}, Wish(1, 1), Load({0: 5, 2: 5}))["t"] == ((1,),)
+    assert place(three, {"t": []}, Wish(1, 3), Load({}, {0: 5, 1: 5}))["t"][0][0] == 2
