@@ -134,13 +134,13 @@ def test_a_new_factor_and_more_partitions_become_more_partitions_and_reassignmen
 
 
 @case("KIP4-06")
-def test_more_partitions_are_placed_by_kafka() -> None:
+def test_more_partitions_make_up_for_what_the_others_lack() -> None:
     """KIP4-06."""
     world = World()
-    world.apply(topic("t", partitions=4, replicationFactor=1))
+    world.apply(topic("t", assignments={0: [1], 1: [2], 2: [2], 3: [1]}))
     plan = world.plan(topic("t", partitions=6, replicationFactor=1))
     (increase,) = plan.operations
-    assert increase.args == {"topic": "t", "total": 6, "assignments": None}
+    assert increase.args == {"topic": "t", "total": 6, "assignments": [[3], [3]]}
     assert increase.irreversible
     assert plan.changes[0].risk is Risk.IRREVERSIBLE
     assert world.run(plan).complete

@@ -79,9 +79,9 @@ def _update(
     if "assignments" in fields:
         assigned = _assigned(change)
         target = [assigned.get(n) or current[n] for n in range(total)]
-    elif "replicationFactor" in fields and body.replication_factor is not None:
-        wish = Wish(total, body.replication_factor)
-        target = place(live.cluster.brokers, {topic.name: current}, wish)[topic.name]
+    elif fields.keys() & {"replicationFactor", "partitions"}:
+        factor = body.replication_factor if "replicationFactor" in fields else None
+        target = place(live.cluster.brokers, {topic.name: current}, Wish(total, factor))[topic.name]
     increase = _increase(change.id, topic, current, total, target, live)
     start = [*current, *_added(increase)]
     moves = _reassign(change.id, topic.name, start, target, increase, live) if target else ()
