@@ -1,6 +1,6 @@
 """Tidying up after moves that went on in the cluster: by a plan of its own, journalled like any other."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from kdeclare.applying.apply import Applier
@@ -93,8 +93,20 @@ def _operations(
     needless = throttles.needless(left.throttles, live.moves.keys(), involved)
     entries, _ = throttles.without_brokers(needless, down)
     found = [_clearing(entries)] if entries and not keep_throttles else []
-    due = [p for p in left.elections if TopicPartition.parse(p) not in live.moves]
-    return (*found, *([_election(due, live)] if due else ()))
+    due = {p: b for p, b in left.elections.items() if _is_due(TopicPartition.parse(p), b, live)}
+    return (*found, *([_election(due)] if due else ()))
+
+
+def _is_due(partition: TopicPartition, preferred: int, live: Snapshot) -> bool:
+    """Whether there is something to be done now: elect it, or forget about it as another is preferred."""
+    if partition in live.moves:
+        return False
+    topic = live.topics.get(partition.topic)
+    if topic is None or partition.partition >= len(topic.partitions):
+        return True
+    state = topic.partitions[partition.partition]
+    serving = {broker.id for broker in live.cluster.brokers if not broker.fenced}
+    return state.replicas[:1] != (preferred,) or (preferred in state.isr and preferred in serving)
 
 
 def _clearing(entries: Entries) -> Operation:
@@ -103,11 +115,7 @@ def _clearing(entries: Entries) -> Operation:
     return Operation(f"{_CLEAR.name}:{_RESOURCE}", _CLEAR.name, _RESOURCE, args, {}, inverse=inverse)
 
 
-def _election(partitions: list[str], live: Snapshot) -> Operation:
-    preferred: dict[str, Json] = {}
-    for name in partitions:
-        replicas = live.replicas(TopicPartition.parse(name))
-        preferred[name] = replicas[0] if replicas else -1
-    args: dict[str, Json] = {"partitions": preferred}
+def _election(preferred: Mapping[str, int]) -> Operation:
+    args: dict[str, Json] = {"partitions": dict(preferred)}
     inverse: dict[str, Json] = {"verb": _ELECT.name, "args": args}
     return Operation(f"{_ELECT.name}:{_RESOURCE}", _ELECT.name, _RESOURCE, args, {}, inverse=inverse)

@@ -140,11 +140,20 @@ class Lookout:
                 ended.append(_overridden(op))
             else:
                 self._unlike[op.id] += 1
-        if self._moving:
-            named = (p for op, _ in self._moving.values() for p in op.args["partitions"])
-            how_far = self._movement.look(live, [TopicPartition.parse(p) for p in named])
-            self._progress("Moving replicas", how_far.partitions, how_far.partitions_total, how_far)
+        self._tell(live)
         return ended
+
+    def _tell(self, live: Snapshot) -> None:
+        """How far it is: one's own moves, or those of others that are in the way."""
+        if self._moving:
+            what, operations = "Moving replicas", [op for op, _ in self._moving.values()]
+        else:
+            what = "Waiting for moves that are under way"
+            operations = [op for op, _ in self._held.values() if not VERBS[op.verb].tidies]
+        named = [TopicPartition.parse(p) for op in operations for p in op.args["partitions"]]
+        if named:
+            how_far = self._movement.look(live, named)
+            self._progress(what, how_far.partitions, how_far.partitions_total, how_far)
 
     def _let_go(self, live: Snapshot) -> None:
         """Steps whose partitions are no longer being moved may begin."""
@@ -171,7 +180,8 @@ class Lookout:
         return result
 
     def _limit(self, op: Operation) -> float:
-        return from_args(op.args).timeout_s or self._options.move_timeout_s
+        own = from_args(op.args).timeout_s
+        return self._options.move_timeout_s if own is None else own
 
     def _forget(self, results: Iterable[OperationResult]) -> None:
         for result in results:

@@ -35,7 +35,7 @@ class Asking:
             return False
         must_ask = bool(plan.operations) and not self.yes and not plan.has_errors
         if not self.console.is_json:
-            self._show(plan, must_be_seen=must_ask)
+            self._show(plan, must_be_seen=must_ask or plan.has_errors)
         elif must_ask and sys.stdin.isatty():
             self.console.say(_text(plan, self.console, for_stderr=True))
         if plan.has_errors:

@@ -21,6 +21,7 @@ _MODULES = {
     "show": "plan",
     "apply": "apply",
     "rollback": "rollback",
+    "reassign": "reassign",
     "status": "status",
     "history": "history",
     "import": "importing",

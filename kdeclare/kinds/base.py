@@ -1,12 +1,12 @@
 """What a resource kind is: the one place to look before adding another."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from kdeclare.kinds.placing import Placer
+from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
 from kdeclare.model.changes import Change
 from kdeclare.model.diagnostics import Diagnostic, Place
@@ -83,6 +83,9 @@ class Kind(Protocol):
 
     def wants(self, name: str, body: Any) -> Mapping[str, Json]:
         """What the resource says of things that another resource can speak about, too."""
+
+    def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """What it says of where the replicas of which of these topics are to be."""
 
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer

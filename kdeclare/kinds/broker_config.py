@@ -1,6 +1,6 @@
 """Kind `BrokerConfig`: dynamic configs of one broker, or of all of them by default."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import NEVER_RESET, ConfigDiff, ConfigSide, diff_configs
 from kdeclare.kinds.config_ops import by_occurrence, config_fields, config_operations
 from kdeclare.kinds.export import config_lines, manifest
-from kdeclare.kinds.placing import Placer
+from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.thread_pools import in_steps
 from kdeclare.kinds.verbs.configs import own_source
@@ -103,6 +103,10 @@ class BrokerConfigKind:
 
     def wants(self, name: str, body: BrokerConfigBody) -> Mapping[str, Json]:
         """Nothing that another kind can speak about."""
+        return {}
+
+    def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """Nothing."""
         return {}
 
     def operations(

@@ -36,7 +36,10 @@ def bytes_per_second(value: Any) -> Any:
 
 
 Duration = Annotated[
-    float, BeforeValidator(seconds), WithJsonSchema({"type": "string", "examples": ["30s", "1h30m"]})
+    float,
+    BeforeValidator(seconds),
+    Field(le=365 * 86400),
+    WithJsonSchema({"type": "string", "examples": ["30s", "1h30m"]}),
 ]
 Rate = Annotated[
     int,

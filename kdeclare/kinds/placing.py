@@ -63,6 +63,39 @@ class PlacementSpec(BaseModel):
     racks: list[str] = []
 
 
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """What a declared resource says of where the replicas of one topic are.
+
+    brokers: those that it names for them. without, only: those that may hold none, and the only ones that
+    may. strategy: the rule that it keeps. exact: it names the replicas of partitions. even: it evens out.
+    """
+
+    brokers: frozenset[int] = frozenset()
+    without: frozenset[int] = frozenset()
+    only: frozenset[int] = frozenset()
+    strategy: Strategy | None = None
+    exact: bool = False
+    even: bool = False
+
+    def clash(self, other: "Arrangement") -> str:
+        """Why both cannot hold, so that each apply would undo the other's work; empty where they can."""
+        return self._refuses(other) or other._refuses(self)
+
+    def _refuses(self, other: "Arrangement") -> str:
+        if self.exact and (other.even or other.strategy):
+            return "one names the replicas of partitions, and the other arranges them"
+        if self.even and other.strategy and other.strategy is not self.strategy:
+            return f"one evens out, and the other keeps the rule '{other.strategy}'"
+        if self.strategy and other.strategy and self.strategy is not other.strategy:
+            return f"one keeps the rule '{self.strategy}', and the other '{other.strategy}'"
+        if bad := sorted(self.without & (other.brokers | other.only)):
+            return f"one wants no replica on {bad}, and the other puts some there"
+        if self.only and (bad := sorted(other.brokers - self.only)):
+            return f"one wants replicas on {sorted(self.only)} only, and the other puts some on {bad}"
+        return ""
+
+
 class PlacementError(ValueError):
     """What was asked for cannot be placed; the text says why."""
 

@@ -81,7 +81,7 @@ def missing(
             if key in ALL_RATES:
                 if now == value:
                     continue
-                if now is not None and own.get(entity, {}).get(key) != now:
+                if now is not None and now not in rates(own.get(entity, {}).get(key)):
                     foreign[entity] = str(now)
                     continue
                 todo.setdefault(entity, {})[key] = value
@@ -91,6 +91,11 @@ def missing(
                     fresh = now is None or bool(_own_list(own, entity, key).get("fresh"))
                     todo.setdefault(entity, {})[key] = {"elements": lacking, "fresh": fresh}
     return todo, foreign
+
+
+def rates(value: Json) -> list[str]:
+    """The rates that an entry may stand for."""
+    return [] if value is None else [value] if isinstance(value, str) else list(value)
 
 
 def _lacking(elements: list[str], now: Json) -> list[str]:
@@ -133,8 +138,8 @@ def resource_of(entity: str) -> ConfigResource:
     return ConfigResource(ConfigScope(scope), name)
 
 
-def joined(a: Entries, b: Entries) -> Entries:
-    """What is in either; a rate as in ``b``."""
+def joined(a: Entries, b: Entries, *, certain: bool = True) -> Entries:
+    """What is in either; a rate as in ``b``, or either of the two where that is not certain."""
     result: dict[str, dict[str, Json]] = {entity: dict(keys) for entity, keys in a.items()}
     for entity, keys in b.items():
         mine = result.setdefault(entity, {})
@@ -143,8 +148,11 @@ def joined(a: Entries, b: Entries) -> Entries:
             if key in LISTS and before:
                 both = list(dict.fromkeys([*before["elements"], *value["elements"]]))
                 mine[key] = {"elements": both, "fresh": before["fresh"] or value["fresh"]}
-            else:
+            elif key in LISTS or certain:
                 mine[key] = value
+            else:
+                every = list(dict.fromkeys([*rates(before), *rates(value)]))
+                mine[key] = every[0] if len(every) == 1 else every
     return result
 
 

@@ -8,8 +8,8 @@ from kdeclare.model.jsontypes import Json
 Entries = Mapping[str, Mapping[str, Json]]
 """Throttle entries: config resource as text (``BROKER/1``, ``TOPIC/orders``) to key to what is there.
 
-A rate is a text (bytes a second). A list is {elements: [``partition:broker``, …], fresh}; ``fresh`` says
-that nothing was set before.
+A rate is a text (bytes a second), or several where it is not known which of them took effect. A list is
+{elements: [``partition:broker``, …], fresh}; ``fresh`` says that nothing was set before.
 """
 
 
@@ -18,12 +18,12 @@ class Leftovers:
     """What is still to be done once moves that go on in the cluster are over.
 
     throttles: what kdeclare has put there and has not taken away yet.
-    elections: partitions (``topic-n``) whose preferred leader is to be elected.
+    elections: partitions (``topic-n``) whose preferred leader is to be elected, with that leader.
     moves: partitions that kdeclare has begun to move, and left to the cluster.
     """
 
     throttles: Entries = field(default_factory=dict)
-    elections: tuple[str, ...] = ()
+    elections: Mapping[str, int] = field(default_factory=dict)
     moves: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:

@@ -45,6 +45,7 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     diagnostics += unknown_names(request)
     operations, problems = _operations(request, compared, live, placer)
     diagnostics += problems
+    operations = _moves_to_wait_for(request, compared, live, operations)
     blocked = {d.resource: d.code for d in problems if d.resource and d.blocks}
     if preflights and not any(d.is_error for d in diagnostics):
         refused = preflight(cluster, operations, secrets, progress)
@@ -54,9 +55,8 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
         blocked |= {d.resource: d.code for d in (*crammed, *refused.values()) if d.resource}
     operations = order.without(operations, [op.id for op in operations if str(op.resource) in blocked])
     if not any(d.is_error for d in diagnostics):
-        waiting = _moves_to_wait_for(request, compared, live, operations)
         left = request.state.leftovers if request.state else Leftovers()
-        operations, said = at_pace(waiting, cluster, live, request.pace, left)
+        operations, said = at_pace(operations, cluster, live, request.pace, left)
         diagnostics += said
         if placer.has_moved:
             racks = rack_findings(live.cluster.brokers)
@@ -97,6 +97,7 @@ def _operations(
     guarded = [with_guard(op, live, client=request.scope.client_guard) for op in operations]
     problems += moved
     problems += order.contradictions(request.desired)
+    problems += order.clashes(request.desired, live.topics)
     problems += order.deleted_and_used(guarded)
     problems += [unguarded(op) for op in guarded if lacks_guard(op, live)]
     return order.in_order(order.linked(guarded)), problems

@@ -1,14 +1,16 @@
 """Edges between resources, contradictions, and what a refusal takes with it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.kinds.base import Desired
+from kdeclare.kinds.placing import Arrangement
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.verbs.base import identity_claims, with_inverse
 from kdeclare.kinds.verbs.partitions import topics_of
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, error, warning
+from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
 
@@ -25,6 +27,19 @@ def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
             if their_wish != wish:
                 found.append(_contradiction(item, other, f"{thing}: {wish} here, {their_wish} at {other.id}"))
     return found
+
+
+def clashes(declared: Iterable[Desired], topics: Collection[str]) -> list[Diagnostic]:
+    """Declared resources that cannot both have the replicas of a topic where they want them."""
+    known: dict[str, list[tuple[Desired, Arrangement]]] = {}
+    found: dict[tuple[ResourceId, ResourceId], Diagnostic] = {}
+    for item in sorted(declared, key=lambda d: d.id):
+        for topic, mine in KINDS[item.id.kind].arranges(item.id.name, item.body, topics).items():
+            for other, theirs in known.setdefault(topic, []):
+                if (item.id, other.id) not in found and (why := mine.clash(theirs)):
+                    found[item.id, other.id] = _contradiction(item, other, f"of topic {topic}, {why}")
+            known[topic].append((item, mine))
+    return list(found.values())
 
 
 def deleted_and_used(operations: Sequence[Operation]) -> list[Diagnostic]:

@@ -108,6 +108,7 @@ def paced(
             partitions = {p for op in group.moves for p in op.args["partitions"]}
             partitions.update(_sharing(entries, seen, left))
             set_, clear = _throttle(group, entries, partitions, seen, over, turn)
+            set_ = replace(set_, needs={id_: why for op in group.moves for id_, why in _awaited(op)})
             because = {set_.id: "throttles before a move"}
             moves = [
                 replace(op, needs={**op.needs, **because}) if VERBS[op.verb].moves else op for op in moves
@@ -122,12 +123,17 @@ def paced(
 
 def _shifts(group: Group, live: Snapshot) -> Iterable[throttles.Shift]:
     for op in group.moves:
-        after_it = any(need.startswith(f"{_AWAIT.name}:") for need in op.needs)
+        after_it = any(_awaited(op))
         for name, target in op.args["partitions"].items():
             partition = TopicPartition.parse(name)
             before = tuple(op.expect.get(name) or ())
             move = None if after_it else live.moves.get(partition)  # one that is waited for is over by then
             yield throttles.shift(partition, before, move, tuple(target))
+
+
+def _awaited(op: Operation) -> Iterable[tuple[str, str]]:
+    """The steps that wait for other people's moves, of those that a move needs."""
+    return ((id_, why) for id_, why in op.needs.items() if id_.startswith(f"{_AWAIT.name}:"))
 
 
 def _batches(group: Group, parts: dict[str, list[str]]) -> list[Batch]:

@@ -51,7 +51,7 @@ def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
     if not VERBS[op.verb].validates:
         return False
     before = [by_id[need].verb for need in op.needs]
-    return not any(verb == op.verb or VERBS[verb].makes for verb in before)
+    return not any(verb == op.verb or VERBS[verb].makes or VERBS[verb].waits for verb in before)
 
 
 def _refusal(op: Operation, fault: Fault) -> Diagnostic:

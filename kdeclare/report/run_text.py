@@ -22,6 +22,7 @@ _DEEDS = {
     "throttle.clear": ("throttle cleared", "throttles cleared"),
     "leaders.elect": ("election of preferred leaders", "elections of preferred leaders"),
     "moves.cancel": ("cancellation of moves", "cancellations of moves"),
+    "replicas.relocate": ("change of log directories", "changes of log directories"),
 }
 _FOLD = 20
 

@@ -74,8 +74,8 @@ def _leftovers(value: dict[str, Any], where: str) -> Leftovers:
     if "leftovers" not in value:
         return Leftovers()
     left = _field(value, "leftovers", dict, where)
-    elections, moves = (tuple(_field(left, name, list, where)) for name in ("elections", "moves"))
-    return Leftovers(_field(left, "throttles", dict, where), elections, moves)
+    throttles, elections = (_field(left, name, dict, where) for name in ("throttles", "elections"))
+    return Leftovers(throttles, elections, tuple(_field(left, "moves", list, where)))
 
 
 def _field(value: dict[str, Any], name: str, kind: type, where: str) -> Any:

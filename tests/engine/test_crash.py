@@ -1,5 +1,6 @@
 """Killing a run everywhere: at each journal position, and at each request before and after its effect."""
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from typing import Literal
@@ -9,8 +10,24 @@ import pytest
 from kdeclare.cluster import memory
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.kinds.base import Desired
+from kdeclare.kinds.pace import Pace
+from kdeclare.model.run import RunResult
 from kdeclare.state.memory import Crash as StoreCrash
 from kdeclare.state.memory import MemoryStore
+from tests.engine.moving import (
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    LEADERS,
+    Moving,
+    Throttles,
+    assigned,
+    existing,
+    leaders,
+    reassignment,
+    replicas,
+    set_on,
+    throttles,
+)
 from tests.engine.world import World, desired, topic
 
 When = Literal["before", "after"]
@@ -165,3 +182,165 @@ def test_an_unfinished_run_blocks_nothing() -> None:
     world.cluster.faults.clear()
     world.store.restart()
     assert world.plan(*_after()).has_changes
+
+
+# moves at their pace: a throttle, batches, an election, and what is left for later
+
+OTHERS: Throttles = {
+    "TOPIC/t": {LEADERS: "9:9"},
+    "BROKER/1": {FOLLOWER_RATE: "77"},
+    "BROKER/5": {LEADER_RATE: "88"},
+}
+
+
+def _moving() -> list[Desired]:
+    """Two batches under a throttle with an election, and a factor that grows under another one."""
+    return [
+        topic("t"),
+        topic("grow", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "2"}),
+        reassignment(("t-0", [4, 2, 1]), ("t-1", [5, 1, 2]), throttle=1000, batchSize=1),
+    ]
+
+
+def _moving_world() -> Moving:
+    world = Moving(pace=Pace(throttle=2000))
+    existing(world, t=[[1, 2, 3], [1, 2, 3]])
+    world.apply(topic("t"), assigned("grow", [1, 2], configs={"min.insync.replicas": "1"}))
+    for entity, values in OTHERS.items():
+        set_on(world, entity, values)
+    world.slow(4)
+    world.store.restart()
+    world.cluster.calls.clear()
+    return world
+
+
+def _move(world: Moving) -> RunResult:
+    return world.apply(*_moving(), batch=1)
+
+
+def _arrived(world: Moving) -> None:
+    """All is as declared, nothing of ours is left anywhere, and what others have set is there."""
+    assert replicas(world, "t") == [(4, 2, 1), (5, 1, 2)]
+    assert leaders(world, "t") == [4, 5]
+    assert [len(r) for r in replicas(world, "grow")] == [3]
+    assert world.overrides("grow") == {"min.insync.replicas": "2"}
+    assert throttles(world.cluster) == OTHERS
+    assert not world.left
+    assert not world.plan(*_moving()).has_changes
+
+
+def _moving_on(world: Moving, *, late: bool) -> None:
+    """What comes after the crash: a look at once, moves that end, and the same apply again.
+
+    late: the moves have ended before anybody looks.
+    """
+    for thread in threading.enumerate():
+        if thread.name.startswith("apply"):
+            thread.join()
+    world.store.restart()
+    world.cluster.faults.clear()
+    if late:
+        world.finish()
+    world.recover()
+    world.finish()
+    assert _move(world).complete
+    world.recover()
+    _arrived(world)
+
+
+def _moving_steps() -> int:
+    world = _moving_world()
+    assert _move(world).complete
+    _arrived(world)
+    return len(world.store.steps)
+
+
+def _moving_requests() -> int:
+    world = _moving_world()
+    assert _move(world).complete
+    return len(world.cluster.requests())
+
+
+def _moving_positions() -> Iterator[tuple[int, When]]:
+    for n in range(1, _moving_steps() + 1):
+        yield n, "before"
+        yield n, "after"
+
+
+def test_there_is_something_to_be_killed_in() -> None:
+    world = _moving_world()
+    run = _move(world)
+    done = [id_.partition(":")[0] for id_ in run.results]
+    assert done.count("throttle.set") == done.count("throttle.clear") == 2
+    assert done.count("partitions.reassign") == 3
+    assert done.count("leaders.elect") == 1
+    assert _moving_steps() >= 20
+    assert _moving_requests() >= 10
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(("n", "when"), list(_moving_positions()))
+def test_moves_killed_at_a_position_of_the_journal(n: int, when: When, late: bool) -> None:
+    world = _moving_world()
+    world.store.crash = StoreCrash(n, when, Killed())
+    try:
+        _move(world)
+        assert n > len(world.store.steps) >= 20
+    except Killed:
+        pass
+    _moving_on(world, late=late)
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("n", range(1, _moving_requests() + 1))
+def test_moves_killed_at_a_request(n: int, after: bool, late: bool) -> None:
+    world = _moving_world()
+    world.cluster.faults.crash(nth=n, after_effect=after)
+    with pytest.raises(memory.Crash):
+        _move(world)
+    _moving_on(world, late=late)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("n", range(1, _moving_requests() + 1))
+def test_a_time_out_among_moves_is_settled_and_the_run_goes_on(n: int, after: bool) -> None:
+    world = _moving_world()
+    world.cluster.faults.time_out(nth=n, after_effect=after)
+    assert _move(world).complete
+    _arrived(world)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("second", range(1, 5))
+@pytest.mark.parametrize("n", range(1, _moving_requests() + 1))
+def test_moves_killed_twice(n: int, second: int, after: bool) -> None:
+    """The command that settles and tidies up dies as well, at its own n-th request or step."""
+    world = _moving_world()
+    world.cluster.faults.crash(nth=n, after_effect=True)
+    with pytest.raises(memory.Crash):
+        _move(world)
+    world.store.restart()
+    world.cluster.faults.clear()
+    world.finish()
+    world.store.crash = StoreCrash(second, "after" if after else "before", Killed())
+    with contextlib.suppress(Killed):
+        world.recover()
+    _moving_on(world, late=True)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_moves_killed_while_tidying_up(after: bool) -> None:
+    for n in range(1, 6):
+        world = _moving_world()
+        world.hold()
+        _move_without_waiting = world.apply(*_moving(), batch=1, wait=False)
+        assert not _move_without_waiting.complete
+        world.finish()
+        world.cluster.calls.clear()
+        world.cluster.faults.crash(nth=n, after_effect=after)
+        with contextlib.suppress(memory.Crash):
+            world.recover()
+        world.cluster.tick_on_poll = True
+        world.slow(4)
+        _moving_on(world, late=False)

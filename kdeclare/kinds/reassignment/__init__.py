@@ -1,12 +1,12 @@
 """Kind `Reassignment`: where replicas are to be, partition by partition or by a rule for topics."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel
 
 from kdeclare.kinds.base import Desired, Difference, Problem
 from kdeclare.kinds.pace import as_args
-from kdeclare.kinds.placing import Placer
+from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.reassignment.diff import PREFIX, diff_reassignment
 from kdeclare.kinds.reassignment.spec import ReassignmentBody, ReassignmentSpec, parse_reassignment
@@ -48,6 +48,17 @@ class ReassignmentKind:
         replicas: dict[str, Json] = {f"replicas of {t.partition}": list(t.replicas) for t in body.targets}
         sizes = {f"replication factor of {t.partition.topic}": len(t.replicas) for t in body.targets}
         return replicas | sizes
+
+    def arranges(self, name: str, body: ReassignmentBody, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """The brokers of its partitions, or its rule for every topic that it is about."""
+        rule = Arrangement(
+            without=body.drain, only=body.target_brokers, strategy=body.strategy, even=body.rebalance
+        )
+        found = dict.fromkeys(body.matching(topics), rule)
+        for topic in body.names - found.keys():
+            mine = (t.replicas for t in body.targets if t.partition.topic == topic)
+            found[topic] = Arrangement(frozenset(b for replicas in mine for b in replicas), exact=True)
+        return found
 
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer

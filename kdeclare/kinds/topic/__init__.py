@@ -1,12 +1,12 @@
 """Kind `Topic`: partitions, replication factor or assignments, and configs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel
 
 from kdeclare.cluster.port import ConfigQuery
 from kdeclare.kinds.base import Desired, Difference, Problem
-from kdeclare.kinds.placing import Placer
+from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.topic.diff import diff_topic
 from kdeclare.kinds.topic.export import topic_manifests
@@ -48,6 +48,13 @@ class TopicKind:
             return {f"replicas of {name}-{n}": list(r) for n, r in body.assignments.items()}
         factor = body.replication_factor
         return {} if factor is None else {f"replication factor of {name}": factor}
+
+    def arranges(self, name: str, body: TopicBody, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """Its assignments, or its strategy."""
+        if body.assignments is not None:
+            brokers = frozenset(broker for replicas in body.assignments.values() for broker in replicas)
+            return {name: Arrangement(brokers, exact=True)}
+        return {name: Arrangement(strategy=body.strategy)} if body.strategy else {}
 
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer

@@ -81,10 +81,10 @@ class ElectLeaders(Verb):
         return Undo()
 
     def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
-        """What has to wait for moves is left for later."""
-        mine = tuple(op.args["partitions"])
-        if status in (Status.STARTED, Status.UNKNOWN):
-            return replace(before, elections=tuple(dict.fromkeys([*before.elections, *mine])))
+        """What has to wait for moves, or for the preferred leader, is left for later."""
+        mine = op.args["partitions"]
+        if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED):
+            return replace(before, elections={**before.elections, **mine})
         if status is Status.DONE:
-            return replace(before, elections=tuple(p for p in before.elections if p not in mine))
+            return replace(before, elections={p: b for p, b in before.elections.items() if p not in mine})
         return before

@@ -86,7 +86,9 @@ class SetThrottle(ThrottleVerb):
         """Its entries, also where it is not known which of them took effect."""
         if status in (Status.INTERRUPTED, Status.SKIPPED, Status.STALE):
             return before
-        return replace(before, throttles=throttles.joined(before.throttles, op.args["entries"]))
+        done = status is Status.DONE
+        both = throttles.joined(before.throttles, op.args["entries"], certain=done)
+        return replace(before, throttles=both)
 
 
 class ClearThrottle(ThrottleVerb):
@@ -142,7 +144,7 @@ def _there(cluster: Cluster, entries: Entries) -> Entries:
         for key, value in entries[entity].items():
             if key in LISTS and (mine := _own(value, now.get(key))):
                 result.setdefault(entity, {})[key] = {**value, "elements": mine}
-            elif key not in LISTS and now.get(key) == value:
+            elif key not in LISTS and now.get(key) in throttles.rates(value):
                 result.setdefault(entity, {})[key] = value
     return result
 

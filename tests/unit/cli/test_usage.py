@@ -10,7 +10,18 @@ from kdeclare.version import VERSION
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.golden_files import check_golden
 
-COMMANDS = ("validate", "plan", "show", "apply", "rollback", "status", "history", "import", "schema")
+COMMANDS = (
+    "validate",
+    "plan",
+    "show",
+    "apply",
+    "rollback",
+    "reassign",
+    "status",
+    "history",
+    "import",
+    "schema",
+)
 GROUPS = {"lock": ("show", "break"), "sandbox": ("start", "stop", "status", "reset")}
 
 

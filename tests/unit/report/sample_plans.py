@@ -34,11 +34,16 @@ def op(
     resource: ResourceId,
     needs: dict[str, str] | None = None,
     irreversible: str | None = None,
+    moved: dict[str, tuple[list[int], list[int]]] | None = None,
 ) -> Operation:
+    """moved: replicas before and after, by partition."""
     inverse = None if irreversible else {"verb": verb, "args": {"back": True}}
-    return Operation(
-        f"{verb}:{resource}", verb, resource, {"a": 1}, {"b": 2}, needs or {}, inverse, irreversible
-    )
+    args: dict[str, object] = {"a": 1}
+    expect: dict[str, object] = {"b": 2}
+    if moved:
+        args = {"partitions": {name: after for name, (_, after) in moved.items()}}
+        expect = {name: before for name, (before, _) in moved.items()}
+    return Operation(f"{verb}:{resource}", verb, resource, args, expect, needs or {}, inverse, irreversible)
 
 
 def plan(**parts: object) -> Plan:
@@ -162,7 +167,12 @@ SAMPLES: dict[str, Plan] = {
             ),
             op("configs.alter", REFUNDS),
             op("throttle.set", DRAIN, {f"topic.create:{ORDERS}": "created before anything on it"}),
-            op("partitions.reassign", DRAIN, {f"throttle.set:{DRAIN}": "throttled before it moves"}),
+            op(
+                "partitions.reassign",
+                DRAIN,
+                {f"throttle.set:{DRAIN}": "throttled before it moves"},
+                moved={"orders-0": ([3, 1, 2], [4, 1, 2]), "orders-1": ([1, 2, 3], [1, 2, 4])},
+            ),
             op("throttle.clear", DRAIN, {f"partitions.reassign:{DRAIN}": "taken off after the move"}),
             op("topic.delete", OLD, irreversible="Its records are lost."),
         ),

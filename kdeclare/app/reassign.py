@@ -1,0 +1,333 @@
+"""What Kafka's kafka-reassign-partitions tool does, with a plan, a journal and a way back."""
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kdeclare.app.apply import How, confirmed
+from kdeclare.app.reassign_checks import check_places, check_topics, existing_moves
+from kdeclare.app.reassign_throttles import Out, Told, clear, foreign, limits, settle_and_clear
+from kdeclare.app.recovering import recover_locked
+from kdeclare.app.secrets import ProjectSecrets
+from kdeclare.app.workspace import Workspace
+from kdeclare.cluster.port import Cluster, LogDir
+from kdeclare.kinds.pace import Pace
+from kdeclare.kinds.query import Query
+from kdeclare.kinds.reassignment.diff import PREFIX
+from kdeclare.kinds.verbs.moves import CancelMoves
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.kinds.verbs.relocate import RelocateReplicas, parse
+from kdeclare.manifests.reassignment_json import ANY_LOG_DIR, Assignment
+from kdeclare.model.diagnostics import Diagnostic, Severity, error
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+from kdeclare.model.run import RunResult, Status
+from kdeclare.planning.cancelling import cancel_plan
+from kdeclare.planning.executing import Execution, Replica, execution_plan
+from kdeclare.planning.generating import left_out, proposal
+from kdeclare.planning.observe import observe, replica_dirs
+from kdeclare.planning.request import PlanRequest
+from kdeclare.report.reassign_dirs_text import (
+    NO_MOVES,
+    DirState,
+    dirs_not_started,
+    dirs_started,
+    dirs_text,
+)
+from kdeclare.report.reassign_text import (
+    VerifyState,
+    cancelled,
+    current_and_proposed,
+    list_text,
+    rollback_hint,
+    started,
+    verify_text,
+)
+
+_CANCEL, _RELOCATE = CancelMoves(), RelocateReplicas()
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What came of --execute or --cancel.
+
+    run: None when the person said no. problems: what was not done, in the tool's words.
+    """
+
+    run: RunResult | None
+    problems: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How --execute goes about it; see `planning.executing.Execution`.
+
+    start_timeout_s: how long to wait until moves between log directories have begun.
+    """
+
+    additional: bool = False
+    resize: bool = True
+    throttle: int | None = None
+    dirs_throttle: int | None = None
+    start_timeout_s: float = 10.0
+
+
+def list_moves(workspace: Workspace) -> str:
+    """The answer of --list. Raises KdeclareError."""
+    with workspace.cluster() as cluster:
+        return list_text(cluster.moves())
+
+
+def generate(
+    workspace: Workspace, topics: Collection[str], brokers: Sequence[int], *, rack_aware: bool
+) -> tuple[str, tuple[Diagnostic, ...]]:
+    """The answer of --generate, and what should be known of it. Raises KdeclareError."""
+    with workspace.cluster() as cluster:
+        live = observe(cluster, Query(frozenset(topics)), all_topics=True)
+        check_topics(topics, live)
+        placed = proposal(live, topics, brokers, rack_aware=rack_aware)
+        there = cluster.log_dirs(sorted(topics)) if topics else {}
+        current = _current(placed, live, there)
+        text = current_and_proposed(current, [Assignment(p, r) for p, r in placed.items()])
+        return text, left_out(live, brokers)
+
+
+def execute(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways, how: How, out: Out) -> Ended:
+    """Begin to move, and wait for nothing but log directories. Raises KdeclareError."""
+    with workspace.cluster() as cluster, workspace.store.lock(how.command):
+        notices = recover_locked(workspace, cluster, how.command)
+        if not ways.additional and cluster.moves():
+            raise existing_moves()
+        live, there = _seen(cluster, assignments)
+        check_places(assignments, _directories(assignments), live, there)
+        out(rollback_hint(_current([a.partition for a in assignments], live, there)))
+        wanted = _execution(workspace, assignments, ways)
+        secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
+        plan = execution_plan(_request(workspace), wanted, live, cluster, secrets, how.progress)
+        run = confirmed(workspace, cluster, plan, secrets, how, notices)
+        if run is None:
+            return Ended(None)
+        moved = _begun(run, wanted, cluster)
+        out(limits(workspace, wanted))
+        if moved:
+            out(started(moved))
+        return Ended(run, (*_not_moved(run), *_await_dirs(cluster, wanted, moved, ways, out)))
+
+
+def verify(
+    workspace: Workspace,
+    assignments: Sequence[Assignment],
+    what: str,
+    out: Out,
+    tell: Told,
+    *,
+    keep_throttles: bool,
+) -> None:
+    """Say how far moves are; once they are over, take away what kdeclare has throttled them with.
+
+    what: the command, for other people's messages. Raises KdeclareError.
+    """
+    with workspace.cluster() as cluster:
+        going_on = cluster.moves()
+        live = observe(cluster, Query(_topics(assignments)))
+        out(verify_text(_verified(a, live) for a in assignments))
+        directories = _directories(assignments)
+        names = sorted({partition.topic for partition, _ in directories})
+        states = _dir_states(directories, cluster.log_dirs(names)) if names else []
+        out(dirs_text(states))
+        if going_on or keep_throttles or any(state.moving for state in states):
+            return
+        settle_and_clear(workspace, cluster, what, out, tell)
+        tell(foreign(workspace, cluster, _topics(assignments)))
+
+
+def cancel(
+    workspace: Workspace,
+    assignments: Sequence[Assignment],
+    how: How,
+    out: Out,
+    tell: Told,
+    *,
+    keep_throttles: bool,
+) -> Ended:
+    """Stop those of the moves that are active, and take their throttles away. Raises KdeclareError."""
+    with workspace.cluster() as cluster, workspace.store.lock(how.command):
+        notices = recover_locked(workspace, cluster, how.command, keep_throttles=True)
+        live, _ = _seen(cluster, assignments)
+        directories = _directories(assignments)
+        plan = cancel_plan(_request(workspace), live, [a.partition for a in assignments], directories)
+        secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
+        run: RunResult | None = RunResult(None, plan, {})
+        if plan.operations:
+            run = confirmed(workspace, cluster, plan, secrets, how, notices)
+        else:
+            tell(notices)  # there is nothing to ask about
+        if run is None:
+            return Ended(None)
+        problems = _failed(run, "Error cancelling partition reassignments")
+        stopped = _stopped(run, cluster)
+        if stopped or not problems:
+            out(cancelled(stopped))
+        back = _sent_back(run, live)
+        out(dirs_started(back) if back else NO_MOVES)
+        if not keep_throttles:
+            clear(workspace, cluster, how.command, out, tell)
+            if not cluster.moves():
+                tell(foreign(workspace, cluster, _topics(assignments)))
+        return Ended(run, problems)
+
+
+def _request(workspace: Workspace) -> PlanRequest:
+    project = workspace.project
+    return PlanRequest(
+        project=project.name,
+        env=project.environment.name,
+        cluster_name=workspace.cluster_name,
+        desired=(),
+        state=workspace.store.read(),
+    )
+
+
+def _execution(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways) -> Execution:
+    """Of the environment's pace only the throttle holds: nobody waits here for one batch after the other."""
+    pace = Pace(throttle=ways.throttle).over(workspace.project.environment.pace)
+    return Execution(
+        targets={a.partition: a.replicas for a in assignments},
+        directories=_directories(assignments),
+        additional=ways.additional,
+        resize=ways.resize,
+        throttle=pace.throttle,
+        dirs_throttle=ways.dirs_throttle,
+    )
+
+
+def _seen(
+    cluster: Cluster, assignments: Sequence[Assignment]
+) -> tuple[Snapshot, Mapping[int, Sequence[LogDir]]]:
+    """The topics with their moves, and the log directories of all brokers with their replicas."""
+    names = _topics(assignments)
+    live = observe(cluster, Query(names))
+    there = cluster.log_dirs(sorted(names))
+    return replace(live, dirs=replica_dirs(there)), there
+
+
+def _topics(assignments: Iterable[Assignment]) -> frozenset[str]:
+    return frozenset(a.partition.topic for a in assignments)
+
+
+def _directories(assignments: Iterable[Assignment]) -> dict[Replica, str]:
+    return {
+        (a.partition, broker): path
+        for a in assignments
+        for broker, path in zip(a.replicas, a.log_dirs or (), strict=False)
+        if path != ANY_LOG_DIR
+    }
+
+
+def _current(
+    partitions: Iterable[TopicPartition], live: Snapshot, there: Mapping[int, Sequence[LogDir]]
+) -> list[Assignment]:
+    """Where partitions are, those in flight as they were before: that is what a rollback needs."""
+    dirs = replica_dirs(there)
+    found = []
+    for partition in partitions:
+        move = live.moves.get(partition)
+        replicas = move.origin if move else live.replicas(partition) or ()
+        known = (dirs.get((partition, broker)) for broker in replicas)
+        paths = tuple((d.path if d else None) or ANY_LOG_DIR for d in known)
+        found.append(Assignment(partition, replicas, paths))
+    return found
+
+
+def _begun(run: RunResult, wanted: Execution, cluster: Cluster) -> list[TopicPartition]:
+    """What is where it is to be, or on its way there. Of a refused operation other partitions may move."""
+    left = {
+        TopicPartition.parse(field.path.removeprefix(PREFIX))
+        for change in run.plan.changes
+        for field in change.fields
+        if change.blocked and field.path.startswith(PREFIX)
+    }
+    doubtful = {
+        TopicPartition.parse(name)
+        for op in run.plan.operations
+        if VERBS[op.verb].moves and _status(run, op) not in (Status.DONE, Status.STARTED)
+        for name in op.args["partitions"]
+    }
+    if doubtful:
+        live = observe(cluster, Query(frozenset(p.topic for p in doubtful)))
+        left |= {p for p in doubtful if live.replicas(p) != wanted.targets[p]}
+    return [p for p in sorted(wanted.targets) if p not in left]
+
+
+def _status(run: RunResult, op: Operation) -> Status | None:
+    result = run.results.get(op.id)
+    return result.status if result else None
+
+
+def _not_moved(run: RunResult) -> tuple[Diagnostic, ...]:
+    """What was denied beforehand, and what was refused."""
+    denials = [d.detail for d in run.plan.diagnostics if d.severity is Severity.DENIED]
+    return _failed(run, "Error reassigning partition(s)", denials)
+
+
+def _failed(run: RunResult, summary: str, more: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
+    good = (Status.DONE, Status.STARTED, Status.SKIPPED)
+    bad = [r.message or f"{r.id}: {r.status}" for r in run.results.values() if r.status not in good]
+    lines = [*more, *bad]
+    return (error("not-reassigned", summary, "\n".join(lines)),) if lines else ()
+
+
+def _await_dirs(
+    cluster: Cluster, wanted: Execution, moved: Collection[TopicPartition], ways: Ways, out: Out
+) -> tuple[Diagnostic, ...]:
+    """Watch until the replicas are in their log directories or on their way, as Kafka's tool does."""
+    due = {replica: path for replica, path in wanted.directories.items() if replica[0] in moved}
+    if not due:
+        return ()
+    names = sorted({partition.topic for partition, _ in due})
+    deadline = time.monotonic() + ways.start_timeout_s
+    while True:
+        states = _dir_states(due, cluster.log_dirs(names))
+        late = [s for s in states if s.dirs is None or s.dirs.heading != s.target]
+        if not late or time.monotonic() >= deadline:
+            break
+        time.sleep(_POLL_S)
+    out(dirs_started(state for state in states if state not in late))
+    if not late:
+        return ()
+    hint = "The brokers put them there once they have them, unless they are restarted before."
+    return (error("dirs-not-started", "Not in their log directories yet", dirs_not_started(late), hint=hint),)
+
+
+def _dir_states(directories: Mapping[Replica, str], there: Mapping[int, Sequence[LogDir]]) -> list[DirState]:
+    dirs = replica_dirs(there)
+    return [
+        DirState(broker, partition, path, dirs.get((partition, broker)), silent=broker not in there)
+        for (partition, broker), path in sorted(directories.items())
+    ]
+
+
+def _verified(assignment: Assignment, live: Snapshot) -> VerifyState:
+    partition = assignment.partition
+    return VerifyState(partition, assignment.replicas, live.replicas(partition), partition in live.moves)
+
+
+def _stopped(run: RunResult, cluster: Cluster) -> list[TopicPartition]:
+    """What was cancelled. Of a request that was refused for one partition, others are."""
+    ops = [op for op in run.plan.operations if op.verb == _CANCEL.name]
+    asked = [TopicPartition.parse(name) for op in ops for name in op.args["partitions"]]
+    if all(_status(run, op) is Status.DONE for op in ops):
+        return asked
+    still = cluster.moves(sorted({partition.topic for partition in asked}))
+    return [partition for partition in asked if partition not in still]
+
+
+def _sent_back(run: RunResult, live: Snapshot) -> list[DirState]:
+    return [
+        DirState(broker, partition, path, live.dirs.get((partition, broker)))
+        for op in run.plan.operations
+        if op.verb == _RELOCATE.name and _status(run, op) is Status.DONE
+        for (partition, broker), path in ((parse(n), path) for n, path in op.args["replicas"].items())
+    ]

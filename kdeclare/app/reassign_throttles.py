@@ -1,0 +1,110 @@
+"""The throttles of `kdeclare reassign`: what is in force, what is taken away, what is someone else's."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from kdeclare.app.recovering import about, recover_locked, tidy_up, under_way
+from kdeclare.app.workspace import Workspace
+from kdeclare.applying.recovery import unfinished
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds import throttles
+from kdeclare.kinds.verbs.throttle import ClearThrottle
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, warning
+from kdeclare.model.ids import ConfigScope
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.run import Status
+from kdeclare.model.state import Entries
+from kdeclare.planning.executing import Execution
+from kdeclare.planning.observe import observe
+from kdeclare.report.reassign_dirs_text import (
+    VERIFY_AGAIN,
+    dirs_throttle_set,
+    throttle_set,
+    throttles_cleared,
+)
+
+Out = Callable[[str], None]
+"""Takes what the tool prints, piece by piece; each ends in a new line."""
+Told = Callable[[Iterable[Diagnostic]], None]
+"""Takes what else should be known."""
+
+_CLEAR = ClearThrottle()
+
+
+def limits(workspace: Workspace, wanted: Execution) -> str:
+    """What is said of the throttles that are in force now."""
+    state = workspace.store.read()
+    set_: Entries = state.leftovers.throttles if state else {}
+    rates = {key: {keys.get(key) for keys in set_.values()} for key in throttles.ALL_RATES}
+    text = ""
+    if wanted.throttle is not None and str(wanted.throttle) in rates[throttles.RATES[0]]:
+        text += throttle_set(wanted.throttle)
+    if wanted.dirs_throttle is not None and str(wanted.dirs_throttle) in rates[throttles.DIRS_RATE]:
+        text += dirs_throttle_set(wanted.dirs_throttle)
+    return VERIFY_AGAIN + text if text else ""
+
+
+def settle_and_clear(workspace: Workspace, cluster: Cluster, what: str, out: Out, tell: Told) -> None:
+    """Settle what earlier runs left open, and take their throttles away."""
+    store = workspace.store
+    state = store.read()
+    if not unfinished(store) and not (state and state.leftovers):
+        return
+    try:
+        with store.lock(what):
+            tell(recover_locked(workspace, cluster, what, keep_throttles=True))
+            clear(workspace, cluster, what, out, tell)
+    except KdeclareError as taken:
+        tell(under_way(taken))
+
+
+def clear(workspace: Workspace, cluster: Cluster, what: str, out: Out, tell: Told) -> None:
+    """Take away what kdeclare has throttled moves with that are over, and say so in the tool's words."""
+    tidied = tidy_up(workspace, cluster, what)
+    results = tidied.run.results if tidied.run else {}
+    brokers: set[int] = set()
+    topics: set[str] = set()
+    for op in tidied.run.plan.operations if tidied.run else ():
+        if op.verb == _CLEAR.name and op.id in results and results[op.id].status is Status.DONE:
+            resources = [throttles.resource_of(entity) for entity in op.args["entries"]]
+            brokers.update(throttles.brokers_of(op.args["entries"]))
+            topics.update(r.name for r in resources if r.scope is ConfigScope.TOPIC)
+    out(throttles_cleared(brokers, topics))
+    tell(d for d in about(tidied) if d.severity is not Severity.INFO)
+
+
+def foreign(workspace: Workspace, cluster: Cluster, topics: Iterable[str]) -> tuple[Diagnostic, ...]:
+    """What to say of throttles that are not kdeclare's; Kafka's tool would take them away all the same."""
+    state = workspace.store.read()
+    own: Entries = state.leftovers.throttles if state else {}
+    entities = [f"{ConfigScope.BROKER}/{broker.id}" for broker in cluster.describe().brokers]
+    entities += [f"{ConfigScope.TOPIC}/{name}" for name in sorted(topics)]
+    seen = observe(cluster, throttles.query(entities))
+    found = {entity: _others(throttles.present(seen, entity), own.get(entity, {})) for entity in entities}
+    return tuple(_left_alone(entity, values) for entity, values in found.items() if values)
+
+
+def _others(there: Mapping[str, Json], own: Mapping[str, Json]) -> dict[str, Json]:
+    """What is set that kdeclare has not put there."""
+    result: dict[str, Json] = {}
+    for key, value in there.items():
+        if key not in throttles.LISTS:
+            rest = value if own.get(key) != value else None
+        else:
+            rest = ",".join(e for e in value if e not in (own.get(key) or {"elements": ()})["elements"])
+        if rest:
+            result[key] = rest
+    return result
+
+
+def _left_alone(entity: str, values: Mapping[str, Json]) -> Diagnostic:
+    resource = throttles.resource_of(entity)
+    kind = "topics" if resource.scope is ConfigScope.TOPIC else "brokers"
+    said = ", ".join(f"{key}={value}" for key, value in values.items())
+    return warning(
+        "foreign-throttle",
+        "Throttles of others are left alone",
+        f"{entity}: {said}",
+        hint="Where nobody needs them: kafka-configs --bootstrap-server … --alter --entity-type "
+        f"{kind} --entity-name {resource.name} --delete-config {','.join(values)}",
+        subject=entity,
+    )

@@ -1,0 +1,69 @@
+"""The plan that stops moves in flight."""
+
+from collections.abc import Collection, Mapping
+
+from kdeclare.kinds.verbs.base import identities, with_inverse
+from kdeclare.kinds.verbs.moves import CancelMoves
+from kdeclare.kinds.verbs.partitions import topics_of
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.changes import Action, Change, Reason, Risk
+from kdeclare.model.ids import ResourceId, TopicPartition
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+from kdeclare.model.plan import Base, ClusterRef, Plan, Summary
+from kdeclare.planning.build import check_cluster_id
+from kdeclare.planning.executing import Replica, relocation
+from kdeclare.planning.request import PlanRequest
+
+RESOURCE = ResourceId("Reassignment", "cancel")
+
+_CANCEL = CancelMoves()
+
+
+def cancel_plan(
+    request: PlanRequest,
+    live: Snapshot,
+    partitions: Collection[TopicPartition],
+    replicas: Collection[Replica] = (),
+) -> Plan:
+    """Cancel what of ``partitions`` is being moved, and send ``replicas`` back that change log directories.
+
+    request: without any resources. live: the topics with their moves, and their log directories.
+    Raises KdeclareError when the state is another cluster's.
+    """
+    state = request.state
+    if state is not None:
+        check_cluster_id(state.cluster_id, live.cluster.id, request.cluster_name)
+    moving = sorted(set(partitions) & live.moves.keys())
+    back = {r: path for r in sorted(set(replicas)) if (path := _origin(live, r))}
+    operations = [_cancelling(moving, live)] if moving else []
+    operations += [relocation(RESOURCE, back, live)] if back else []
+    fields = tuple(field for op in operations for field in VERBS[op.verb].fields(op))
+    change = Change(RESOURCE, Action.UPDATE, Reason.ASKED, Risk.DISRUPTIVE, fields)
+    return Plan(
+        project=request.project,
+        env=request.env,
+        cluster=ClusterRef(live.cluster.id, request.cluster_name),
+        base=Base(state.lineage if state else None, state.serial if state else 0),
+        summary=Summary(update=1 if operations else 0),
+        changes=(change,) if operations else (),
+        operations=tuple(operations),
+    )
+
+
+def _origin(live: Snapshot, replica: Replica) -> str | None:
+    """The log directory that a replica is about to leave; one that a cancelled move was adding goes."""
+    move = live.moves.get(replica[0])
+    dirs = live.dirs.get(replica)
+    if dirs is None or dirs.arriving is None or (move and replica[1] in move.adding):
+        return None
+    return dirs.path
+
+
+def _cancelling(moving: Collection[TopicPartition], live: Snapshot) -> Operation:
+    heading: dict[str, Json] = {str(p): list(live.moves[p].target) for p in moving}
+    stays: dict[str, Json] = {str(p): list(live.moves[p].origin) for p in moving}
+    expect: Mapping[str, Json] = heading | identities(topics_of(heading), live)
+    bare = Operation(f"{_CANCEL.name}:{RESOURCE}", _CANCEL.name, RESOURCE, {"partitions": stays}, expect)
+    return with_inverse(_CANCEL, bare)

@@ -1,0 +1,348 @@
+"""Moves in batches: how many at a time, in what order, and what the rest of the plan waits for."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.port import Fault
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.pace import Pace
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.run import Status
+from kdeclare.report.outcome import run_outcome
+from tests.engine.moving import (
+    Moving,
+    assigned,
+    during,
+    existing,
+    flying,
+    leaders,
+    reassignment,
+    replicas,
+    result,
+    results,
+    someone_moves,
+    throttles,
+    verbs,
+    watched,
+)
+from tests.engine.world import topic
+
+FAR = [1, 2, 4]
+
+
+def world_with(count: int) -> tuple[Moving, list[Desired]]:
+    world = Moving()
+    return world, existing(world, t=[[1, 2, 3]] * count)
+
+
+def all_to_four(count: int, **more: Any) -> Desired:
+    return reassignment(*((f"t-{n}", FAR) for n in range(count)), **more)
+
+
+def in_turn(seen: list[frozenset[str]]) -> list[frozenset[str]]:
+    """Sets of partitions in flight, each once, without the pauses between them."""
+    turns: list[frozenset[str]] = []
+    for now in seen:
+        if now and (not turns or turns[-1] != now):
+            turns.append(now)
+    return turns
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 9])
+def test_never_more_at_a_time(size: int) -> None:
+    world, kept = world_with(5)
+    world.slow(3)
+    seen = watched(world)
+    assert world.apply(*kept, all_to_four(5, batchSize=size)).complete
+    assert replicas(world) == [tuple(FAR)] * 5
+    names = [f"t-{n}" for n in range(5)]
+    expected = [frozenset(names[n : n + size]) for n in range(0, 5, size)]
+    assert in_turn([look.flying for look in seen]) == expected
+
+
+def test_also_across_topics_and_resources_with_the_projects_size() -> None:
+    world = Moving(pace=Pace(batch_size=2))
+    existing(world, a=[[1, 2]] * 3, b=[[2, 3]] * 2, c=[[1, 2, 3]] * 2)
+    world.slow(3)
+    seen = watched(world)
+    wanted = [
+        topic("a", partitions=3, replicationFactor=3),
+        topic("b", partitions=2, replicationFactor=3),
+        topic("c"),
+        reassignment(("c-0", FAR), ("c-1", FAR)),
+    ]
+    run = world.apply(*wanted)
+    assert run.complete
+    assert [len(r) for name in ("a", "b") for r in replicas(world, name)] == [3] * 5
+    assert replicas(world, "c") == [tuple(FAR)] * 2
+    turns = in_turn([look.flying for look in seen])
+    assert max(map(len, turns)) == 2
+    assert len(turns) == 4  # seven partitions
+    assert frozenset().union(*turns) == {"a-0", "a-1", "a-2", "b-0", "b-1", "c-0", "c-1"}
+    assert not world.plan(*wanted).has_changes
+
+
+def test_two_batches_of_many_operations_each() -> None:
+    """Between two batches of several operations, one step stands for all of the edges."""
+    world = Moving(pace=Pace(batch_size=3))
+    names = [f"t{n}" for n in range(6)]
+    existing(world, **{name: [[1, 2]] for name in names})
+    world.slow(3)
+    plan = world.plan(*(topic(name, partitions=1, replicationFactor=3) for name in names))
+    assert verbs(plan).count("moves.await") == 1
+    seen = watched(world)
+    assert world.run(plan).complete
+    turns = in_turn([look.flying for look in seen])
+    assert [len(turn) for turn in turns] == [3, 3]
+
+
+def test_min_isr_goes_up_only_after_all_parts() -> None:
+    world = Moving(pace=Pace(batch_size=1))
+    world.apply(assigned("t", *[[1, 2]] * 3, configs={"min.insync.replicas": "1"}))
+    world.slow(3)
+    wanted = topic("t", partitions=3, replicationFactor=3, configs={"min.insync.replicas": "2"})
+    plan = world.plan(wanted)
+    (raising,) = (op for op in plan.operations if op.verb == "configs.alter")
+    parts = {op.id for op in plan.operations if op.verb == "partitions.reassign"}
+    assert len(parts) == 3
+    assert set(raising.needs) == parts
+    sizes: list[tuple[str, list[int]]] = []
+
+    def look(_: object) -> None:
+        sizes.append((world.overrides("t")["min.insync.replicas"], [len(r) for r in replicas(world)]))
+
+    world.cluster.faults.meanwhile(look, method="moves", nth=None)
+    assert world.run(plan).complete
+    assert world.overrides("t")["min.insync.replicas"] == "2"
+    assert {value for value, _ in sizes} == {"1"}
+    world.cluster.faults.clear()
+    assert not world.plan(wanted).has_changes
+
+
+def test_min_isr_stays_where_one_part_fails() -> None:
+    world = Moving(pace=Pace(batch_size=1))
+    world.apply(assigned("t", *[[1, 2]] * 3, configs={"min.insync.replicas": "1"}))
+    wanted = topic("t", partitions=3, replicationFactor=3, configs={"min.insync.replicas": "2"})
+    plan = world.plan(wanted)
+    world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-1")
+    run = world.run(plan)
+    assert [len(r) for r in replicas(world)] == [3, 2, 3]
+    assert result(run, "configs.alter").status is Status.SKIPPED
+    assert world.overrides("t")["min.insync.replicas"] == "1"
+    assert world.apply(wanted).complete
+    assert world.overrides("t")["min.insync.replicas"] == "2"
+
+
+def test_the_pause_comes_between_batches_and_not_before_the_first() -> None:
+    world, kept = world_with(3)
+    world.slow(3)
+    sent: list[float] = []
+    world.cluster.faults.meanwhile(
+        lambda _: sent.append(world.clock.monotonic()), method="reassign", nth=None
+    )
+    seen = watched(world)
+    plan = world.plan(*kept, all_to_four(3, batchSize=1, interBatchPause="90s"))
+    began = world.clock.monotonic()
+    assert world.run(plan).complete
+    assert len(sent) == 3
+    assert sent[0] - began < 5
+    for before, after in itertools.pairwise(sent):
+        over = max(look.at for look in seen if before <= look.at < after and look.flying)
+        assert 90 <= after - over < 105
+    assert replicas(world) == [tuple(FAR)] * 3
+
+
+def test_ctrl_c_during_a_pause_ends_it() -> None:
+    world, kept = world_with(2)
+    plan = world.plan(*kept, all_to_four(2, batchSize=1, interBatchPause="1h", throttle=1000))
+    sleep = world.clock.sleep
+
+    def slept(seconds: float) -> None:
+        sleep(seconds)
+        if world.clock.monotonic() > 60:
+            world.stop.set()
+
+    world.clock.sleep = slept  # type: ignore[method-assign]
+    run = world.run(plan)
+    assert world.clock.monotonic() < 120
+    assert [r.status for r in results(run, "partitions.reassign")] == [Status.DONE, Status.INTERRUPTED]
+    assert replicas(world) == [tuple(FAR), (1, 2, 3)]
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+def test_a_batch_that_fails_does_not_stop_the_next() -> None:
+    world, kept = world_with(3)
+    plan = world.plan(*kept, all_to_four(3, batchSize=1, throttle=1000))
+    world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-1")
+    run = world.run(plan)
+    assert [r.status for r in results(run, "partitions.reassign")] == [
+        Status.DONE,
+        Status.FAILED,
+        Status.DONE,
+    ]
+    assert replicas(world) == [tuple(FAR), (1, 2, 3), tuple(FAR)]
+    assert run_outcome(run).exit_code is ExitCode.PARTIAL
+    assert throttles(world.cluster) == {}
+
+
+def test_with_fail_fast_it_does() -> None:
+    world, kept = world_with(3)
+    plan = world.plan(*kept, all_to_four(3, batchSize=1, throttle=1000))
+    world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-1")
+    run = world.run(plan, fail_fast=True)
+    assert [r.status for r in results(run, "partitions.reassign")] == [
+        Status.DONE,
+        Status.FAILED,
+        Status.INTERRUPTED,
+    ]
+    assert replicas(world) == [tuple(FAR), (1, 2, 3), (1, 2, 3)]
+    assert throttles(world.cluster) == {}
+
+
+def test_a_batch_that_fails_in_part_is_over_before_the_next_begins() -> None:
+    """Kafka answers partition by partition: what was refused says nothing about its neighbour."""
+    world, kept = world_with(4)
+    world.slow(4)
+    plan = world.plan(*kept, all_to_four(4, batchSize=2))
+    world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-0")
+    seen = watched(world)
+    world.run(plan)
+    assert replicas(world) == [(1, 2, 3), tuple(FAR), tuple(FAR), tuple(FAR)]
+    assert in_turn([look.flying for look in seen]) == [{"t-1"}, {"t-2", "t-3"}]
+
+
+def test_a_batch_that_times_out_stops_the_next() -> None:
+    world, kept = world_with(3)
+    world.hold()
+    run = world.apply(*kept, all_to_four(3, batchSize=1, timeout="40s", throttle=1000))
+    first, second, third = results(run, "partitions.reassign")
+    assert (first.status, first.error) == (Status.STARTED, "move-timeout")
+    assert "t-0 waits for broker 4" in first.message
+    assert "after 40 s" in first.message
+    assert [r.status for r in (second, third)] == [Status.SKIPPED] * 2
+    assert flying(world.cluster) == {"t-0"}
+    assert 40 <= world.clock.monotonic() < 60
+    assert run_outcome(run).exit_code is ExitCode.PARTIAL
+
+
+def test_each_batch_has_the_time_of_its_own() -> None:
+    world, kept = world_with(3)
+    world.slow(60)
+    assert world.apply(*kept, all_to_four(3, batchSize=1, timeout="40s")).complete
+    assert world.clock.monotonic() > 60
+
+
+def test_the_timeout_of_the_run_holds_where_the_manifest_says_nothing() -> None:
+    world, kept = world_with(1)
+    world.hold()
+    run = world.apply(*kept, all_to_four(1), move_timeout_s=25)
+    assert "after 25 s" in result(run, "partitions.reassign").message
+    assert 25 <= world.clock.monotonic() < 40
+
+
+def test_without_waiting_only_the_first_batch_begins_and_the_next_apply_goes_on() -> None:
+    world, kept = world_with(3)
+    wanted = all_to_four(3, batchSize=1, throttle=1000)
+    world.hold()
+    run = world.apply(*kept, wanted, wait=False)
+    assert [r.status for r in results(run, "partitions.reassign")] == [
+        Status.STARTED,
+        Status.SKIPPED,
+        Status.SKIPPED,
+    ]
+    assert flying(world.cluster) == {"t-0"}
+    again = world.apply(*kept, wanted, wait=False)  # nothing else begins while that goes on
+    assert flying(world.cluster) == {"t-0"}
+    assert [r.status for r in results(again, "moves.await")] == [Status.STARTED, Status.SKIPPED]
+    world.finish()
+    world.apply(*kept, wanted, wait=False)
+    assert flying(world.cluster) == {"t-1"}
+    world.finish()
+    world.cluster.tick_on_poll = True
+    assert world.apply(*kept, wanted).complete
+    assert replicas(world) == [tuple(FAR)] * 3
+    assert throttles(world.cluster) == {}
+    assert not world.left
+    assert not world.plan(*kept, wanted).has_changes
+
+
+def test_a_run_that_is_resumed_waits_for_what_is_in_flight() -> None:
+    world, kept = world_with(3)
+    wanted = all_to_four(3, batchSize=1)
+    world.hold()
+    during(world, 2, lambda _: world.stop.set())
+    world.apply(*kept, wanted)
+    assert flying(world.cluster) == {"t-0"}
+    world.go_on()
+    world.cluster.faults.clear()
+    world.cluster.tick(95)
+    world.cluster.tick_on_poll = True
+    world.cluster.move_ticks = 3
+    plan = world.plan(*kept, wanted)
+    first, _ = (op for op in plan.operations if op.verb == "moves.await")
+    assert first.args["partitions"] == {"t-0": FAR}
+    seen = watched(world)
+    assert world.run(plan).complete
+    assert in_turn([look.flying for look in seen]) == [{"t-0"}, {"t-1"}, {"t-2"}]
+
+
+def test_a_resumed_run_waits_no_longer_than_the_manifest_says() -> None:
+    world, kept = world_with(2)
+    wanted = all_to_four(2, batchSize=1, timeout="40s")
+    world.hold()
+    world.apply(*kept, wanted, wait=False)
+    began = world.clock.monotonic()
+    run = world.apply(*kept, wanted)
+    assert result(run, "moves.await").error == "move-timeout"
+    assert result(run, "partitions.reassign").status is Status.SKIPPED
+    assert world.clock.monotonic() - began < 60
+
+
+def test_what_somebody_else_moves_is_no_batch_of_ours() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3]], u=[[1, 2, 3]])
+    world.hold()
+    someone_moves(world, "u-0", FAR)
+    world.cluster.move_ticks = 0
+    assert world.apply(*kept, reassignment(("t-0", FAR), batchSize=1)).complete
+    assert flying(world.cluster) == {"u-0"}
+
+
+def test_leaders_are_elected_for_every_batch_that_came_to_an_end() -> None:
+    world, kept = world_with(3)
+    wanted = reassignment(*((f"t-{n}", [4, 2, 1]) for n in range(3)), batchSize=1)
+    world.hold()
+    world.apply(*kept, wanted, wait=False)
+    assert leaders(world) == [1, 1, 1]
+    world.finish()
+    world.recover()
+    assert leaders(world) == [4, 1, 1]
+    world.cluster.tick_on_poll = True
+    world.cluster.move_ticks = 0
+    assert world.apply(*kept, wanted).complete
+    assert leaders(world) == [4, 4, 4]
+
+
+def test_undoing_batches_goes_in_batches() -> None:
+    world, kept = world_with(4)
+    assert world.apply(*kept, all_to_four(4, batchSize=2, throttle=1000)).complete
+    world.slow(3)
+    seen = watched(world)
+    assert world.rollback().complete
+    assert replicas(world) == [(1, 2, 3)] * 4
+    assert [len(turn) for turn in in_turn([look.flying for look in seen])] == [2, 2]
+    assert throttles(world.cluster) == {}
+
+
+def test_batches_of_many_operations_stop_all_of_them_when_one_times_out() -> None:
+    world = Moving(pace=Pace(batch_size=2))
+    names = [f"t{n}" for n in range(6)]
+    existing(world, **{name: [[1, 2]] for name in names})
+    world.hold()
+    run = world.apply(*(topic(n, partitions=1, replicationFactor=3) for n in names), move_timeout_s=30)
+    statuses = [r.status for r in results(run, "partitions.reassign")]
+    assert statuses == [Status.STARTED] * 2 + [Status.SKIPPED] * 4
+    assert len(flying(world.cluster)) == 2

@@ -1,0 +1,159 @@
+"""Preferred leaders: elected where a move makes another broker the preferred one, and nowhere else."""
+
+import pytest
+
+from kdeclare.cluster.port import Fault
+from kdeclare.kinds.base import Desired
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.run import Status
+from kdeclare.report.outcome import run_outcome
+from tests.engine.moving import (
+    Moving,
+    during,
+    existing,
+    leaders,
+    reassignment,
+    replicas,
+    result,
+    someone_moves,
+    verbs,
+)
+from tests.engine.world import topic
+
+
+def world_with_t(*lists: list[int]) -> tuple[Moving, list[Desired]]:
+    world = Moving()
+    kept = existing(world, t=lists or ([1, 2, 3],))
+    return world, kept
+
+
+def elections(world: Moving) -> list[str]:
+    """The partitions that elections were asked for, request by request."""
+    return [item for call in world.cluster.requests("elect_leaders") for item in call.items]
+
+
+def test_a_new_order_alone_elects() -> None:
+    world, kept = world_with_t([1, 2, 3], [1, 2, 3], [2, 1, 3])
+    wanted = reassignment(("t-0", [3, 2, 1]), ("t-1", [1, 3, 2]))
+    plan = world.plan(*kept, wanted)
+    assert verbs(plan) == ["partitions.reassign", "leaders.elect"]
+    assert world.run(plan).complete
+    assert leaders(world) == [3, 1, 2]
+    assert elections(world) == ["t-0"]
+    assert not world.plan(*kept, wanted).has_changes
+
+
+def test_growth_does_not_elect() -> None:
+    world, _ = world_with_t([1, 2], [2, 1])
+    world.slow(3)
+    plan = world.plan(topic("t", partitions=2, replicationFactor=3))
+    assert "leaders.elect" not in verbs(plan)
+    assert world.run(plan).complete
+    assert leaders(world) == [1, 2]
+    assert elections(world) == []
+
+
+def test_undoing_a_new_order_elects_again() -> None:
+    world, kept = world_with_t()
+    world.apply(*kept, reassignment(("t-0", [3, 2, 1])))
+    assert leaders(world) == [3]
+    assert world.rollback().complete
+    assert replicas(world) == [(1, 2, 3)]
+    assert leaders(world) == [1]
+
+
+def test_the_election_comes_once_the_move_is_over() -> None:
+    world, kept = world_with_t()
+    world.slow(4)
+    led: list[int | None] = []
+    world.cluster.faults.meanwhile(lambda _: led.extend(leaders(world)), method="elect_leaders")
+    assert world.apply(*kept, reassignment(("t-0", [4, 1, 2]))).complete
+    assert led == [1]
+    assert leaders(world) == [4]
+
+
+@pytest.mark.parametrize("how", ["no wait", "ctrl-c", "time-out"])
+def test_a_later_command_elects_after_a_move_that_was_not_waited_for(how: str) -> None:
+    world, kept = world_with_t()
+    world.hold()
+    if how == "ctrl-c":
+        during(world, 2, lambda _: world.stop.set())
+    run = world.apply(*kept, reassignment(("t-0", [4, 1, 2])), wait=how != "no wait", move_timeout_s=30)
+    assert result(run, "leaders.elect").status is Status.STARTED
+    assert world.left.elections == {"t-0": 4}
+    world.go_on()
+    world.cluster.faults.clear()
+    world.recover()
+    assert elections(world) == []
+    world.finish()
+    assert leaders(world) == [1]
+    world.recover()
+    assert leaders(world) == [4]
+    assert not world.left
+    world.recover()
+    assert elections(world) == ["t-0"]
+
+
+def test_a_preferred_leader_that_is_not_available_is_a_failure() -> None:
+    world, kept = world_with_t()
+    plan = world.plan(*kept, reassignment(("t-0", [3, 2, 1])))
+    world.cluster.faults.meanwhile(lambda _: world.cluster.fence(3), method="elect_leaders")
+    run = world.run(plan)
+    election = result(run, "leaders.elect")
+    assert (election.status, election.error) == (Status.FAILED, "PREFERRED_LEADER_NOT_AVAILABLE")
+    assert "t-0" in election.message
+    assert run_outcome(run).exit_code is ExitCode.PARTIAL
+    assert replicas(world) == [(3, 2, 1)]
+    assert leaders(world) == [1]
+
+
+def test_one_that_is_not_available_later_is_tried_again_by_the_next_command() -> None:
+    world, kept = world_with_t()
+    world.hold()
+    world.apply(*kept, reassignment(("t-0", [4, 1, 2])), wait=False)
+    world.finish()
+    world.cluster.fence(4)
+    assert world.recover().run is None  # nothing can be done before it is back
+    assert world.left.elections == {"t-0": 4}
+    world.cluster.fence(4, fenced=False)
+    world.cluster.tick()
+    world.recover()
+    assert leaders(world) == [4]
+    assert not world.left
+
+
+def test_nobody_is_elected_after_a_move_that_was_refused() -> None:
+    world, kept = world_with_t()
+    plan = world.plan(*kept, reassignment(("t-0", [4, 1, 2])))
+    world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-0")
+    world.run(plan)
+    assert elections(world) == []
+    assert leaders(world) == [1]
+
+
+def test_nobody_is_elected_after_a_move_that_somebody_sent_elsewhere() -> None:
+    world, kept = world_with_t()
+    world.hold()
+    during(world, 2, lambda _: someone_moves(world, "t-0", [2, 1, 5]))
+    during(world, 5, lambda other: other.tick(200))
+    run = world.apply(*kept, reassignment(("t-0", [4, 1, 2])))
+    assert result(run, "partitions.reassign").error == "move-overridden"
+    assert elections(world) == []
+    assert (replicas(world), leaders(world)) == ([(2, 1, 5)], [1])
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_election_without_an_answer_is_asked_for_again(after: bool) -> None:
+    world, kept = world_with_t([1, 2, 3], [2, 1, 3])
+    plan = world.plan(*kept, reassignment(("t-0", [4, 1, 2]), ("t-1", [5, 1, 3])))
+    world.cluster.faults.time_out(after_effect=after, method="elect_leaders")
+    assert world.run(plan).complete
+    assert leaders(world) == [4, 5]
+
+
+def test_a_leader_that_went_with_the_move_needs_no_election_by_us() -> None:
+    """Kafka elects when the leader is removed; asking once more is a success."""
+    world, kept = world_with_t()
+    assert world.apply(*kept, reassignment(("t-0", [4, 5, 2]))).complete
+    assert leaders(world) == [4]
+    assert elections(world) == []

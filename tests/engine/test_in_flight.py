@@ -1,0 +1,469 @@
+"""Moves that somebody else has begun, describes that show too much, and undoing what is on its way."""
+
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import NewTopic
+from kdeclare.kinds.base import Desired
+from kdeclare.model.diagnostics import KdeclareError, Severity
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import Status
+from kdeclare.planning.request import Scope
+from kdeclare.report.outcome import plan_outcome, run_outcome
+from tests.engine.moving import (
+    Moving,
+    codes,
+    during,
+    existing,
+    flying,
+    leaders,
+    reassignment,
+    replicas,
+    result,
+    someone_moves,
+    throttles,
+    verbs,
+)
+from tests.engine.world import World, desired, topic
+
+AWAIT = Scope(await_moves=True)
+OVERRIDE = Scope(override_moves=True)
+
+TEN: dict[int, str | None] = dict.fromkeys(range(10))
+
+
+def someones_move(held: bool = True) -> tuple[Moving, list[Desired]]:
+    """t-0 is on its way from [1, 2, 3] to [2, 3, 4]."""
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
+    if held:
+        world.hold()
+    else:
+        world.slow(20)
+    someone_moves(world, "t-0", [2, 3, 4])
+    return world, kept
+
+
+def to_five(**more: Any) -> Desired:
+    return reassignment(("t-0", [1, 3, 5]), **more)
+
+
+def true_replicas(world: World, name: str, number: int = 0) -> tuple[int, ...]:
+    """Where a partition is or is heading, as the controller has it."""
+    state = world.cluster.partition(TopicPartition(name, number))
+    return tuple(r for r in state.replicas if r not in state.removing)
+
+
+# denied
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        to_five(),
+        desired("Reassignment", "drain", topics=["t"], drain=[4]),
+        topic("t", partitions=2, replicationFactor=2),
+        topic("t", partitions=3),
+    ],
+    ids=["partitions", "rule", "factor", "more partitions"],
+)
+def test_by_default_it_is_denied(wanted: Desired) -> None:
+    world, kept = someones_move()
+    declared = [wanted] if wanted.id.kind == "Topic" else [*kept, wanted]
+    plan = world.plan(*declared)
+    assert "move-in-flight" in codes(plan)
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    assert plan.operations == ()
+    world.cluster.calls.clear()
+    assert run_outcome(world.run(plan)).exit_code is ExitCode.DENIED
+    assert world.cluster.requests() == []
+    assert true_replicas(world, "t") == (2, 3, 4)
+
+
+def test_its_neighbours_are_moved_by_a_resource_of_their_own() -> None:
+    world, kept = someones_move()
+    world.cluster.move_ticks = 0
+    plan = world.plan(*kept, to_five(), reassignment(("t-1", [1, 2, 5]), name="other"))
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    world.run(plan)
+    assert replicas(world)[1] == (1, 2, 5)
+    assert flying(world.cluster) == {"t-0"}
+
+
+def test_a_move_that_goes_where_it_should_is_in_nobodys_way() -> None:
+    world, kept = someones_move()
+    plan = world.plan(*kept, reassignment(("t-0", [2, 3, 4])))
+    assert (plan.changes, plan.operations) == ((), ())
+    assert plan_outcome(plan).exit_code is ExitCode.OK
+
+
+# waited for
+
+
+def test_it_is_waited_for_and_then_the_plan_goes_on() -> None:
+    world, kept = someones_move(held=False)
+    plan = world.plan(*kept, to_five(), scope=AWAIT)
+    (said,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
+    assert said.severity is Severity.WARNING
+    assert "waits for it" in said.hint
+    assert verbs(plan)[0] == "moves.await"
+    ended: list[bool] = []
+    world.cluster.faults.meanwhile(lambda other: ended.append(not flying(other)), method="reassign")
+    run = world.run(plan)
+    assert run.complete
+    assert ended == [True]
+    assert replicas(world)[0] == (1, 3, 5)
+    assert not world.plan(*kept, to_five()).has_changes
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sizes"),
+    [
+        (topic("t", partitions=2, replicationFactor=2), [2, 2]),
+        (topic("t", partitions=3, replicationFactor=3), [3, 3, 3]),
+        (topic("t", partitions=3, replicationFactor=4), [4, 4, 4]),
+    ],
+    ids=["factor", "more partitions", "both"],
+)
+def test_what_a_topic_wants_waits_as_well(wanted: Desired, sizes: list[int]) -> None:
+    world, _ = someones_move(held=False)
+    assert world.apply(wanted, scope=AWAIT).complete
+    assert [len(r) for r in replicas(world)] == sizes
+    assert not world.plan(wanted).has_changes
+
+
+def test_what_is_in_nobodys_way_is_not_waited_for() -> None:
+    world, kept = someones_move()
+    world.cluster.move_ticks = 0
+    plan = world.plan(*kept, reassignment(("t-1", [1, 2, 5])), scope=AWAIT)
+    assert "moves.await" not in verbs(plan)
+    assert world.run(plan).complete
+    assert flying(world.cluster) == {"t-0"}
+
+
+def test_it_is_stale_where_the_other_move_ended_elsewhere() -> None:
+    world, kept = someones_move()
+    plan = world.plan(*kept, to_five(throttle=1000), scope=AWAIT)
+    during(world, 3, lambda _: someone_moves(world, "t-0", None))
+    run = world.run(plan)
+    move = result(run, "partitions.reassign")
+    assert move.status is Status.STALE
+    assert "[2,3,4]" in move.message
+    assert replicas(world)[0] == (2, 3, 1)  # as the cancel left it
+    assert run_outcome(run).exit_code is ExitCode.PARTIAL
+    assert throttles(world.cluster) == {}
+
+
+def test_it_is_not_waited_for_for_ever() -> None:
+    world, kept = someones_move()
+    run = world.apply(*kept, to_five(throttle=1000), scope=AWAIT, move_timeout_s=30)
+    waited = result(run, "moves.await")
+    assert (waited.status, waited.error) == (Status.STARTED, "move-timeout")
+    assert "t-0 waits for broker 4" in waited.message
+    assert result(run, "partitions.reassign").status is Status.SKIPPED
+    assert world.clock.monotonic() < 90
+    assert true_replicas(world, "t") == (2, 3, 4)
+    world.finish()
+    world.recover()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+def test_ctrl_c_ends_the_wait() -> None:
+    world, kept = someones_move()
+    during(world, 6, lambda _: world.stop.set())
+    run = world.apply(*kept, to_five(), scope=AWAIT)
+    assert run.interrupted
+    assert world.clock.monotonic() < 20
+    assert true_replicas(world, "t") == (2, 3, 4)
+
+
+# sent elsewhere
+
+
+def test_it_is_sent_elsewhere_where_people_say_so() -> None:
+    world, kept = someones_move()
+    plan = world.plan(*kept, to_five(), scope=OVERRIDE)
+    (said,) = (d for d in plan.diagnostics if d.code == "move-in-flight")
+    assert (said.severity, "sent elsewhere" in said.hint) == (Severity.WARNING, True)
+    world.run(plan, wait=False)
+    assert true_replicas(world, "t") == (1, 3, 5)
+    world.finish()
+    world.recover()
+    assert replicas(world)[0] == (1, 3, 5)
+    assert leaders(world)[0] == 1
+
+
+def test_back_to_where_it_came_from_is_an_override_too() -> None:
+    """Kafka would take the original list for nothing new and go on: it is cancelled first."""
+    world, kept = someones_move()
+    assert world.apply(*kept, reassignment(("t-0", [1, 2, 3])), scope=OVERRIDE).complete
+    assert not flying(world.cluster)
+    assert replicas(world)[0] == (1, 2, 3)
+    assert leaders(world)[0] == 1
+
+
+def test_partitions_are_not_added_to_a_topic_that_is_being_moved() -> None:
+    """An override is about where replicas are; Kafka sizes new partitions after the union."""
+    world, _ = someones_move()
+    plan = world.plan(topic("t", partitions=3, replicationFactor=3), scope=OVERRIDE)
+    assert "move-in-flight" in codes(plan)
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+
+
+def test_an_override_is_stale_once_the_other_move_goes_elsewhere() -> None:
+    world, kept = someones_move()
+    plan = world.plan(*kept, to_five(), scope=OVERRIDE)
+    someone_moves(world, "t-0", [2, 4, 5])
+    with pytest.raises(KdeclareError) as caught:
+        world.run(plan)
+    assert caught.value.exit_code is ExitCode.STALE
+    assert true_replicas(world, "t") == (2, 4, 5)
+
+
+def test_a_move_that_begins_right_before_the_request_is_left_to_them() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3]])
+    world.hold()
+    plan = world.plan(*kept, to_five(throttle=1000))
+    begun: list[str] = []
+
+    def begin(other: MemoryCluster) -> None:
+        # once the throttle is there, before the move
+        if throttles(other) and not begun:
+            begun.append("t-0")
+            someone_moves(world, "t-0", [2, 3, 4])
+
+    world.cluster.faults.meanwhile(begin, method="moves", nth=None)
+    run = world.run(plan, move_timeout_s=30)
+    assert begun
+    move = result(run, "partitions.reassign")
+    assert move.status in (Status.STALE, Status.FAILED)
+    assert true_replicas(world, "t") == (2, 3, 4)
+    world.finish()
+    world.recover()
+    assert throttles(world.cluster) == {}
+
+
+def test_a_move_that_the_last_look_shows_is_left_to_them() -> None:
+    """No expectation is looked at any more then, and Kafka would take the request."""
+
+    def world_and_plan() -> tuple[Moving, Plan]:
+        world = Moving()
+        kept = existing(world, t=[[1, 2, 3]])
+        world.hold()
+        plan = world.plan(*kept, to_five())
+        world.cluster.calls.clear()
+        return world, plan
+
+    rehearsal, plan = world_and_plan()
+    rehearsal.run(plan, wait=False)
+    methods = [call.method for call in rehearsal.cluster.calls]
+    last = methods[: methods.index("reassign")].count("moves")
+    world, plan = world_and_plan()
+    world.cluster.faults.meanwhile(lambda _: someone_moves(world, "t-0", [2, 3, 4]), method="moves", nth=last)
+    move = result(world.run(plan), "partitions.reassign")
+    assert (move.status, move.error) == (Status.FAILED, "MOVE_IN_FLIGHT")
+    assert "[2, 3, 4]" in move.message
+    assert true_replicas(world, "t") == (2, 3, 4)
+
+
+# describes that show too much (KIP-860)
+
+
+def ten_brokers() -> tuple[Moving, list[Desired]]:
+    world = Moving(MemoryCluster(TEN))
+    return world, existing(world, t=[[1, 2, 3]])
+
+
+def show_a_union(world: Moving) -> None:
+    """KIP-860, example 2: the move is over, and describe goes on showing old and new together."""
+    world.hold()
+    someone_moves(world, "t-0", [4, 5, 6])
+    world.cluster.stale_reads = 1000
+    world.cluster.create_topics([NewTopic("x", 1, 1, None, {})])
+    world.finish()
+    world.cluster.move_ticks = 0
+    assert world.cluster.topics(["t"])["t"].partitions[0].replicas == (4, 5, 6, 1, 2, 3)
+    assert not flying(world.cluster)
+
+
+RULES = [
+    desired("Reassignment", "drain", topics=["t"], drain=[5]),
+    desired("Reassignment", "drain", topics=["t"], drain=[5], allowReplicationFactorChange=True),
+    desired("Reassignment", "even", topics=["t"], rebalance=True),
+    desired("Reassignment", "to", topics=["t"], targetBrokers=[0, 1, 2, 3, 7, 8]),
+    reassignment(("t-0", [4, 5, 7])),
+    reassignment(("t-0", [4, 5, 7]), allowReplicationFactorChange=True),
+    reassignment(("t-0", [1, 2, 3, 4, 5, 6])),
+    topic("t", partitions=1, replicationFactor=3),
+]
+NAMES = ["drain", "drain free", "even", "to", "three", "three free", "six", "topic"]
+
+
+@pytest.mark.parametrize("wanted", RULES, ids=NAMES)
+def test_a_stale_union_never_makes_the_factor_grow(wanted: Desired) -> None:
+    world, kept = ten_brokers()
+    show_a_union(world)
+    plan = world.plan(*([wanted] if wanted.id.kind == "Topic" else [*kept, wanted]))
+    world.run(plan, skip_stale=True)
+    assert len(true_replicas(world, "t")) == 3
+
+
+def test_it_is_the_brokers_guard_that_holds_against_a_stale_union() -> None:
+    world, kept = ten_brokers()
+    show_a_union(world)
+    run = world.apply(*kept, RULES[0])
+    move = result(run, "partitions.reassign")
+    assert move.error == "INVALID_REPLICATION_FACTOR"
+    assert "from 3 to 6" in move.message
+    assert replicas(world) == [(4, 5, 6)]
+
+
+@pytest.mark.parametrize("wanted", RULES, ids=NAMES)
+def test_a_move_between_two_looks_never_makes_the_factor_grow(wanted: Desired) -> None:
+    """KIP-860, example 1: it begins after the moves were listed, and is over before they are again."""
+    world, kept = ten_brokers()
+    plan = _planned_on_a_union(world, [wanted] if wanted.id.kind == "Topic" else [*kept, wanted])
+    sizes = {len(r) for op in plan.operations for r in op.expect.values() if isinstance(r, list)}
+    assert not plan.operations or sizes == {6}
+    if plan.operations:
+        with pytest.raises(KdeclareError) as caught:
+            world.run(plan)
+        assert caught.value.exit_code is ExitCode.STALE
+    else:
+        world.run(plan, skip_stale=True)
+    assert replicas(world) == [(4, 5, 6)]
+
+
+def _planned_on_a_union(world: Moving, declared: list[Desired]) -> Plan:
+    """The plan of somebody who has seen the union, and no move."""
+    world.hold()
+    world.cluster.faults.meanwhile(lambda _: someone_moves(world, "t-0", [4, 5, 6]), method="topics")
+    world.cluster.faults.meanwhile(lambda other: other.tick(200), method="moves", nth=2)
+    plan = world.plan(*declared)
+    world.cluster.faults.clear()
+    world.cluster.move_ticks = 0
+    assert not flying(world.cluster)
+    return plan
+
+
+def test_a_move_that_has_begun_after_the_describe_is_seen() -> None:
+    """The other half of example 1: three replicas are described, and they are on their way already."""
+    world, kept = ten_brokers()
+    world.hold()
+    world.cluster.faults.meanwhile(lambda _: someone_moves(world, "t-0", [4, 5, 6]), method="moves", nth=2)
+    plan = world.plan(*kept, reassignment(("t-0", [1, 2, 7])))
+    assert "move-in-flight" in codes(plan)
+    assert plan.operations == ()
+
+
+def test_with_stale_describes_a_run_still_ends_well() -> None:
+    world = Moving(MemoryCluster(TEN))
+    world.apply(topic("t", partitions=2, replicationFactor=2))
+    world.cluster.stale_reads = 3
+    wanted = topic("t", partitions=2, replicationFactor=3)
+    world.slow(3)
+    assert world.apply(wanted).complete
+    assert [len(r) for r in replicas(world)] == [3, 3]
+    assert not world.plan(wanted).has_changes
+
+
+# undoing
+
+
+def test_undoing_a_move_that_is_over_restores_the_order() -> None:
+    world = Moving()
+    kept = existing(world, t=[[3, 1, 2]])
+    world.apply(*kept, reassignment(("t-0", [4, 2, 3])))
+    assert replicas(world) == [(4, 2, 3)]
+    assert world.rollback().complete
+    assert replicas(world) == [(3, 1, 2)]
+    assert leaders(world) == [3]
+
+
+def test_undoing_a_move_in_flight_restores_the_order_which_a_cancel_would_not() -> None:
+    world = Moving()
+    kept = existing(world, t=[[3, 2, 1]], u=[[3, 2, 1]])
+    world.hold()
+    run = world.apply(*kept, reassignment(("t-0", [4, 2, 1]), throttle=1000), wait=False)
+    someone_moves(world, "u-0", [4, 2, 1])
+    someone_moves(world, "u-0", None)
+    assert replicas(world, "u") == [(2, 1, 3)]
+    assert world.rollback(run.run_id).complete
+    assert replicas(world) == [(3, 2, 1)]
+    assert flying(world.cluster) == frozenset()
+    world.recover()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+def overridden() -> tuple[Moving, list[Desired], str, str]:
+    """[0, 1] -> [2, 3] and, while that goes on, -> [4, 5]: two runs of ours."""
+    world = Moving(MemoryCluster(TEN))
+    kept = existing(world, t=[[0, 1]])
+    world.hold()
+    first = world.apply(*kept, reassignment(("t-0", [2, 3])), wait=False)
+    second = world.apply(*kept, reassignment(("t-0", [4, 5])), scope=OVERRIDE, wait=False)
+    assert replicas(world) == [(4, 5, 0, 1, 2, 3)]
+    return world, kept, str(first.run_id), str(second.run_id)
+
+
+def test_undoing_an_override_goes_to_where_the_move_was_heading_before() -> None:
+    world, _, first, second = overridden()
+    world.cluster.tick_on_poll = True
+    world.cluster.move_ticks = 2
+    assert world.rollback(second).complete
+    assert replicas(world) == [(2, 3)]  # and no union of four
+    assert world.rollback(first).complete
+    assert replicas(world) == [(0, 1)]
+    assert leaders(world) == [0]
+
+
+def test_undoing_an_override_that_has_arrived() -> None:
+    world, _, first, second = overridden()
+    world.finish()
+    world.recover()
+    assert replicas(world) == [(4, 5)]
+    world.cluster.tick_on_poll = True
+    assert world.rollback(second).complete
+    assert replicas(world) == [(2, 3)]
+    assert world.rollback(first).complete
+    assert replicas(world) == [(0, 1)]
+
+
+def test_undoing_what_somebody_has_sent_elsewhere_since_is_a_conflict() -> None:
+    world = Moving(MemoryCluster(TEN))
+    kept = existing(world, t=[[0, 1]])
+    world.hold()
+    run = world.apply(*kept, reassignment(("t-0", [2, 3])), wait=False)
+    someone_moves(world, "t-0", [4, 5])
+    plan = world.rollback_plan(run.run_id)
+    assert codes(plan) == ["conflict"]
+    assert plan.operations == ()
+    world.finish()
+    assert replicas(world) == [(4, 5)]
+
+
+def test_undoing_a_growth_in_flight_never_leaves_more_than_before() -> None:
+    world = Moving()
+    existing(world, t=[[2, 1]])
+    world.hold()
+    run = world.apply(topic("t", partitions=1, replicationFactor=3), wait=False)
+    assert len(true_replicas(world, "t")) == 3
+    assert world.rollback(run.run_id).complete
+    assert replicas(world) == [(2, 1)]
+    assert not flying(world.cluster)
+
+
+def test_undoing_an_override_of_somebodys_move_gives_it_back_to_them() -> None:
+    world, kept = someones_move()
+    run = world.apply(*kept, to_five(), scope=OVERRIDE, wait=False)
+    world.cluster.tick_on_poll = True
+    world.cluster.move_ticks = 2
+    assert world.rollback(run.run_id).complete
+    assert replicas(world)[0] == (2, 3, 4)

@@ -1,0 +1,255 @@
+"""How far moves have got, whom they wait for, and that no run waits for ever."""
+
+from typing import Any
+
+import pytest
+
+from kdeclare.applying.movement import STALLED_S, Movement, replica_sizes, told
+from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.query import Query
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.run import MoveProgress, Status, Waiting
+from kdeclare.planning.observe import observe
+from tests.engine.moving import (
+    Moving,
+    during,
+    existing,
+    flying,
+    reassignment,
+    replicas,
+    result,
+    someone_moves,
+    throttles,
+)
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def full(records: int = 100) -> tuple[Moving, list[Desired]]:
+    """Two partitions of 50,000 bytes each."""
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
+    world.cluster.produce("t", records)
+    return world, kept
+
+
+def both(**more: Any) -> Desired:
+    return reassignment(("t-0", [1, 2, 4]), ("t-1", [1, 5, 4]), **more)
+
+
+class Followed:
+    """Two moves on a cluster whose time passes only when the test says so."""
+
+    def __init__(self) -> None:
+        self.world, _ = full()
+        self.world.hold()
+        someone_moves(self.world, "t-0", [1, 2, 4])
+        someone_moves(self.world, "t-1", [1, 2, 5])
+        self.movement = Movement(self.world.cluster, self.world.clock)
+
+    def look(self, seconds: float = 0.0, ticks: int = 0) -> MoveProgress:
+        """After so much time and so many hundredths of copying."""
+        self.world.clock.sleep(seconds)
+        self.world.cluster.tick(ticks)
+        live = observe(self.world.cluster, Query(frozenset({"t"})))
+        return self.movement.look(live, [T0, T1])
+
+
+# figures
+
+
+def test_bytes_and_partitions() -> None:
+    followed = Followed()
+    first = followed.look()
+    assert (first.partitions, first.partitions_total) == (0, 2)
+    assert (first.bytes, first.bytes_total) == (0, 100_000)
+    half = followed.look(10, ticks=50)
+    assert (half.partitions, half.bytes, half.bytes_total) == (0, 50_000, 100_000)
+    over = followed.look(10, ticks=50)
+    assert (over.partitions, over.bytes, over.bytes_total) == (2, 100_000, 100_000)
+
+
+def test_the_rate_is_what_came_lately_and_nobody_knows_it_at_first() -> None:
+    followed = Followed()
+    first = followed.look()
+    assert (first.rate, first.left_s) == (None, None)
+    second = followed.look(10, ticks=10)
+    assert second.rate == pytest.approx(1000)
+    assert second.left_s == pytest.approx(90)
+    third = followed.look(10, ticks=20)
+    assert third.rate == pytest.approx(1500)
+    assert third.left_s == pytest.approx(70_000 / 1500)
+
+
+def test_a_rate_of_long_ago_says_nothing() -> None:
+    followed = Followed()
+    followed.look()
+    assert followed.look(10, ticks=10).rate is not None
+    last = followed.look()
+    for _ in range(20):
+        last = followed.look(3)
+    assert (last.rate, last.left_s) == (None, None)
+
+
+def test_sizes_are_not_asked_for_at_every_look() -> None:
+    followed = Followed()
+    for _ in range(40):
+        followed.look(0.5)
+    assert 9 <= len(followed.world.cluster.requests("log_dirs")) <= 11
+
+
+def test_brokers_that_tell_no_sizes_stop_nothing() -> None:
+    world, kept = full()
+    world.slow(20)
+    world.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "No."), method="log_dirs", nth=None)
+    assert replica_sizes(world.cluster, ["t"]) == {}
+    assert world.apply(*kept, both()).complete
+    assert {m.bytes_total for m in world.told} == {0}
+    assert world.told[-1].partitions == 2
+
+
+def test_a_run_tells_how_far_it_is_until_it_is_there() -> None:
+    world, kept = full()
+    world.slow(60)
+    assert world.apply(*kept, both()).complete
+    bytes_ = [m.bytes for m in world.told]
+    assert bytes_ == sorted(bytes_)
+    assert len(set(bytes_)) > 5
+    assert {m.bytes_total for m in world.told} == {150_000}  # three copies
+    assert (world.told[0].partitions, world.told[-1].partitions) == (0, 2)
+    assert world.told[-1].bytes == 150_000
+    assert any(m.rate and m.left_s for m in world.told)
+
+
+def test_with_batches_the_total_is_that_of_the_run() -> None:
+    world, kept = full()
+    world.slow(20)
+    assert world.apply(*kept, both(batchSize=1)).complete
+    assert {(m.partitions_total, m.bytes_total) for m in world.told} == {(2, 150_000)}
+    done = [m.partitions for m in world.told]
+    assert done == sorted(done)
+    assert set(done) >= {0, 1, 2}
+
+
+# who waits
+
+
+def test_a_partition_that_gets_nothing_is_named_after_a_while() -> None:
+    followed = Followed()
+    followed.world.cluster.stalled.add(4)
+    assert followed.look(ticks=1).waiting == ()
+    assert followed.look(STALLED_S - 5, ticks=1).waiting == ()
+    assert followed.look(10, ticks=1).waiting == (Waiting("t-0", (4,), (), stalled=True),)
+    followed.world.cluster.stalled.clear()
+    assert followed.look(10, ticks=1).waiting == ()
+
+
+def test_a_partition_that_waits_for_a_broker_that_is_down_is_named_at_once_and_first() -> None:
+    followed = Followed()
+    followed.world.cluster.stalled.add(4)
+    followed.look()
+    followed.world.cluster.fence(5)
+    assert followed.look(1).waiting == (Waiting("t-1", (5,), (5,)),)
+    names = [item.partition for item in followed.look(STALLED_S).waiting]
+    assert names == ["t-1", "t-0"]
+    followed.world.cluster.fence(5, fenced=False)
+    followed.world.cluster.stalled.clear()
+    followed.look(1)
+    assert followed.look(5, ticks=2).waiting == ()
+
+
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        (Waiting("t-0", (4,)), "t-0 waits for broker 4"),
+        (Waiting("t-0", (4, 5), (5,)), "t-0 waits for broker 4, broker 5 (down)"),
+        (Waiting("t-0", ()), "t-0 is about to end"),
+    ],
+)
+def test_in_words(item: Waiting, text: str) -> None:
+    assert told(item) == text
+
+
+def test_a_run_names_them() -> None:
+    world, kept = full()
+    world.slow(10)
+    world.cluster.stalled.add(4)
+    world.cluster.fence(5)
+    world.apply(*kept, both(), move_timeout_s=90)
+    assert world.told[-1].waiting == (
+        Waiting("t-1", (4, 5), (5,), stalled=True),
+        Waiting("t-0", (4,), (), stalled=True),
+    )
+
+
+# no run waits for ever
+
+
+def test_a_move_that_never_ends_ends_by_the_time_out_which_names_partition_and_broker() -> None:
+    world, kept = full()
+    world.slow(10)
+    world.cluster.stalled.add(4)
+    world.cluster.fence(5)
+    run = world.apply(*kept, both(throttle=1000), move_timeout_s=120)
+    move = result(run, "partitions.reassign")
+    assert (move.status, move.error) == (Status.STARTED, "move-timeout")
+    assert "after 120 s" in move.message
+    assert "t-0 waits for broker 4;" in move.message
+    assert "t-1 waits for broker 4, broker 5 (down)" in move.message
+    assert 120 <= world.clock.monotonic() < 150
+    assert len(world.cluster.requests("moves")) < 250
+    assert flying(world.cluster) == {"t-0", "t-1"}
+
+
+def test_of_many_partitions_a_few_are_named() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3]] * 10)
+    world.slow(10)
+    world.cluster.stalled.add(4)
+    wanted = reassignment(*((f"t-{n}", [1, 2, 4]) for n in range(10)))
+    message = result(world.apply(*kept, wanted, move_timeout_s=30), "partitions.reassign").message
+    assert message.count("waits for broker 4") == 3
+    assert "and 7 more partitions" in message
+
+
+def test_brokers_that_do_not_answer_any_more_are_given_up_on() -> None:
+    world, kept = full()
+    world.hold()
+    plan = world.plan(*kept, both(throttle=1000))
+
+    def silence(_: object) -> None:
+        gone = Fault("NETWORK_EXCEPTION", "gone", FaultKind.RETRIABLE)
+        world.cluster.faults.fail(gone, method="moves", nth=None)
+        world.cluster.faults.fail(gone, method="describe", nth=None)
+
+    during(world, 4, silence)
+    run = world.run(plan, move_timeout_s=60)
+    move = result(run, "partitions.reassign")
+    assert (move.status, move.error) == (Status.STARTED, "move-timeout")
+    assert result(run, "throttle.clear").status is Status.STARTED
+    assert world.clock.monotonic() < 90
+    world.cluster.faults.clear()
+    world.finish()
+    world.recover()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+def test_brokers_that_do_not_answer_for_a_while_are_waited_for() -> None:
+    world, kept = full()
+    world.slow(30)
+    plan = world.plan(*kept, both())
+    gone = Fault("NETWORK_EXCEPTION", "gone", FaultKind.RETRIABLE)
+    for nth in range(8, 12):
+        world.cluster.faults.fail(gone, method="describe", nth=nth)
+    assert world.run(plan).complete
+    assert replicas(world) == [(1, 2, 4), (1, 5, 4)]
+
+
+def test_a_time_out_of_nothing_is_one_look() -> None:
+    world, kept = full()
+    world.hold()
+    run = world.apply(*kept, both(timeout="0s"))
+    assert result(run, "partitions.reassign").error == "move-timeout"
+    assert world.clock.monotonic() < 5

@@ -1,0 +1,536 @@
+"""What `kdeclare reassign` does, at the in-process cluster: beside Kafka's own tool, action by action."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from kdeclare.app.apply import How, roll_back
+from kdeclare.app.reassign import Ended, Ways, cancel, execute, generate, list_moves, verify
+from kdeclare.app.workspace import Workspace
+from kdeclare.applying.lookout import RunOptions
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Cluster, Fault, LogDir
+from kdeclare.kinds import throttles
+from kdeclare.manifests.project import Project
+from kdeclare.manifests.reassignment_json import Assignment, parse_reassignment
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.live import Move
+from kdeclare.model.plan import Plan
+from kdeclare.report.outcome import run_outcome
+from kdeclare.state.memory import MemoryStore
+from tests.beds import SET, MemoryBed, broker_resource, topic_resource
+from tests.cases import case
+from tests.engine.world import nothing
+
+Ids = tuple[int, ...]
+Moves = Mapping[str, Ids]
+
+
+@dataclass
+class Tool:
+    """Brokers 0 to 5 on two racks, whose moves go on until somebody ticks; and the command at work.
+
+    out, told, plan: what the last action printed, said beside it, and asked about.
+    """
+
+    cluster: MemoryCluster = field(
+        default_factory=lambda: MemoryCluster({n: f"rack-{n % 2}" for n in range(6)}, move_ticks=1)
+    )
+    store: MemoryStore = field(default_factory=MemoryStore)
+    answer: bool = True
+    out: str = ""
+    told: list[Diagnostic] = field(default_factory=list)
+    plan: Plan | None = None
+
+    def __post_init__(self) -> None:
+        self.bed = MemoryBed(self.cluster)
+        self.workspace = Workspace(Project(), self.store, "memory", self._connect)
+
+    def _connect(self) -> Cluster:
+        return self.cluster
+
+    def topic(self, name: str, *partitions: Ids) -> None:
+        """Create one."""
+        self.bed.create(dict(enumerate(partitions)), name=name)
+
+    def execute(self, moves: Moves | Sequence[Assignment], ways: Ways | None = None) -> Ended:
+        """--execute"""
+        wanted = asked(moves) if isinstance(moves, Mapping) else moves
+        return self.run(lambda how: execute(self.workspace, wanted, ways or Ways(), how, self._print))
+
+    def cancel(self, *names: str, keep_throttles: bool = False) -> Ended:
+        """--cancel"""
+        moves = asked(dict.fromkeys(names, (0,)))
+        return self.run(
+            lambda how: cancel(
+                self.workspace, moves, how, self._print, self._tell, keep_throttles=keep_throttles
+            )
+        )
+
+    def verify(self, moves: Moves, *, keep_throttles: bool = False) -> str:
+        """--verify"""
+        self.out, self.told = "", []
+        verify(self.workspace, asked(moves), "test", self._print, self._tell, keep_throttles=keep_throttles)
+        return self.out
+
+    def generate(self, topics: Iterable[str], brokers: Iterable[int], *, rack_aware: bool = True) -> str:
+        """--generate"""
+        text, told = generate(self.workspace, list(topics), list(brokers), rack_aware=rack_aware)
+        self.told = list(told)
+        return text
+
+    def roll_back(self) -> Ended:
+        """Undo the last run."""
+        return self.run(
+            lambda how: Ended(roll_back(self.workspace, None, how, allow_data_loss=False, out=None))
+        )
+
+    def run(self, act: Callable[[How], Ended]) -> Ended:
+        """Anything that asks."""
+        self.out, self.told, self.plan = "", [], None
+        return act(How("test", self._confirm, nothing, RunOptions(wait=False, workers=1)))
+
+    def _confirm(self, plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
+        self.plan = plan
+        self._tell(notices)
+        return self.answer
+
+    def _print(self, text: str) -> None:
+        self.out += text
+
+    def _tell(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.told += diagnostics
+
+    def move(self, name: str) -> Move | None:
+        """A move in flight."""
+        return self.cluster.moves().get(TopicPartition.parse(name))
+
+    def replicas(self, name: str) -> Ids:
+        """Where a partition is, as the controller holds it."""
+        return self.cluster.partition(TopicPartition.parse(name)).replicas
+
+    def rate(self, broker: int) -> str | None:
+        """The throttle of a broker."""
+        found: str | None = self.cluster.overrides(broker_resource(broker)).get(throttles.RATES[0])
+        return found
+
+    def lists(self, topic: str) -> tuple[str | None, str | None]:
+        """What is throttled of a topic, on leaders and on followers."""
+        found = self.cluster.overrides(topic_resource(topic))
+        return found.get(throttles.LEADERS), found.get(throttles.FOLLOWERS)
+
+
+def asked(moves: Moves) -> tuple[Assignment, ...]:
+    """What a file would say."""
+    return tuple(Assignment(TopicPartition.parse(name), ids) for name, ids in moves.items())
+
+
+def refusal(act: Callable[[], object]) -> KdeclareError:
+    """The error that an action ends with."""
+    with pytest.raises(KdeclareError) as caught:
+        act()
+    return caught.value
+
+
+def saved(out: str) -> Moves:
+    """The file that --execute prints for a rollback."""
+    text = next(line for line in out.splitlines() if line.startswith("{"))
+    return {str(a.partition): a.replicas for a in parse_reassignment(text, "saved")}
+
+
+MOVES: Moves = {"foo-0": (0, 1, 3), "baz-1": (0, 2, 3)}
+
+
+@pytest.fixture
+def tool() -> Tool:
+    made = Tool()
+    made.topic("foo", (0, 1, 2))
+    made.topic("baz", (0, 1, 2), (2, 0, 1))
+    return made
+
+
+@case("CAN-07")
+def test_cancelling_with_and_without_keeping_throttles(tool: Tool) -> None:
+    tool.execute(MOVES, Ways(throttle=1))
+    assert (tool.replicas("foo-0"), tool.replicas("baz-1")) == ((0, 1, 3, 2), (0, 2, 3, 1))
+    assert tool.lists("foo") == ("0:0,0:1,0:2", "0:3")
+    tool.cancel("foo-0", "baz-1", keep_throttles=True)
+    assert tool.out.startswith("Successfully cancelled partition reassignments for: baz-1,foo-0\n")
+    assert tool.cluster.moves() == {}
+    assert [tool.rate(broker) for broker in range(5)] == ["1", "1", "1", "1", None]
+    assert tool.lists("baz") == ("1:2,1:0,1:1", "1:3")
+    tool.cancel("foo-0", "baz-1")
+    assert tool.out == (
+        "None of the specified partition reassignments are active.\n"
+        "None of the specified partition moves are active.\n"
+        "Clearing broker-level throttles on brokers 0,1,2,3\n"
+        "Clearing topic-level throttles on topics baz,foo\n"
+    )
+    assert [tool.rate(broker) for broker in range(5)] == [None] * 5
+    assert (tool.lists("foo"), tool.lists("baz")) == ((None, None), (None, None))
+    assert tool.cancel("foo-0", "baz-1").run
+    assert "Clearing" not in tool.out
+
+
+@case("THR-06")
+def test_verifying_with_and_without_keeping_throttles(tool: Tool) -> None:
+    tool.execute(MOVES, Ways(throttle=1))
+    assert "still in progress" in tool.verify(MOVES)
+    assert "Clearing" not in tool.out
+    tool.cluster.tick()
+    completed = (
+        "Status of partition reassignment:\n"
+        "Reassignment of partition baz-1 is completed.\nReassignment of partition foo-0 is completed.\n\n"
+    )
+    assert tool.verify(MOVES, keep_throttles=True) == completed
+    assert (tool.rate(3), tool.lists("foo")) == ("1", ("0:0,0:1,0:2", "0:3"))
+    assert tool.verify(MOVES) == (
+        f"{completed}Clearing broker-level throttles on brokers 0,1,2,3\n"
+        "Clearing topic-level throttles on topics baz,foo\n"
+    )
+    assert (tool.rate(3), tool.lists("foo")) == (None, (None, None))
+    assert tool.verify(MOVES) == completed
+
+
+def test_verify_clears_nothing_while_anything_is_being_moved(tool: Tool) -> None:
+    tool.execute({"foo-0": (0, 1, 3)}, Ways(throttle=1))
+    tool.cluster.tick()
+    assert tool.bed.move("baz", 1, (0, 2, 3)) is None
+    assert "completed" in tool.verify({"foo-0": (0, 1, 3)})
+    assert tool.rate(3) == "1"
+
+
+def test_verify_leaves_throttles_of_others_alone_and_says_so(tool: Tool) -> None:
+    tool.bed.alter(broker_resource(1), (throttles.RATES[0], SET, "5000"))
+    tool.bed.alter(topic_resource("foo"), (throttles.LEADERS, SET, "0:0"))
+    assert "Clearing" not in tool.verify({"foo-0": (0, 1, 2)})
+    assert [d.code for d in tool.told] == ["foreign-throttle"] * 2
+    assert "--entity-type brokers --entity-name 1 --delete-config leader" in tool.told[0].hint
+    assert (tool.rate(1), tool.lists("foo")[0]) == ("5000", "0:0")
+
+
+def test_verify_of_what_is_not_there(tool: Tool) -> None:
+    assert tool.verify({"nope-0": (1, 2), "foo-7": (1,)}) == (
+        "Status of partition reassignment:\n"
+        "There is no active reassignment of partition foo-7, but replica set is  rather than 1.\n"
+        "There is no active reassignment of partition nope-0, but replica set is  rather than 1,2.\n\n"
+    )
+
+
+def test_verify_while_a_run_holds_the_lock_clears_nothing(tool: Tool) -> None:
+    tool.execute(MOVES, Ways(throttle=1))
+    tool.cluster.tick()
+    with tool.store.lock("somebody's apply"):
+        assert "Clearing" not in tool.verify(MOVES)
+    assert "run-under-way" in [d.code for d in tool.told]
+
+
+def test_execute_prints_what_kafkas_tool_prints(tool: Tool) -> None:
+    tool.execute({**MOVES, "baz-0": (0, 1, 2)}, Ways(throttle=1000))
+    head, body, rest = tool.out.split("\n\n")
+    assert head == "Current partition replica assignment"
+    assert json.loads(body)["partitions"][0] == {
+        "topic": "baz",
+        "partition": 0,
+        "replicas": [0, 1, 2],
+        "log_dirs": ["/memory"] * 3,
+    }
+    assert rest == (
+        "Save this to use as the --reassignment-json-file option during rollback\n"
+        "Warning: You must run --verify periodically, until the reassignment completes, to ensure the "
+        "throttle is removed.\n"
+        "The inter-broker throttle limit was set to 1000 B/s\n"
+        "Successfully started partition reassignments for baz-0,baz-1,foo-0\n"
+    )
+
+
+def test_execute_where_nothing_is_to_do(tool: Tool) -> None:
+    ended = tool.execute({"foo-0": (0, 1, 2)})
+    assert "Successfully started partition reassignment for foo-0\n" in tool.out
+    assert ended.run is not None
+    assert (ended.run.run_id, ended.problems) == (None, ())
+
+
+def test_declining_changes_nothing(tool: Tool) -> None:
+    tool.answer = False
+    assert tool.execute(MOVES).run is None
+    assert "Successfully" not in tool.out
+    assert tool.cluster.moves() == {}
+
+
+def test_execute_is_refused_while_anything_is_being_moved(tool: Tool) -> None:
+    assert tool.bed.move("baz", 1, (0, 2, 3)) is None
+    refused = refusal(lambda: tool.execute({"foo-0": (0, 1, 3)}))
+    assert refused.exit_code is ExitCode.DENIED
+    assert refused.diagnostics[0].detail.startswith(
+        "Cannot execute because there is an existing partition assignment.  Use --additional to override"
+    )
+    assert (tool.out, tool.replicas("foo-0")) == ("", (0, 1, 2))
+
+
+def test_additional_sends_elsewhere_and_saves_the_replicas_from_before(tool: Tool) -> None:
+    tool.execute({"foo-0": (0, 1, 3)})
+    tool.execute({"foo-0": (0, 1, 4)}, Ways(additional=True))
+    assert saved(tool.out) == {"foo-0": (0, 1, 2)}
+    move = tool.move("foo-0")
+    assert move is not None
+    assert move.target == (0, 1, 4)
+    tool.cluster.tick()
+    assert tool.replicas("foo-0") == (0, 1, 4)
+
+
+def test_resubmitting_changes_the_throttle(tool: Tool) -> None:
+    tool.execute(MOVES, Ways(throttle=1000))
+    tool.execute(MOVES, Ways(additional=True, throttle=2000))
+    assert "The inter-broker throttle limit was set to 2000 B/s\n" in tool.out
+    assert [tool.rate(broker) for broker in range(5)] == ["2000"] * 4 + [None]
+    assert tool.lists("foo") == ("0:0,0:1,0:2", "0:3")
+    tool.cluster.tick()
+    tool.verify(MOVES)
+    assert (tool.rate(0), tool.lists("foo")) == (None, (None, None))
+
+
+def test_resubmitting_with_more_partitions_throttles_all(tool: Tool) -> None:
+    tool.execute({"foo-0": (0, 1, 3)})
+    tool.execute(MOVES, Ways(additional=True, throttle=2000))
+    assert [tool.rate(broker) for broker in range(5)] == ["2000"] * 4 + [None]
+    assert (tool.lists("foo")[1], tool.lists("baz")[1]) == ("0:3", "1:3")
+    assert tool.plan is not None
+    assert "throttle.clear" not in [op.verb for op in tool.plan.operations]
+
+
+def test_a_throttle_of_others_is_not_changed(tool: Tool) -> None:
+    assert tool.bed.move("foo", 0, (0, 1, 3)) is None
+    for broker in range(4):
+        tool.bed.alter(broker_resource(broker), *((key, SET, "5000") for key in throttles.RATES))
+    tool.execute({"foo-0": (0, 1, 3)}, Ways(additional=True, throttle=2000))
+    assert tool.rate(0) == "5000"
+    assert "throttle limit was set" not in tool.out
+    assert tool.plan is not None
+    assert "foreign-throttle" in [d.code for d in tool.plan.diagnostics]
+
+
+def test_the_factor_may_change_unless_that_is_disallowed(tool: Tool) -> None:
+    ended = tool.execute({"foo-0": (0,), "baz-1": (0, 2, 3)}, Ways(resize=False))
+    assert "Successfully started partition reassignment for baz-1\n" in tool.out
+    assert [d.detail for d in ended.problems] == ["foo-0: The replication factor is changed from 3 to 1"]
+    assert ended.run is not None
+    assert run_outcome(ended.run).exit_code is ExitCode.DENIED
+    tool.cluster.tick()
+    assert (tool.replicas("foo-0"), tool.replicas("baz-1")) == ((0, 1, 2), (0, 2, 3))
+    tool.execute({"foo-0": (0,)})
+    assert tool.replicas("foo-0") == (0,)
+
+
+def test_all_disallowed_is_nothing_done(tool: Tool) -> None:
+    ended = tool.execute({"foo-0": (0,)}, Ways(resize=False, throttle=1))
+    assert "Successfully" not in tool.out
+    assert "Warning" not in tool.out
+    assert ended.run is not None
+    assert run_outcome(ended.run).exit_code is ExitCode.DENIED
+    assert tool.rate(0) is None
+
+
+def test_a_growing_move_counts_with_what_it_grows_to(tool: Tool) -> None:
+    tool.execute({"foo-0": (0, 1, 2, 3)})
+    tool.execute({"foo-0": (0, 1, 2, 4)}, Ways(additional=True, resize=False))
+    assert "Successfully started partition reassignment for foo-0\n" in tool.out
+
+
+def test_brokers_before_the_guard_are_asked_without_it() -> None:
+    tool = Tool(MemoryCluster(dict.fromkeys(range(4)), move_ticks=1, rf_guard=False))
+    tool.topic("foo", (0, 1))
+    ended = tool.execute({"foo-0": (0, 2)})
+    assert ended.problems == ()
+    assert tool.move("foo-0") is not None
+    tool.cluster.tick()
+    denied = tool.execute({"foo-0": (0, 3)}, Ways(resize=False))
+    assert "does not support the AllowReplicationFactorChange option" in denied.problems[0].detail
+    assert "Successfully" not in tool.out
+
+
+@pytest.mark.parametrize(
+    ("moves", "said"),
+    [
+        ({"foo-0": (1, 9, 8)}, ["Unknown broker id 8", "Unknown broker id 9"]),
+        ({"nope-0": (1, 8)}, ["Unknown broker id 8"]),
+        ({"nope-0": (1, 2), "none-0": (1,)}, ["Topic none not found.", "Topic nope not found."]),
+        ({"foo-7": (1, 2), "foo-5": (1, 2)}, ["Unable to find partition: foo-5, foo-7"]),
+    ],
+)
+def test_what_is_not_there_is_refused_in_the_tools_words(tool: Tool, moves: Moves, said: list[str]) -> None:
+    refused = refusal(lambda: tool.execute(moves))
+    assert [d.detail for d in refused.diagnostics] == said
+    assert (refused.exit_code, tool.out) == (ExitCode.ERROR, "")
+
+
+def test_a_broker_that_is_down_is_unknown_as_to_kafkas_tool(tool: Tool) -> None:
+    tool.cluster.fence(3)
+    assert "Unknown broker id 3" in str(refusal(lambda: tool.execute(MOVES)))
+
+
+def test_what_the_brokers_refuse_is_named_and_the_rest_moves(tool: Tool) -> None:
+    tool.cluster.faults.fail(
+        Fault("INVALID_REPLICA_ASSIGNMENT", "Not today."), method="reassign", item="foo-0"
+    )
+    ended = tool.execute(MOVES)
+    assert "Successfully started partition reassignment for baz-1\n" in tool.out
+    assert [d.detail for d in ended.problems] == ["foo-0: Not today."]
+    assert ended.run is not None
+    assert run_outcome(ended.run).exit_code is ExitCode.PARTIAL
+
+
+def test_a_log_directory_that_the_broker_has_not_is_refused(tool: Tool) -> None:
+    there = Assignment(TopicPartition("foo", 0), (0, 1), ("/memory", "any"))
+    tool.execute([there])
+    assert "started moving log directory to /memory for replica foo-0 with broker 0 \n" in tool.out
+    tool.cluster.tick()
+    nowhere = Assignment(TopicPartition("foo", 0), (0, 1), ("/elsewhere", "any"))
+    said = str(refusal(lambda: tool.execute([nowhere])))
+    assert said == "Failed to alter dir for foo-0-0: the broker has no log directory /elsewhere"
+
+
+def test_a_replica_to_come_is_announced_before_the_move(tool: Tool) -> None:
+    tool.cluster.move_ticks = 0
+    tool.execute([Assignment(TopicPartition("foo", 0), (0, 1, 3), ("any", "any", "/memory"))])
+    assert "started moving log directory to /memory for replica foo-0 with broker 3 \n" in tool.out
+    assert tool.plan is not None
+    assert [op.verb for op in tool.plan.operations] == ["replicas.relocate", "partitions.reassign"]
+    assert tool.plan.operations[0].irreversible is None
+    tool.roll_back()
+    assert tool.replicas("foo-0") == (0, 1, 2)
+
+
+def test_a_run_can_be_rolled_back(tool: Tool) -> None:
+    tool.cluster.move_ticks = 0
+    tool.execute(MOVES)
+    before = saved(tool.out)
+    tool.roll_back()
+    assert {name: tool.replicas(name) for name in before} == before
+
+
+def test_a_cancel_can_be_rolled_back(tool: Tool) -> None:
+    tool.execute(MOVES)
+    tool.cancel("foo-0")
+    assert tool.plan is not None
+    (change,) = tool.plan.changes
+    assert [(f.path, f.before, f.after) for f in change.fields] == [("replicas.foo-0", [0, 1, 3], [0, 1, 2])]
+    assert tool.move("foo-0") is None
+    assert tool.move("baz-1") is not None
+    tool.roll_back()
+    move = tool.move("foo-0")
+    assert move is not None
+    assert move.target == (0, 1, 3)
+
+
+def test_a_refused_cancel_is_named(tool: Tool) -> None:
+    tool.execute(MOVES)
+    tool.cluster.faults.fail(
+        Fault("INVALID_REPLICA_ASSIGNMENT", "Not today."), method="reassign", item="foo-0"
+    )
+    ended = tool.cancel("foo-0", "baz-1")
+    assert "Successfully cancelled partition reassignment for: baz-1\n" in tool.out
+    assert [d.detail for d in ended.problems] == ["foo-0: Not today."]
+
+
+def test_list(tool: Tool) -> None:
+    assert list_moves(tool.workspace) == "No partition reassignments found.\n"
+    tool.execute({"foo-0": (0, 1, 3)})
+    assert list_moves(tool.workspace).splitlines()[1] == "foo-0: replicas: 0,1,3,2. adding: 3. removing: 2."
+
+
+def proposed(text: str) -> Moves:
+    """The second half of what --generate prints."""
+    found = parse_reassignment(text.split("Proposed partition reassignment configuration\n")[1], "proposed")
+    return {str(a.partition): a.replicas for a in found}
+
+
+def test_generate_uses_the_brokers_named_evenly(tool: Tool) -> None:
+    text = tool.generate(["foo", "baz"], [3, 4, 5])
+    assert text.startswith("Current partition replica assignment\n{")
+    found = proposed(text)
+    assert found.keys() == {"foo-0", "baz-0", "baz-1"}
+    assert all(sorted(replicas) == [3, 4, 5] for replicas in found.values())
+    assert sorted(replicas[0] for replicas in found.values()) == [3, 4, 5]
+
+
+def test_generate_spreads_over_racks_unless_told_not_to(tool: Tool) -> None:
+    tool.topic("pair", (0, 2))
+    (replicas,) = proposed(tool.generate(["pair"], [0, 1, 2, 3, 4, 5])).values()
+    assert {broker % 2 for broker in replicas} == {0, 1}
+    (replicas,) = proposed(tool.generate(["pair"], [0, 2, 4], rack_aware=False)).values()
+    assert len(replicas) == 2
+
+
+def test_generate_keeps_what_is_good(tool: Tool) -> None:
+    first = proposed(tool.generate(["foo", "baz"], range(6)))
+    tool.cluster.move_ticks = 0
+    tool.execute(first)
+    assert proposed(tool.generate(["foo", "baz"], range(6))) == first
+
+
+def test_generate_where_racks_are_known_of_some_only() -> None:
+    tool = Tool(MemoryCluster({1: "a", 2: "b", 3: None}))
+    tool.topic("foo", (1, 2))
+    said = str(refusal(lambda: tool.generate(["foo"], [1, 2, 3])))
+    assert said == (
+        "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
+        "assignment without rack information."
+    )
+    assert proposed(tool.generate(["foo"], [1, 2])) == {"foo-0": (1, 2)}
+    assert proposed(tool.generate(["foo"], [1, 2, 3], rack_aware=False))
+
+
+def test_generate_of_what_cannot_be(tool: Tool) -> None:
+    assert str(refusal(lambda: tool.generate(["nope"], [1]))) == "Topic nope not found."
+    few = refusal(lambda: tool.generate(["foo"], [1, 2, 9]))
+    assert few.diagnostics[0].summary == (
+        "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered"
+    )
+    none = refusal(lambda: tool.generate(["foo"], [8, 9]))
+    assert none.diagnostics[0].summary == "All brokers are currently fenced"
+    tool.generate(["foo"], [1, 2, 3, 9])
+    assert [d.detail.split(".")[0] for d in tool.told] == ["Unknown broker id 9"]
+
+
+def test_generate_of_no_topics(tool: Tool) -> None:
+    assert tool.generate([], [1]).count('{"version":1,"partitions":[]}') == 2
+
+
+def test_the_throttle_of_log_directories_stays_until_they_hold_the_replicas(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foo = TopicPartition("foo", 0)
+    others = {n: (LogDir("/memory", {}, {}), LogDir("/new", {}, {})) for n in (1, 2)}
+    moving = {**others, 0: (LogDir("/memory", {foo: 9}, {}), LogDir("/new", {}, {foo: 1}))}
+    arrived = {**others, 0: (LogDir("/memory", {}, {}), LogDir("/new", {foo: 9}, {}))}
+    there = [Assignment(foo, (0, 1, 2), ("/new", "any", "any"))]
+
+    def verified() -> str:
+        tool.out = ""
+        verify(tool.workspace, there, "test", tool._print, tool._tell, keep_throttles=False)
+        return tool.out
+
+    def rate() -> str | None:
+        found: str | None = tool.cluster.overrides(broker_resource(0)).get(throttles.DIRS_RATE)
+        return found
+
+    monkeypatch.setattr(tool.cluster, "log_dirs", lambda topics=None: moving)
+    tool.execute(there, Ways(dirs_throttle=1000))
+    assert "The replica-alter-dir throttle limit was set to 1000 B/s\n" in tool.out
+    tool.execute({"baz-0": (0, 1, 2)})  # any command tidies up after moves that are over
+    assert rate() == "1000"
+    tool.execute(there, Ways(dirs_throttle=2000))
+    assert rate() == "2000"
+    assert "Reassignment of replica foo-0-0 is still in progress." in verified()
+    assert rate() == "2000"
+    monkeypatch.setattr(tool.cluster, "log_dirs", lambda topics=None: arrived)
+    assert verified().endswith(
+        "Reassignment of replica foo-0-0 completed successfully.\n"
+        "Clearing broker-level throttles on broker 0\n"
+    )
+    assert rate() is None

@@ -1,0 +1,499 @@
+"""Reassignments by rule, and topics with a placement: what is to be so is so, and stays so."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.kinds.base import Desired
+from kdeclare.model.diagnostics import Severity
+from kdeclare.model.exits import ExitCode
+from kdeclare.report.outcome import plan_outcome
+from tests.engine.moving import (
+    RACKS,
+    Moving,
+    assigned,
+    codes,
+    existing,
+    flying,
+    leaders,
+    reassignment,
+    replicas,
+    result,
+    someone_moves,
+    verbs,
+)
+from tests.engine.world import World, desired, topic
+
+SIX: dict[int, str | None] = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
+
+
+def rule(*topics: str, name: str = "rule", **more: Any) -> Desired:
+    return desired("Reassignment", name, topics=list(topics), **more)
+
+
+def settled(world: World, *declared: Desired) -> None:
+    """Nothing is left to do, and apply does nothing."""
+    plan = world.plan(*declared)
+    assert (plan.changes, plan.operations) == ((), ())
+    assert plan_outcome(plan).headline.startswith("No changes.")
+    world.cluster.calls.clear()
+    world.apply(*declared)
+    assert world.cluster.requests() == []
+
+
+def used(world: World, name: str) -> set[int]:
+    return {broker for r in replicas(world, name) for broker in r}
+
+
+def racks_of(world: World, name: str) -> list[set[str | None]]:
+    racks = {b.id: b.rack for b in world.cluster.describe().brokers}
+    return [{racks[broker] for broker in r} for r in replicas(world, name)]
+
+
+# drain and targetBrokers
+
+
+def test_a_drain_takes_replicas_off_and_touches_nothing_else() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3], [1, 2, 4]], u=[[3, 4]], other=[[3, 1]])
+    wanted = rule("t", "u", drain=[3])
+    plan = world.plan(*kept, wanted)
+    assert plan.summary.reassign == 2
+    assert world.run(plan).complete
+    assert 3 not in used(world, "t") | used(world, "u")
+    assert replicas(world)[0][:2] == (1, 2)
+    assert replicas(world)[1] == (1, 2, 4)
+    assert [len(r) for r in replicas(world, "u")] == [2]
+    assert replicas(world, "other") == [(3, 1)]
+    settled(world, *kept, wanted)
+
+
+def test_a_drained_leader_hands_over() -> None:
+    world = Moving()
+    kept = existing(world, t=[[3, 1, 2]])
+    world.slow(3)
+    assert world.apply(*kept, rule("t", drain=[3])).complete
+    assert leaders(world) == [replicas(world)[0][0]]
+    assert 3 not in used(world, "t")
+
+
+def test_a_drain_of_several_brokers() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2], [2, 3], [3, 1]])
+    wanted = rule("t", drain=[1, 2])
+    assert world.apply(*kept, wanted).complete
+    assert used(world, "t") <= {3, 4, 5}
+    assert [len(r) for r in replicas(world)] == [2, 2, 2]
+    settled(world, *kept, wanted)
+
+
+def test_a_drain_that_leaves_too_few_brokers_says_so() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3]])
+    plan = world.plan(*kept, rule("t", drain=[3, 4, 5]))
+    assert "no-placement" in codes(plan)
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+    assert plan.operations == ()
+
+
+def test_a_drain_of_a_broker_that_is_gone_is_in_order() -> None:
+    """It can stay in the manifests after the broker was taken away."""
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3]])
+    settled(world, *kept, rule("t", drain=[9]))
+
+
+def test_only_target_brokers_hold_replicas() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2], [4, 5], [2, 3]])
+    wanted = rule("t", targetBrokers=[1, 2, 3])
+    assert world.apply(*kept, wanted).complete
+    assert used(world, "t") <= {1, 2, 3}
+    assert (replicas(world)[0], replicas(world)[2]) == ((1, 2), (2, 3))
+    settled(world, *kept, wanted)
+
+
+def test_a_target_broker_that_does_not_exist_is_an_error() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2]])
+    plan = world.plan(*kept, rule("t", targetBrokers=[1, 2, 9]))
+    assert "unknown-broker" in codes(plan)
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+
+
+def test_undoing_a_drain_restores_every_list() -> None:
+    world = Moving()
+    before = [[1, 2, 3], [3, 2, 1], [2, 4, 5], [5, 3, 1]]
+    kept = existing(world, t=before)
+    assert world.apply(*kept, rule("t", drain=[3])).complete
+    assert world.rollback().complete
+    assert replicas(world) == [tuple(r) for r in before]
+    assert leaders(world) == [r[0] for r in before]
+
+
+# rebalance and placement
+
+
+def test_a_rebalance_evens_out_replicas_and_leaders() -> None:
+    world = Moving(MemoryCluster(SIX))
+    kept = existing(world, t=[[1, 3, 5]] * 12)
+    wanted = rule("t", rebalance=True)
+    assert world.apply(*kept, wanted).complete
+    held = Counter(broker for r in replicas(world) for broker in r)
+    assert set(held.values()) == {6}
+    assert Counter(leaders(world)) == dict.fromkeys(SIX, 2)
+    assert all(len(racks) == 3 for racks in racks_of(world, "t"))
+    settled(world, *kept, wanted)
+
+
+def test_a_rebalance_within_target_brokers() -> None:
+    world = Moving(MemoryCluster(SIX))
+    kept = existing(world, t=[[1, 2]] * 6)
+    wanted = rule("t", rebalance=True, targetBrokers=[1, 3, 5])
+    assert world.apply(*kept, wanted).complete
+    assert Counter(b for r in replicas(world) for b in r) == {1: 4, 3: 4, 5: 4}
+    settled(world, *kept, wanted)
+
+
+@pytest.mark.parametrize("strategy", ["cross-rack", "in-rack", "balanced-leaders"])
+def test_a_rule_for_topics_that_are_there(strategy: str) -> None:
+    world = Moving(MemoryCluster(SIX))
+    kept = existing(world, t=[[1, 2], [1, 3], [1, 2]], u=[[1, 2], [2, 1], [1, 4]])
+    wanted = rule("t", "u", placement={"strategy": strategy})
+    plan = world.plan(*kept, wanted)
+    assert plan.summary.reassign > 0
+    assert world.run(plan).complete
+    for name in ("t", "u"):
+        if strategy == "cross-rack":
+            assert [len(racks) for racks in racks_of(world, name)] == [2, 2, 2]
+        elif strategy == "in-rack":
+            assert [len(racks) for racks in racks_of(world, name)] == [1, 1, 1]
+        else:
+            first = Counter(SIX[r[0]] for r in replicas(world, name))
+            assert first == {"a": 1, "b": 1, "c": 1}
+    settled(world, *kept, wanted)
+
+
+def test_what_keeps_the_rule_asks_for_nothing() -> None:
+    world = Moving(MemoryCluster(SIX))
+    kept = existing(world, t=[[1, 3], [2, 5]])
+    settled(world, *kept, rule("t", placement={"strategy": "cross-rack"}))
+
+
+# topics
+
+
+def test_patterns_match_whole_names_and_internal_topics_too() -> None:
+    world = Moving()
+    existing(world, **{name: [[3, 1]] for name in ("pay.a", "pay.b", "xpay.a", "pay", "__consumer_offsets")})
+    world.cluster.mark_internal("__consumer_offsets")
+    wanted = rule(r"/pay\..*/", "/__.*/", drain=[3])
+    plan = world.plan(wanted)
+    moved = {p for op in plan.operations if op.verb == "partitions.reassign" for p in op.args["partitions"]}
+    assert moved == {"pay.a-0", "pay.b-0", "__consumer_offsets-0"}
+
+
+def test_a_pattern_that_matches_nothing_is_in_order_and_a_name_is_not() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2]])
+    settled(world, *kept, rule("/nothing-like-it/", drain=[3]))
+    plan = world.plan(*kept, rule("t", "nowhere", drain=[2]))
+    (problem,) = (d for d in plan.diagnostics if d.is_error)
+    assert problem.code == "unknown-partition"
+    assert "nowhere" in problem.detail
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+
+
+def test_a_topic_that_this_very_plan_makes_is_left_for_the_next() -> None:
+    world = Moving()
+    declared = [topic("t", partitions=4, replicationFactor=3), rule("t", drain=[3])]
+    plan = world.plan(*declared)
+    assert not plan.has_errors
+    world.run(plan)
+    assert world.apply(*declared).complete
+    assert 3 not in used(world, "t")
+    settled(world, *declared)
+
+
+# what is in flight
+
+
+def test_what_goes_the_right_way_already_is_left_to_it() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
+    wanted = rule("t", drain=[3])
+    world.hold()
+    someone_moves(world, "t-0", [1, 2, 5])
+    plan = world.plan(*kept, wanted)
+    assert "move-in-flight" not in codes(plan)
+    (move,) = (op for op in plan.operations if op.verb == "partitions.reassign")
+    assert set(move.args["partitions"]) == {"t-1"}
+    world.run(plan, wait=False)
+    assert flying(world.cluster) == {"t-0", "t-1"}
+    settled(world, *kept, wanted)
+    world.finish()
+    assert replicas(world)[0] == (1, 2, 5)
+    settled(world, *kept, wanted)
+
+
+def test_a_rebalance_lets_be_what_is_in_flight() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2]] * 5)
+    world.hold()
+    someone_moves(world, "t-0", [2, 3])
+    plan = world.plan(*kept, rule("t", rebalance=True))
+    assert "move-in-flight" not in codes(plan)
+    moved = {p for op in plan.operations if op.verb == "partitions.reassign" for p in op.args["partitions"]}
+    assert moved
+    assert "t-0" not in moved
+
+
+def test_a_drain_is_denied_while_somebody_moves_replicas_there() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2]])
+    world.hold()
+    someone_moves(world, "t-0", [1, 3])
+    plan = world.plan(*kept, rule("t", drain=[3]))
+    assert "move-in-flight" in codes(plan)
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    assert plan.operations == ()
+
+
+# two that want something of the same topic
+
+
+def test_a_new_factor_and_a_drain_of_one_topic_converge() -> None:
+    world = Moving()
+    existing(world, t=[[1, 2], [2, 3], [3, 4]])
+    declared = [topic("t", partitions=3, replicationFactor=3), rule("t", drain=[3])]
+    plan = world.plan(*declared)
+    (said,) = (d for d in plan.diagnostics if d.code == "moved-by-another")
+    assert (said.severity, said.resource) == (Severity.WARNING, "Reassignment/rule")
+    assert world.run(plan).complete
+    for _ in range(2):
+        if not world.plan(*declared).has_changes:
+            break
+        assert world.apply(*declared).complete
+    assert [len(r) for r in replicas(world)] == [3, 3, 3]
+    assert 3 not in used(world, "t")
+    settled(world, *declared)
+
+
+def test_two_reassignments_by_rule_of_one_topic_converge() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3]] * 3)
+    declared = [*kept, rule("t", name="a", drain=[2]), rule("/t/", name="b", drain=[3])]
+    assert "moved-by-another" in codes(world.plan(*declared))
+    for _ in range(3):
+        world.apply(*declared)
+    assert used(world, "t") == {1, 4, 5}
+    settled(world, *declared)
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2)])
+def test_the_factor_of_a_hundred_topics(before: int, after: int) -> None:
+    world = Moving(MemoryCluster(SIX))
+    names = [f"t{n:03}" for n in range(100)]
+
+    def sized(factor: int) -> list[Desired]:
+        configs = {"min.insync.replicas": str(factor - 1)}
+        return [topic(n, partitions=3, replicationFactor=factor, configs=configs) for n in names]
+
+    assert world.apply(*sized(before)).complete
+    world.slow(3)
+    plan = world.plan(*sized(after))
+    assert plan.summary.reassign == 300
+    run = world.run(plan)
+    assert run.complete
+    assert all([len(r) for r in replicas(world, n)] == [after] * 3 for n in names)
+    held = Counter(broker for n in names for r in replicas(world, n) for broker in r)
+    assert max(held.values()) - min(held.values()) <= after * 300 / 6 * 0.2
+    assert {world.overrides(n)["min.insync.replicas"] for n in names} == {str(after - 1)}
+    settled(world, *sized(after))
+    assert world.rollback(run.run_id).complete
+    assert all([len(r) for r in replicas(world, n)] == [before] * 3 for n in names)
+    assert {world.overrides(n)["min.insync.replicas"] for n in names} == {str(before - 1)}
+
+
+# topics with a placement
+
+
+@pytest.mark.parametrize(
+    ("strategy", "more"),
+    [
+        ("cross-rack", {}),
+        ("in-rack", {}),
+        ("balanced-leaders", {}),
+        ("static-in-rack", {"racks": ["c", "a", "b"]}),
+    ],
+)
+def test_a_new_topic_is_placed_by_its_rule(strategy: str, more: dict[str, Any]) -> None:
+    world = Moving(MemoryCluster(SIX))
+    wanted = topic("t", partitions=3, replicationFactor=2, placement={"strategy": strategy, **more})
+    assert world.apply(wanted).complete
+    check_rule(world, strategy)
+    settled(world, wanted)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "more"),
+    [
+        ("cross-rack", {}),
+        ("in-rack", {}),
+        ("balanced-leaders", {}),
+        ("static-in-rack", {"racks": ["c", "a", "b"]}),
+    ],
+)
+def test_a_topic_that_breaks_its_rule_is_moved_and_put_back_by_a_rollback(
+    strategy: str, more: dict[str, Any]
+) -> None:
+    world = Moving(MemoryCluster(SIX))
+    before = [[1, 2], [1, 3], [1, 2]]
+    existing(world, t=before)
+    wanted = topic("t", partitions=3, replicationFactor=2, placement={"strategy": strategy, **more})
+    assert world.plan(wanted).has_changes
+    world.slow(3)
+    run = world.apply(wanted)
+    assert run.complete
+    check_rule(world, strategy)
+    settled(world, wanted)
+    assert world.rollback(run.run_id).complete
+    assert replicas(world) == [tuple(r) for r in before]
+
+
+def check_rule(world: World, strategy: str) -> None:
+    racks = racks_of(world, "t")
+    if strategy == "cross-rack":
+        assert [len(r) for r in racks] == [2, 2, 2]
+    elif strategy == "in-rack":
+        assert [len(r) for r in racks] == [1, 1, 1]
+    elif strategy == "static-in-rack":
+        assert racks == [{"c"}, {"a"}, {"b"}]
+    else:
+        assert Counter(SIX[r[0]] for r in replicas(world)) == {"a": 1, "b": 1, "c": 1}
+
+
+def test_a_placement_with_another_factor_and_more_partitions() -> None:
+    world = Moving(MemoryCluster(SIX))
+    existing(world, t=[[1, 2], [2, 1]])
+    wanted = topic("t", partitions=4, replicationFactor=3, placement={"strategy": "cross-rack"})
+    world.slow(3)
+    assert world.apply(wanted).complete
+    assert [len(r) for r in racks_of(world, "t")] == [3, 3, 3, 3]
+    settled(world, wanted)
+
+
+def test_static_in_rack_with_too_few_racks_cannot_be_placed() -> None:
+    world = Moving(MemoryCluster(SIX))
+    placement = {"strategy": "static-in-rack", "racks": ["a"]}
+    plan = world.plan(topic("t", partitions=2, replicationFactor=2, placement=placement))
+    assert "no-placement" in codes(plan)
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+
+
+def test_what_somebody_else_moves_later_is_drift() -> None:
+    world = Moving(MemoryCluster(SIX))
+    wanted = topic("t", partitions=1, replicationFactor=2, placement={"strategy": "in-rack"})
+    world.apply(wanted)
+    before = replicas(world)[0]
+    away = next(b for b in SIX if SIX[b] != SIX[before[0]])
+    someone_moves(world, "t-0", [before[0], away])
+    plan = world.plan(wanted)
+    assert plan.summary.reassign == 1
+    assert world.run(plan).complete
+    assert [len(r) for r in racks_of(world, "t")] == [1]
+
+
+def test_partitions_in_one_and_the_same_place_need_one_operation() -> None:
+    """Whatever the number of topics: one operation, so that one pace holds for all."""
+    world = Moving(MemoryCluster(RACKS))
+    kept = existing(world, **{f"t{n}": [[3, 1, 2]] * 2 for n in range(20)})
+    plan = world.plan(*kept, rule("/t.*/", drain=[3]))
+    assert verbs(plan).count("partitions.reassign") == 1
+    run = world.run(plan)
+    assert result(run, "partitions.reassign").error is None
+
+
+def test_a_rule_takes_replicas_off_a_broker_that_is_down() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3]])
+    world.cluster.fence(3)
+    wanted = rule("t", drain=[3], throttle=1000)
+    assert world.apply(*kept, wanted).complete
+    assert 3 not in used(world, "t")
+    settled(world, *kept, wanted)
+
+
+def test_explicit_partitions_of_one_manifest_and_a_rule_of_another() -> None:
+    world = Moving()
+    world.apply(assigned("t", [1, 2, 3], [1, 2, 3]))
+    declared = [topic("t"), reassignment(("t-0", [1, 2, 4])), rule("t", drain=[3])]
+    for _ in range(2):
+        world.apply(*declared)
+    assert replicas(world)[0] == (1, 2, 4)
+    assert 3 not in used(world, "t")
+    settled(world, *declared)
+
+
+# declared against declared
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rule"),
+    [
+        (topic("t", assignments={0: [1, 2]}), {"drain": [2]}),
+        (topic("t", assignments={0: [1, 2]}), {"targetBrokers": [2, 3]}),
+        (topic("t", assignments={0: [1, 2]}), {"rebalance": True}),
+        (
+            topic("t", partitions=1, replicationFactor=2, placement={"strategy": "in-rack"}),
+            {"rebalance": True},
+        ),
+        (
+            topic("t", partitions=1, replicationFactor=2, placement={"strategy": "in-rack"}),
+            {"placement": {"strategy": "cross-rack"}},
+        ),
+    ],
+)
+def test_what_would_be_moved_back_and_forth_is_a_contradiction(wanted: Desired, rule: dict[str, Any]) -> None:
+    world = World(MemoryCluster({1: "a", 2: "b", 3: "a", 4: "b"}))
+    world.apply(topic("t", partitions=1, replicationFactor=2))
+    plan = world.plan(wanted, desired("Reassignment", "rule", topics=["/.*/"], **rule))
+    assert "contradiction" in [d.code for d in plan.diagnostics if d.is_error]
+
+
+def test_a_drain_that_two_reassignments_contradict() -> None:
+    world = World(MemoryCluster({1: "a", 2: "b", 3: "a", 4: "b"}))
+    world.apply(topic("t", partitions=1, replicationFactor=2))
+    plan = world.plan(
+        topic("t", partitions=1, replicationFactor=2),
+        desired("Reassignment", "off-2", topics=["t"], drain=[2]),
+        desired("Reassignment", "on-2", topics=["/t/"], targetBrokers=[2, 3]),
+    )
+    (problem,) = [d for d in plan.diagnostics if d.is_error]
+    assert "one wants no replica on [2], and the other puts some there" in problem.detail
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rule"),
+    [
+        (topic("t", assignments={0: [1, 3]}), {"drain": [2]}),
+        (topic("t", partitions=1, replicationFactor=2), {"rebalance": True}),
+        (
+            topic("t", partitions=1, replicationFactor=2, placement={"strategy": "cross-rack"}),
+            {"rebalance": True, "placement": {"strategy": "cross-rack"}},
+        ),
+        (
+            topic("t", partitions=1, replicationFactor=2, placement={"strategy": "cross-rack"}),
+            {"drain": [2]},
+        ),
+    ],
+)
+def test_what_can_hold_together_is_none_and_ends_in_no_changes(wanted: Desired, rule: dict[str, Any]) -> None:
+    world = World(MemoryCluster({1: "a", 2: "b", 3: "a", 4: "b"}))
+    world.apply(topic("t", partitions=1, replicationFactor=2))
+    declared = wanted, desired("Reassignment", "rule", topics=["/.*/"], **rule)
+    for _ in range(2):
+        world.apply(*declared)
+    assert not world.plan(*declared).has_changes

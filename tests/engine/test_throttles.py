@@ -1,0 +1,668 @@
+"""Throttles of moves: there while replicas are copied, gone afterwards, and nobody else's is touched."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.pace import Pace
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.live import Move
+from kdeclare.model.run import RunResult, Status
+from kdeclare.model.state import Leftovers
+from kdeclare.planning.request import Scope
+from kdeclare.report.outcome import run_outcome
+from tests.cases import case
+from tests.engine.moving import (
+    FOLLOWER_RATE,
+    FOLLOWERS,
+    LEADER_RATE,
+    LEADERS,
+    RACKS,
+    Moving,
+    Throttles,
+    assigned,
+    codes,
+    during,
+    existing,
+    flying,
+    rates,
+    reassignment,
+    replicas,
+    result,
+    set_on,
+    someone_moves,
+    throttles,
+    verbs,
+    watched,
+)
+from tests.engine.world import desired, topic
+
+T0: Throttles = {"TOPIC/t": {LEADERS: "0:1,0:2,0:3", FOLLOWERS: "0:4"}, **rates(1000, 1, 2, 3, 4)}
+"""What throttles a move of t-0 from [1, 2, 3] to [1, 2, 4] at 1000 bytes a second."""
+
+
+def to_four(**more: Any) -> Desired:
+    return reassignment(("t-0", [1, 2, 4]), **{"throttle": 1000, **more})
+
+
+def world_with_t() -> tuple[Moving, list[Desired]]:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
+    return world, kept
+
+
+def alterations(world: Moving) -> list[str]:
+    """What configs were changed on, request by request."""
+    return [item for call in world.cluster.requests("alter_configs") for item in call.items]
+
+
+# what is set, and for how long
+
+
+def test_there_during_the_move_and_gone_after_it() -> None:
+    world, kept = world_with_t()
+    world.slow()
+    before = world.cluster.overrides()
+    plan = world.plan(*kept, to_four())
+    assert verbs(plan) == ["throttle.set", "partitions.reassign", "throttle.clear"]
+    seen = watched(world)
+    assert world.run(plan).complete
+    moving = [look.throttles for look in seen if look.flying]
+    assert len(moving) >= 4
+    assert all(found == T0 for found in moving)
+    assert world.cluster.overrides() == before
+    assert world.overrides("t") == {}
+    assert not world.left
+    assert replicas(world) == [(1, 2, 4), (1, 2, 3)]
+
+
+@case("THR-02")
+def test_the_sources_of_a_move_that_is_overridden_are_not_the_described_union() -> None:
+    world = Moving()
+    kept = existing(world, foo=[[1, 2, 3]])
+    world.hold()
+    someone_moves(world, "foo-0", [1, 2, 4])
+    where = TopicPartition("foo", 0)
+    assert world.cluster.moves()[where] == Move((1, 2, 4, 3), (4,), (3,))
+    wanted = reassignment(("foo-0", [1, 2, 5]), throttle=1000)
+    world.apply(*kept, wanted, scope=Scope(override_moves=True), wait=False)
+    expected = {"TOPIC/foo": {LEADERS: "0:1,0:2,0:3", FOLLOWERS: "0:5"}, **rates(1000, 1, 2, 3, 5)}
+    assert throttles(world.cluster) == expected
+    world.finish()
+    world.recover()
+    assert replicas(world, "foo") == [(1, 2, 5)]
+    assert throttles(world.cluster) == {}
+
+
+def test_the_sources_after_a_move_that_is_waited_for_are_where_that_one_ends() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3]])
+    world.slow()
+    someone_moves(world, "t-0", [2, 3, 4])
+    wanted = reassignment(("t-0", [1, 3, 5]), throttle=1000)
+    plan = world.plan(*kept, wanted, scope=Scope(await_moves=True))
+    seen = watched(world)
+    assert world.run(plan).complete
+    assert replicas(world) == [(1, 3, 5)]
+    last = [look.throttles for look in seen if look.flying][-1]
+    assert last == {"TOPIC/t": {LEADERS: "0:2,0:3,0:4", FOLLOWERS: "0:1,0:5"}, **rates(1000, 1, 2, 3, 4, 5)}
+    assert throttles(world.cluster) == {}
+
+
+def test_what_copies_nothing_is_not_throttled() -> None:
+    world, kept = world_with_t()
+    wanted = reassignment(("t-0", [3, 2, 1]), ("t-1", [1, 2]), throttle=9, allowReplicationFactorChange=True)
+    plan = world.plan(*kept, wanted)
+    assert not [verb for verb in verbs(plan) if verb.startswith("throttle")]
+    world.cluster.calls.clear()
+    assert world.run(plan).complete
+    assert replicas(world) == [(3, 2, 1), (1, 2)]
+    assert alterations(world) == []
+
+
+def test_moves_without_a_throttle_are_mentioned() -> None:
+    world, kept = world_with_t()
+    assert codes(world.plan(*kept, reassignment(("t-0", [1, 2, 4])))) == ["no-throttle"]
+    assert codes(world.plan(*kept, to_four())) == []
+
+
+def test_the_projects_throttle_holds_for_a_topics_new_factor() -> None:
+    world, _ = world_with_t()
+    world.pace = Pace(throttle=500)
+    world.slow()
+    seen = watched(world)
+    assert world.apply(topic("t", partitions=2, replicationFactor=4)).complete
+    assert [len(r) for r in replicas(world)] == [4, 4]
+    moving = [look.throttles for look in seen if look.flying]
+    assert len(moving) >= 4
+    for found in moving:
+        added = {r[3] for r in replicas(world)}
+        assert found == {
+            "TOPIC/t": {
+                LEADERS: "0:1,0:2,0:3,1:1,1:2,1:3",
+                FOLLOWERS: ",".join(f"{n}:{r[3]}" for n, r in enumerate(replicas(world))),
+            },
+            **rates(500, 1, 2, 3, *added),
+        }
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+def test_the_manifest_speaks_louder_than_the_project() -> None:
+    world, kept = world_with_t()
+    world.pace = Pace(throttle=500)
+    world.hold()
+    world.apply(*kept, to_four(), wait=False)
+    assert throttles(world.cluster) == T0
+
+
+def test_a_very_large_topic_is_throttled_whole() -> None:
+    world = Moving(MemoryCluster(dict.fromkeys(range(100001, 100006))))
+    count = 1500
+    kept = existing(world, t=[[100_001, 100_002]] * count)
+    world.hold()
+    world.cluster.move_ticks = 2
+    wanted = reassignment(*((f"t-{n}", [100_001, 100_003]) for n in range(count)), throttle=1000)
+    world.apply(*kept, wanted, wait=False)
+    followers = ",".join(f"{n}:100003" for n in range(count))
+    assert len(followers) < 30_000
+    lists = {LEADERS: "*", FOLLOWERS: followers}
+    during_it = {"TOPIC/t": lists, **rates(1000, 100_001, 100_002, 100_003)}
+    assert throttles(world.cluster) == during_it
+    world.cluster.tick()
+    world.recover()
+    assert throttles(world.cluster) == during_it
+    world.cluster.tick()
+    world.recover()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+# other people's
+
+
+OTHERS: Throttles = {
+    "TOPIC/t": {LEADERS: "1:2,7:7", FOLLOWERS: "0:9"},
+    "BROKER/2": {LEADER_RATE: "77"},
+    "BROKER/4": {FOLLOWER_RATE: "88"},
+    "BROKER/5": {LEADER_RATE: "99", FOLLOWER_RATE: "99"},
+}
+
+
+def others_throttle(world: Moving) -> None:
+    for entity, values in OTHERS.items():
+        set_on(world, entity, values)
+
+
+def succeeds(world: Moving, kept: list[Desired]) -> RunResult:
+    return world.apply(*kept, to_four())
+
+
+def is_refused(world: Moving, kept: list[Desired]) -> RunResult:
+    world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-0")
+    return world.apply(*kept, to_four())
+
+
+def fails_fast(world: Moving, kept: list[Desired]) -> RunResult:
+    plan = world.plan(*kept, to_four(), topic("new", partitions=1, replicationFactor=1))
+    world.cluster.faults.fail(Fault("POLICY_VIOLATION", "No."), method="create_topics", item="new")
+    return world.run(plan, fail_fast=True)
+
+
+def is_stopped(world: Moving, kept: list[Desired]) -> RunResult:
+    world.hold()
+    during(world, 3, lambda _: world.stop.set())
+    return world.apply(*kept, to_four())
+
+
+def is_not_waited_for(world: Moving, kept: list[Desired]) -> RunResult:
+    world.hold()
+    return world.apply(*kept, to_four(), wait=False)
+
+
+def is_cancelled(world: Moving, kept: list[Desired]) -> RunResult:
+    world.hold()
+    during(world, 3, lambda _: someone_moves(world, "t-0", None))
+    return world.apply(*kept, to_four())
+
+
+def times_out(world: Moving, kept: list[Desired]) -> RunResult:
+    world.hold()
+    return world.apply(*kept, to_four(), move_timeout_s=30)
+
+
+ENDINGS = [succeeds, is_refused, fails_fast, is_stopped, is_not_waited_for, is_cancelled, times_out]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_other_peoples_are_left_as_they_were_however_it_ends(
+    ending: Callable[[Moving, list[Desired]], RunResult],
+) -> None:
+    world, kept = world_with_t()
+    world.slow(3)
+    others_throttle(world)
+    before = world.cluster.overrides()
+    seen = watched(world)
+    ending(world, kept)
+    moving = [look.throttles for look in seen if look.flying] or [throttles(world.cluster)]
+    if ending not in (is_refused, fails_fast):
+        for found in moving:
+            assert found["TOPIC/t"] == {LEADERS: "1:2,7:7,0:1,0:2,0:3", FOLLOWERS: "0:9,0:4"}
+            assert found["BROKER/2"] == {LEADER_RATE: "77", FOLLOWER_RATE: "1000"}
+            assert found["BROKER/4"] == {LEADER_RATE: "1000", FOLLOWER_RATE: "88"}
+    world.go_on()
+    world.finish()
+    world.recover()
+    assert world.cluster.overrides() == before
+    assert not world.left
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_was_unset_is_unset_again_however_it_ends(
+    ending: Callable[[Moving, list[Desired]], RunResult],
+) -> None:
+    world, kept = world_with_t()
+    world.slow(3)
+    ending(world, kept)
+    world.go_on()
+    world.finish()
+    world.recover()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+def test_the_plan_says_whose_throttle_holds() -> None:
+    world, kept = world_with_t()
+    others_throttle(world)
+    plan = world.plan(*kept, to_four())
+    found = [(d.code, d.subject) for d in plan.diagnostics]
+    assert found == [("foreign-throttle", "BROKER/2"), ("foreign-throttle", "BROKER/4")]
+    assert "77 bytes a second" in plan.diagnostics[0].detail
+    assert "88 bytes a second" in plan.diagnostics[1].detail
+
+
+def test_somebodys_throttle_of_everything_is_enough() -> None:
+    world, kept = world_with_t()
+    set_on(world, "TOPIC/t", {LEADERS: "*", FOLLOWERS: "*"})
+    world.hold()
+    world.apply(*kept, to_four(), wait=False)
+    during_it = {"TOPIC/t": {LEADERS: "*", FOLLOWERS: "*"}, **rates(1000, 1, 2, 3, 4)}
+    assert throttles(world.cluster) == during_it
+    assert not world.recover().run
+    assert throttles(world.cluster) == during_it  # the move needs the rates although no list of ours does
+    world.finish()
+    world.recover()
+    assert throttles(world.cluster) == {"TOPIC/t": {LEADERS: "*", FOLLOWERS: "*"}}
+    assert not world.left
+
+
+def test_a_rate_that_somebody_changes_meanwhile_is_left() -> None:
+    world, kept = world_with_t()
+    world.slow()
+    during(world, 2, lambda _: set_on(world, "BROKER/1", {LEADER_RATE: "5"}))
+    during(world, 3, lambda _: set_on(world, "TOPIC/t", {LEADERS: "0:1,0:2,0:3,1:1"}))
+    assert world.apply(*kept, to_four()).complete
+    assert throttles(world.cluster) == {"BROKER/1": {LEADER_RATE: "5"}, "TOPIC/t": {LEADERS: "1:1"}}
+    assert not world.left
+
+
+def test_a_rate_that_somebody_sets_after_the_plan_stops_the_move_not_them() -> None:
+    world, kept = world_with_t()
+    plan = world.plan(*kept, to_four())
+    set_on(world, "BROKER/1", {LEADER_RATE: "5"})
+    run = world.run(plan, skip_stale=True)
+    assert result(run, "throttle.set").status is Status.STALE
+    assert result(run, "partitions.reassign").status is Status.SKIPPED
+    assert throttles(world.cluster) == {"BROKER/1": {LEADER_RATE: "5"}}
+    assert replicas(world)[0] == (1, 2, 3)
+
+
+def test_an_element_that_somebody_adds_after_the_plan_is_no_reason_to_stop() -> None:
+    world, kept = world_with_t()
+    plan = world.plan(*kept, to_four())
+    set_on(world, "TOPIC/t", {LEADERS: "1:1"})
+    assert world.run(plan).complete
+    assert throttles(world.cluster) == {"TOPIC/t": {LEADERS: "1:1"}}
+
+
+# when the move does not come, or goes on
+
+
+@case("THR-08")
+def test_a_move_that_is_refused_leaves_no_throttle() -> None:
+    """Kafka's own tool leaves it set."""
+    world, kept = world_with_t()
+    plan = world.plan(*kept, to_four())
+    world.cluster.faults.meanwhile(lambda _: someone_moves(world, "t-0", [1, 2, 3, 5]), method="reassign")
+    world.cluster.calls.clear()
+    run = world.run(plan)
+    assert result(run, "partitions.reassign").error == "INVALID_REPLICATION_FACTOR"
+    assert "TOPIC/t" in alterations(world)  # it was there, for a moment
+    assert result(run, "throttle.clear").status is Status.DONE
+    assert throttles(world.cluster) == {}
+    assert world.left.throttles == {}
+    assert run_outcome(run).exit_code is ExitCode.PARTIAL
+    world.recover()
+    assert not world.left
+
+
+def test_a_throttle_that_cannot_be_set_whole_is_taken_away_and_nothing_moves() -> None:
+    world, kept = world_with_t()
+    plan = world.plan(*kept, to_four())
+    world.cluster.faults.fail(Fault("INVALID_REQUEST", "No."), method="alter_configs", item="BROKER/3")
+    run = world.run(plan)
+    assert result(run, "throttle.set").error == "INVALID_REQUEST"
+    assert "BROKER/3" in result(run, "throttle.set").message
+    assert result(run, "partitions.reassign").status is Status.SKIPPED
+    assert result(run, "throttle.clear").status is Status.DONE
+    assert throttles(world.cluster) == {}
+    assert not world.left
+    assert replicas(world)[0] == (1, 2, 3)
+
+
+def test_after_fail_fast_it_stays_as_long_as_the_rest_moves() -> None:
+    """Of a refused request, other partitions are on their way (KIP-455)."""
+    world, kept = world_with_t()
+    world.slow()
+    wanted = reassignment(("t-0", [1, 2, 4]), ("t-1", [1, 2, 4]), throttle=1000)
+    plan = world.plan(*kept, wanted)
+    world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-0")
+    seen = watched(world)
+    run = world.run(plan, fail_fast=True)
+    assert result(run, "partitions.reassign").status is Status.FAILED
+    moving = [look.throttles for look in seen if look.flying == {"t-1"}]
+    assert len(moving) >= 4
+    assert all(found["TOPIC/t"][FOLLOWERS] == "0:4,1:4" for found in moving)
+    assert replicas(world) == [(1, 2, 3), (1, 2, 4)]
+    assert throttles(world.cluster) == {}
+
+
+def test_ctrl_c_leaves_it_to_the_command_that_finds_the_move_over() -> None:
+    world, kept = world_with_t()
+    run = is_stopped(world, kept)
+    assert run.interrupted
+    assert result(run, "partitions.reassign").status is Status.STARTED
+    assert result(run, "throttle.clear").status is Status.STARTED
+    assert throttles(world.cluster) == T0
+    assert world.left == Leftovers(
+        throttles={
+            "TOPIC/t": {
+                LEADERS: {"elements": ["0:1", "0:2", "0:3"], "fresh": True},
+                FOLLOWERS: {"elements": ["0:4"], "fresh": True},
+            },
+            **rates(1000, 1, 2, 3, 4),
+        },
+        moves=("t-0",),
+    )
+    world.go_on()
+    world.cluster.faults.clear()
+    runs = world.store.runs()
+    assert world.recover().moving == ("t-0",)
+    assert world.store.runs() == runs  # nothing was done
+    assert throttles(world.cluster) == T0
+    world.cluster.tick(99)
+    assert world.recover().moving == ("t-0",)
+    assert throttles(world.cluster) == T0
+    world.cluster.tick()
+    assert world.recover().moving == ()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+    assert len(world.store.runs()) == len(runs) + 1
+    world.recover()
+    assert len(world.store.runs()) == len(runs) + 1
+
+
+def test_without_waiting_it_stays_also_where_the_lists_are_somebodys() -> None:
+    world = Moving()
+    kept = existing(world, s=[[1, 2, 3]], t=[[1, 2, 3]])
+    set_on(world, "TOPIC/t", {LEADERS: "*", FOLLOWERS: "*"})
+    world.hold()
+    wanted = reassignment(("s-0", [2, 1, 3]), ("t-0", [1, 2, 4]), throttle=1000)
+    run = world.apply(*kept, wanted, wait=False)
+    assert result(run, "throttle.clear").status is Status.STARTED
+    assert throttles(world.cluster) == {
+        "TOPIC/t": {LEADERS: "*", FOLLOWERS: "*"},
+        **rates(1000, 1, 2, 3, 4),
+    }
+
+
+def test_a_move_without_waiting_that_is_over_at_once_is_tidied_up_after_at_once() -> None:
+    world, kept = world_with_t()
+    run = world.apply(*kept, to_four(), wait=False)
+    assert replicas(world)[0] == (1, 2, 4)
+    assert result(run, "throttle.clear").status is Status.DONE
+    assert throttles(world.cluster) == {}
+
+
+def test_after_a_cancel_by_somebody_it_goes_in_the_same_run() -> None:
+    world, kept = world_with_t()
+    run = is_cancelled(world, kept)
+    assert result(run, "partitions.reassign").error == "move-overridden"
+    assert throttles(world.cluster) == {}
+
+
+def test_after_a_time_out_it_stays_as_long_as_the_move() -> None:
+    world, kept = world_with_t()
+    run = times_out(world, kept)
+    assert result(run, "partitions.reassign").error == "move-timeout"
+    assert result(run, "throttle.clear").status is Status.STARTED
+    assert world.clock.monotonic() < 60  # and what tidies up does not wait for another hour
+    assert throttles(world.cluster) == T0
+    world.finish()
+    world.recover()
+    assert throttles(world.cluster) == {}
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("nth", [2, 3])
+def test_a_time_out_while_it_is_taken_away_leaves_no_empty_list(nth: int, after: bool) -> None:
+    """SUBTRACT leaves an empty override, and a second request takes that away."""
+    world, kept = world_with_t()
+    plan = world.plan(*kept, to_four())
+    world.cluster.faults.time_out(after_effect=after, nth=nth, method="alter_configs")
+    assert world.run(plan).complete
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+def test_a_topic_that_is_deleted_during_its_move_needs_no_throttle() -> None:
+    world, kept = world_with_t()
+    world.hold()
+    during(world, 2, lambda other: other.delete_topics(["t"]))
+    run = world.apply(*kept, to_four())
+    assert result(run, "partitions.reassign").status is Status.FAILED
+    assert result(run, "throttle.clear").status is Status.DONE
+    assert throttles(world.cluster) == {}
+    world.recover()
+    assert not world.left
+
+
+# several
+
+
+def two(rate_of_b: int = 2000) -> list[Desired]:
+    return [
+        reassignment(("t-0", [1, 2, 4]), name="a", throttle=1000),
+        reassignment(("t-1", [1, 2, 5]), name="b", throttle=rate_of_b),
+    ]
+
+
+def test_two_throttles_take_turns() -> None:
+    world, kept = world_with_t()
+    world.slow()
+    seen = watched(world)
+    assert world.apply(*kept, *two()).complete
+    assert replicas(world) == [(1, 2, 4), (1, 2, 5)]
+    moving = [(set(look.flying), look.throttles) for look in seen if look.flying]
+    b = {"TOPIC/t": {LEADERS: "1:1,1:2,1:3", FOLLOWERS: "1:5"}, **rates(2000, 1, 2, 3, 5)}
+    assert [set_ for set_, _ in moving] == sorted((set_ for set_, _ in moving), key=lambda s: min(s))
+    assert all(found == (T0 if flying_ == {"t-0"} else b) for flying_, found in moving)
+    assert {frozenset(flying_) for flying_, _ in moving} == {frozenset({"t-0"}), frozenset({"t-1"})}
+    assert throttles(world.cluster) == {}
+
+
+@pytest.mark.parametrize("how", [{"wait": False}, {"move_timeout_s": 30}])
+def test_the_second_throttle_gets_no_turn_while_the_first_move_goes_on(how: dict[str, Any]) -> None:
+    world, kept = world_with_t()
+    world.hold()
+    run = world.apply(*kept, *two(), **how)
+    assert flying(world.cluster) == {"t-0"}
+    assert throttles(world.cluster) == T0
+    skipped = [id_ for id_, r in run.results.items() if r.status is Status.SKIPPED]
+    assert sorted(skipped) == [
+        "partitions.reassign:Reassignment/b",
+        "throttle.clear:Reassignment/b",
+        "throttle.set:Reassignment/b",
+    ]
+    world.finish()
+    world.cluster.tick_on_poll = True
+    assert world.apply(*kept, *two()).complete
+    assert replicas(world) == [(1, 2, 4), (1, 2, 5)]
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+def test_what_an_earlier_run_has_set_is_not_set_again_and_not_taken_from_it() -> None:
+    world, kept = world_with_t()
+    world.hold()
+    first, second = two(rate_of_b=1000)
+    world.apply(*kept, first, wait=False)
+    world.cluster.calls.clear()
+    run = world.apply(*kept, first, second, wait=False)
+    (set_,) = (op for op in run.plan.operations if op.verb == "throttle.set")
+    assert set(set_.args["entries"]) == {"BROKER/5", "TOPIC/t"}
+    assert alterations(world) == ["BROKER/5", "TOPIC/t"]
+    both = {
+        "TOPIC/t": {LEADERS: "0:1,0:2,0:3,1:1,1:2,1:3", FOLLOWERS: "0:4,1:5"},
+        **rates(1000, 1, 2, 3, 4, 5),
+    }
+    assert throttles(world.cluster) == both
+    someone_moves(world, "t-1", None)  # the second is over, the first is not
+    world.recover()
+    assert throttles(world.cluster) == T0
+    world.finish()
+    world.recover()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+def test_a_run_that_waits_takes_only_its_own() -> None:
+    world, kept = world_with_t()
+    world.hold()
+    first, second = two(rate_of_b=1000)
+    world.apply(*kept, first, wait=False)
+    world.cluster.move_ticks = 0
+    assert world.apply(*kept, first, second).complete
+    assert flying(world.cluster) == {"t-0"}
+    assert throttles(world.cluster) == T0
+
+
+def test_a_rate_that_is_raised_holds_for_the_earlier_move_and_stays_as_long() -> None:
+    world, kept = world_with_t()
+    world.hold()
+    first, second = two()
+    world.apply(*kept, first, wait=False)
+    world.cluster.move_ticks = 0
+    run = world.apply(*kept, first, second, move_timeout_s=30)
+    assert replicas(world)[1] == (1, 2, 5)
+    assert flying(world.cluster) == {"t-0"}
+    assert result(run, "throttle.clear").status is Status.STARTED
+    assert throttles(world.cluster) == {
+        "TOPIC/t": {LEADERS: "0:1,0:2,0:3,1:1,1:2,1:3", FOLLOWERS: "0:4,1:5"},
+        **rates(2000, 1, 2, 3, 5),
+        **rates(1000, 4),
+    }
+    world.recover()
+    assert throttles(world.cluster) == {**T0, **rates(2000, 1, 2, 3)}
+    world.finish()
+    world.recover()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+# brokers that are down
+
+
+def test_a_broker_that_is_down_is_given_no_rate() -> None:
+    world, kept = world_with_t()
+    world.cluster.fence(4)
+    world.hold()
+    world.apply(*kept, to_four(), wait=False)
+    assert throttles(world.cluster) == {"TOPIC/t": T0["TOPIC/t"], **rates(1000, 1, 2, 3)}
+    world.cluster.fence(4, fenced=False)
+    world.finish()
+    world.recover()
+    assert replicas(world)[0] == (1, 2, 4)
+    assert throttles(world.cluster) == {}
+
+
+def test_a_broker_that_goes_down_meanwhile_is_freed_once_it_is_back() -> None:
+    world, kept = world_with_t()
+    world.slow()
+    during(world, 3, lambda _: world.cluster.fence(3))
+    run = world.apply(*kept, to_four())
+    clear = result(run, "throttle.clear")
+    assert (clear.status, clear.error) == (Status.FAILED, "BROKER_NOT_AVAILABLE")
+    assert "Broker 3 is down" in clear.message
+    assert run_outcome(run).exit_code is ExitCode.PARTIAL
+    assert throttles(world.cluster) == rates(1000, 3)
+    world.recover()
+    assert throttles(world.cluster) == rates(1000, 3)
+    assert dict(world.left.throttles) == rates(1000, 3)
+    runs = world.store.runs()
+    world.recover()
+    assert world.store.runs() == runs  # there is nothing to try as long as it is down
+    world.cluster.fence(3, fenced=False)
+    world.recover()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+# undoing
+
+
+def test_the_way_back_is_throttled_as_the_way_there_was() -> None:
+    world, kept = world_with_t()
+    assert world.apply(*kept, *two()).complete
+    world.slow()
+    seen = watched(world)
+    assert world.rollback().complete
+    assert replicas(world) == [(1, 2, 3), (1, 2, 3)]
+    there = {tuple(sorted(look.flying)): look.throttles for look in seen if look.flying}
+    assert there == {
+        ("t-0",): {"TOPIC/t": {LEADERS: "0:1,0:2,0:4", FOLLOWERS: "0:3"}, **rates(1000, 1, 2, 3, 4)},
+        ("t-1",): {"TOPIC/t": {LEADERS: "1:1,1:2,1:5", FOLLOWERS: "1:3"}, **rates(2000, 1, 2, 3, 5)},
+    }
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+def test_a_throttled_list_in_a_topic_manifest_is_nobody_elses() -> None:
+    """Parts that a manifest declares stay, whatever moves come and go."""
+    world = Moving(MemoryCluster(RACKS))
+    parts = {LEADERS: {"append": ["1:1"]}}
+    world.apply(assigned("t", [1, 2, 3], [1, 2, 3], configs=parts))
+    kept = topic("t", configs=parts)
+    assert world.apply(kept, to_four()).complete
+    assert throttles(world.cluster) == {"TOPIC/t": {LEADERS: "1:1"}}
+    assert not world.plan(kept, to_four()).has_changes
+
+
+def test_moves_of_rules_are_throttled_as_well() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3]], u=[[4, 5, 2]])
+    wanted = desired("Reassignment", "drain", topics=["/.*/"], drain=[3], throttle=1000)
+    world.slow()
+    seen = watched(world)
+    assert world.apply(*kept, wanted).complete
+    assert 3 not in replicas(world)[0]
+    moving = [look.throttles for look in seen if look.flying]
+    assert moving
+    assert all(set(found) >= {"TOPIC/t", "BROKER/1", "BROKER/2", "BROKER/3"} for found in moving)
+    assert all("TOPIC/u" not in found for found in moving)
+    assert throttles(world.cluster) == {}

@@ -1,0 +1,271 @@
+"""`kdeclare reassign` and Kafka's own tool at real brokers: each with the files of the other."""
+
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster import sandbox as kafka_sandbox
+from kdeclare.cluster.kafka import connect
+from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, run_kafka_tool
+from kdeclare.kinds import throttles
+from kdeclare.manifests.reassignment_json import Assignment, parse_reassignment, reassignment_json
+from kdeclare.model.ids import TopicPartition
+from tests.beds import KafkaBed, broker_resource, topic_resource
+from tests.conftest import free_port
+
+pytestmark = pytest.mark.kafka
+
+KAFKAS = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+MUCH = 160, 50_000
+"""Records, and bytes in each: a throttle lets a first fetch of 1 MiB a partition pass."""
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Both:
+    """A folder, one topic with two partitions, and the two tools at the same brokers."""
+
+    bed: KafkaBed
+    bootstrap: str
+    folder: Path
+    topic: str
+
+    def ours(self, action: str, file: str = "", *options: str, code: int = 0) -> str:
+        """What `kdeclare reassign` prints; it must end with that code."""
+        line = [sys.executable, "-m", "kdeclare", "reassign", *self._line(action, file), *options, "--yes"]
+        ran = subprocess.run(line, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False)
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        return ran.stdout
+
+    def kafkas(self, action: str, file: str = "", *options: str) -> str:
+        """What Kafka's tool prints; it must be content."""
+        ran = run_kafka_tool(KAFKAS, *self._line(action, file), *options)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
+
+    def undo(self) -> None:
+        """`kdeclare rollback`."""
+        line = [sys.executable, "-m", "kdeclare", "rollback", "--yes", "--bootstrap-server", self.bootstrap]
+        ran = subprocess.run(line, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+    def _line(self, action: str, file: str) -> list[str]:
+        line = ["--bootstrap-server", self.bootstrap, f"--{action}"]
+        if file:
+            option = "topics-to-move-json-file" if action == "generate" else "reassignment-json-file"
+            line += [f"--{option}", str(self.folder / file)]
+        return line
+
+    def write(self, file: str, text: str) -> str:
+        """A file for the tools."""
+        (self.folder / file).write_text(text)
+        return file
+
+    def moves(self, file: str, *targets: Ids) -> str:
+        """Where the partitions are to be."""
+        found = [Assignment(TopicPartition(self.topic, n), ids) for n, ids in enumerate(targets)]
+        return self.write(file, reassignment_json(found))
+
+    def saved(self, file: str, out: str) -> str:
+        """The last file among what a tool has printed."""
+        return self.write(file, [line for line in out.splitlines() if line.startswith("{")][-1])
+
+    def targets(self, file: str) -> list[Ids]:
+        """What a file says."""
+        return [a.replicas for a in parse_reassignment((self.folder / file).read_text(), file)]
+
+    def expect(self, *targets: Ids) -> None:
+        """The moves come to an end, and the replicas are there."""
+
+        def there() -> None:
+            assert not self.bed.cluster.moves([self.topic])
+            found = [p.replicas for p in self.bed.topic(self.topic).partitions]
+            assert found == list(targets)
+
+        self.bed.eventually(there)
+
+    def described(self) -> list[str]:
+        """The replicas as Kafka's own tool describes them."""
+        ran = run_kafka_tool(
+            "org.apache.kafka.tools.TopicCommand",
+            *("--bootstrap-server", self.bootstrap, "--describe", "--topic", self.topic),
+        )
+        return re.findall(r"Replicas: ([\d,]+)", ran.stdout)
+
+    def throttled(self) -> tuple[set[str | None], dict[str, str | None]]:
+        """The rates of all brokers, and the lists of the topic."""
+        rates = {
+            self.bed.overrides(broker_resource(broker)).get(key)
+            for broker in self.bed.brokers
+            for key in throttles.RATES
+        }
+        return rates, self.bed.overrides(topic_resource(self.topic))
+
+    def completed(self, out: str) -> bool:
+        """Whether a tool says that all is done."""
+        return out.startswith(
+            "Status of partition reassignment:\n"
+            f"Reassignment of partition {self.topic}-0 is completed.\n"
+            f"Reassignment of partition {self.topic}-1 is completed.\n"
+        )
+
+
+@pytest.fixture
+def both(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Both]:
+    """On brokers 1 and 2."""
+    cluster = connect(sandbox.bootstrap, {})
+    bed = KafkaBed(cluster, sandbox.bootstrap)
+    topic = bed.create({0: (1, 2), 1: (2, 1)}, name=bed.own(f"reassign-{uuid.uuid4().hex[:8]}"))
+    try:
+        yield Both(bed, sandbox.bootstrap, tmp_path, topic)
+        bed.clean()
+    finally:
+        cluster.close()
+
+
+def test_what_kdeclare_proposes_and_saves_kafkas_tool_takes(both: Both) -> None:
+    topics = both.write("topics.json", f'{{"topics": [{{"topic": "{both.topic}"}}], "version": 1}}')
+    proposed = both.saved("proposed.json", both.ours("generate", topics, "--broker-list", "2,3"))
+    assert both.kafkas("execute", proposed).endswith(
+        f"Successfully started partition reassignments for {both.topic}-0,{both.topic}-1\n"
+    )
+    both.expect(*both.targets(proposed))
+    assert both.completed(both.ours("verify", proposed))
+
+    back = both.moves("back.json", (1, 2), (2, 1))
+    undo = both.saved("undo.json", both.ours("execute", back))
+    both.expect((1, 2), (2, 1))
+    assert both.targets(undo) == both.targets(proposed)
+    both.kafkas("execute", undo)
+    both.expect(*both.targets(proposed))
+
+
+def test_what_kafkas_tool_proposes_and_saves_kdeclare_takes(both: Both) -> None:
+    topics = both.write("topics.json", f'{{"topics": [{{"topic": "{both.topic}"}}], "version": 1}}')
+    proposed = both.saved("proposed.json", both.kafkas("generate", topics, "--broker-list", "2,3"))
+    both.ours("execute", proposed)
+    both.expect(*both.targets(proposed))
+    assert both.completed(both.kafkas("verify", proposed))
+
+    back = both.moves("back.json", (1, 2), (2, 1))
+    undo = both.saved("undo.json", both.kafkas("execute", back))
+    both.expect((1, 2), (2, 1))
+    assert "started moving log directory" in both.ours("execute", undo)
+    both.expect(*both.targets(proposed))
+
+
+def test_a_throttled_move_from_beginning_to_end(both: Both) -> None:
+    both.bed.produce(both.topic, *MUCH)
+    there = both.moves("there.json", (1, 3), (2, 3))
+    out = both.ours("execute", there, "--throttle", "1000")
+    assert "The inter-broker throttle limit was set to 1000 B/s\n" in out
+    undo = both.saved("undo.json", out)
+    assert f"{both.topic}-0: replicas: 1,3,2. adding: 3. removing: 2.\n" in both.ours("list")
+    still = both.ours("verify", there)
+    assert still == both.kafkas("verify", there)
+    assert f"Reassignment of partition {both.topic}-1 is still in progress.\n" in still
+    lists = {throttles.LEADERS: "0:1,0:2,1:2,1:1", throttles.FOLLOWERS: "0:3,1:3"}
+    assert both.throttled() == ({"1000"}, lists)
+
+    both.ours("execute", there, code=3)
+    out = both.ours("execute", there, "--additional", "--throttle", "1000000000")
+    assert both.targets(both.saved("undo-2.json", out)) == both.targets(undo)
+    assert both.throttled() == ({"1000000000"}, lists)
+    both.expect((1, 3), (2, 3))
+    kept = both.ours("verify", there, "--preserve-throttles")
+    assert both.completed(kept)
+    assert "Clearing" not in kept
+    assert both.throttled() == ({"1000000000"}, lists)
+    cleared = both.ours("verify", there)
+    assert cleared == (
+        f"{kept}Clearing broker-level throttles on brokers 1,2,3\n"
+        f"Clearing topic-level throttles on topic {both.topic}\n"
+    )
+    assert both.throttled() == ({None}, {})
+
+
+def test_cancelling(both: Both) -> None:
+    both.bed.produce(both.topic, *MUCH)
+    there = both.moves("there.json", (1, 3), (2, 3))
+    both.ours("execute", there, "--throttle", "1000")
+    names = f"{both.topic}-0,{both.topic}-1"
+    out = both.ours("cancel", there, "--preserve-throttles")
+    assert out.startswith(f"Successfully cancelled partition reassignments for: {names}\n")
+    both.expect((1, 2), (2, 1))
+    assert both.throttled()[0] == {"1000"}
+    out = both.ours("cancel", there)
+    assert out.startswith("None of the specified partition reassignments are active.\n")
+    assert both.throttled() == ({None}, {})
+    assert both.described() == ["1,2", "2,1"]
+
+
+def test_a_change_of_the_factor_that_is_disallowed(both: Both) -> None:
+    mixed = both.moves("mixed.json", (1, 2, 3), (2, 3))
+    out = both.ours("execute", mixed, "--disallow-replication-factor-change", code=3)
+    assert out.endswith(f"Successfully started partition reassignment for {both.topic}-1\n")
+    both.expect((1, 2), (2, 3))
+    both.undo()
+    both.expect((1, 2), (2, 1))
+    both.ours("execute", mixed)
+    both.expect((1, 2, 3), (2, 3))
+
+
+@pytest.fixture(scope="module")
+def two_dirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
+    """Two brokers with two log directories each."""
+    settings = SandboxSettings(tmp_path_factory.mktemp("dirs"), 2, 1, free_port(2), log_dirs=2)
+    try:
+        yield kafka_sandbox.start(settings, print)
+    finally:
+        kafka_sandbox.reset(settings.folder)
+
+
+def test_log_directories(two_dirs: SandboxStatus, tmp_path: Path) -> None:
+    cluster = connect(two_dirs.bootstrap, {})
+    bed = KafkaBed(cluster, two_dirs.bootstrap)
+    both = Both(bed, two_dirs.bootstrap, tmp_path, bed.create({0: (1,)}, name="relocated"))
+    bed.produce(both.topic, *MUCH)
+    paths = {broker: [d.path for d in found] for broker, found in cluster.log_dirs([]).items()}
+    held = next(d.path for d in cluster.log_dirs([both.topic])[1] if d.sizes)
+    (other,) = set(paths[1]) - {held}
+    there = both.write(
+        "there.json",
+        reassignment_json([Assignment(TopicPartition(both.topic, 0), (1, 2), (other, paths[2][1]))]),
+    )
+
+    out = both.ours("execute", there, "--replica-alter-log-dirs-throttle", "1000")
+    undo = both.saved("undo.json", out)
+    assert "The replica-alter-dir throttle limit was set to 1000 B/s\n" in out
+    assert f"moving log directory to {other} for replica relocated-0 with broker 1 \n" in out
+    assert f"moving log directory to {paths[2][1]} for replica relocated-0 with broker 2 \n" in out
+    both.expect((1, 2))
+    still = both.ours("verify", there)
+    assert still == both.kafkas("verify", there)
+    assert "Reassignment of replica relocated-0-1 is still in progress.\n" in still
+    assert "Reassignment of replica relocated-0-2 completed successfully.\n" in still
+    assert bed.overrides(broker_resource(1)).get(throttles.DIRS_RATE) == "1000"
+
+    both.ours("execute", there, "--replica-alter-log-dirs-throttle", "100000000")
+
+    def arrived() -> None:
+        found = cluster.log_dirs([both.topic]).values()
+        assert not any(log_dir.arriving for log_dirs in found for log_dir in log_dirs)
+
+    bed.eventually(arrived)
+    assert both.ours("verify", there).count("completed successfully.") == 2
+    assert throttles.DIRS_RATE not in bed.overrides(broker_resource(1))
+
+    both.kafkas("execute", undo)
+    both.expect((1,))
+    bed.eventually(arrived)
+    both.ours("execute", there, "--replica-alter-log-dirs-throttle", "1000")
+    out = both.ours("cancel", there)
+    assert f"moving log directory to {held} for replica relocated-0 with broker 1 \n" in out
+    assert throttles.DIRS_RATE not in bed.overrides(broker_resource(1))
+    cluster.close()

@@ -1,0 +1,244 @@
+"""``kdeclare reassign`` as it is typed: options, files, streams and exit codes."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.port import Fault, NewTopic
+from kdeclare.model.ids import TopicPartition
+from kdeclare.state.local import LocalStore
+from tests.unit.cli.command_line import CommandLine, Ran
+
+AT = TopicPartition("foo", 0)
+
+
+@pytest.fixture
+def tool(kdeclare: CommandLine) -> CommandLine:
+    """A cluster with one topic, whose moves go on until somebody ticks."""
+    kdeclare.cluster.create_topics([NewTopic("foo", None, None, {0: (1, 2)}, {})])
+    kdeclare.cluster.tick_on_poll = False
+    kdeclare.cluster.move_ticks = 1
+    kdeclare.cluster.calls.clear()
+    return kdeclare
+
+
+def moves(k: CommandLine, *replicas: int, topic: str = "foo", **more: Sequence[str]) -> Path:
+    """A file that says where partition 0 is to be."""
+    entry = {"topic": topic, "partition": 0, "replicas": replicas, **more}
+    path = k.folder / "moves.json"
+    path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    return path
+
+
+def execute(k: CommandLine, *options: str, to: tuple[int, ...] = (1, 3), answer: str | None = None) -> Ran:
+    yes = [] if answer else ["--yes"]
+    file = moves(k, *to)
+    return k("reassign", "--execute", "--reassignment-json-file", file, *yes, *options, answer=answer)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "Command must include exactly one action: --generate, --execute, --verify, --cancel, --list"),
+        ("--execute --verify", "Command must include exactly one action"),
+        ("--execute", "--reassignment-json-file: --execute needs it"),
+        ("--verify", "--reassignment-json-file: --verify needs it"),
+        ("--cancel", "--reassignment-json-file: --cancel needs it"),
+        ("--generate", "--topics-to-move-json-file: --generate needs it"),
+        ("--generate --topics-to-move-json-file t.json", "--broker-list: --generate needs it"),
+        ("--list --throttle 1", """Option "[throttle]" can't be used with action "[list]"."""),
+        ("--list --reassignment-json-file m.json", """can't be used with action "[list]"."""),
+        ("--verify --reassignment-json-file m.json --additional", """"[additional]" can't be used"""),
+        ("--verify --reassignment-json-file m.json --timeout 1", """"[timeout]" can't be used"""),
+        ("--execute --reassignment-json-file m.json --preserve-throttles", """can't be used with action"""),
+        ("--cancel --reassignment-json-file m.json --broker-list 1", """"[broker-list]" can't be used"""),
+        ("--execute --reassignment-json-file m.json --throttle 0", "0 would stop the moves"),
+        ("--execute --reassignment-json-file m.json --throttle fast", "'--throttle'"),
+        ("--execute --reassignment-json-file m.json --timeout -1", "--timeout"),
+        ("--list now", "now"),
+    ],
+)
+def test_wrong_usage(tool: CommandLine, line: str, said: str) -> None:
+    ran = tool("reassign", *line.split())
+    assert (ran.code, ran.out) == (64, "")
+    assert said in ran.err
+    assert "Try 'kdeclare reassign --help'." in ran.err
+    assert not tool.cluster.requests()
+
+
+def test_kafkas_default_throttle_is_none(tool: CommandLine) -> None:
+    assert execute(tool, "--throttle", "-1", "--replica-alter-log-dirs-throttle", "-1").code == 0
+    assert not tool.cluster.requests("alter_configs")
+
+
+def test_the_streams_of_execute(tool: CommandLine) -> None:
+    ran = execute(tool, "--throttle", "1000")
+    assert ran.code == 0
+    assert ran.out.startswith("Current partition replica assignment\n\n{")
+    assert ran.out.endswith(
+        "The inter-broker throttle limit was set to 1000 B/s\n"
+        "Successfully started partition reassignment for foo-0\n"
+    )
+    assert "replicas.foo-0" in ran.err, "the plan is for people"
+    assert "kdeclare rollback undoes it" in ran.err
+    assert tool.cluster.partition(AT).replicas == (1, 3, 2)
+
+
+def test_quiet_says_what_kafkas_tool_says(tool: CommandLine) -> None:
+    ran = execute(tool, "--quiet")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[-1] == "Successfully started partition reassignment for foo-0"
+
+
+def test_it_is_asked_before_anything_is_changed(tool: CommandLine) -> None:
+    ran = execute(tool, answer="no\n")
+    assert ran.code == 1
+    assert "Only 'yes' is accepted" in ran.err
+    assert ran.out.endswith("during rollback\n")
+    assert not tool.cluster.requests()
+    assert execute(tool, answer="yes\n").code == 0
+    ran = tool("reassign", "--cancel", "--reassignment-json-file", "moves.json", answer="yes\n")
+    assert "Only 'yes' is accepted" in ran.err
+    assert ran.out.startswith("Successfully cancelled partition reassignment for: foo-0\n")
+
+
+def test_without_a_terminal_nobody_is_asked(tool: CommandLine) -> None:
+    ran = tool("reassign", "--execute", "--reassignment-json-file", moves(tool, 1, 3))
+    assert ran.code == 64
+    assert "--yes" in ran.err
+    assert not tool.cluster.requests()
+
+
+def test_nothing_to_cancel_is_nothing_to_ask(tool: CommandLine) -> None:
+    ran = tool("reassign", "--cancel", "--reassignment-json-file", moves(tool, 1, 3))
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == (
+        "None of the specified partition reassignments are active.\n"
+        "None of the specified partition moves are active.\n"
+    )
+
+
+def test_verify_needs_no_yes_and_is_content_with_whatever_it_finds(tool: CommandLine) -> None:
+    execute(tool, "--throttle", "1000")
+    file = ("--reassignment-json-file", "moves.json")
+    ran = tool("reassign", "--verify", *file)
+    assert (ran.code, ran.out.splitlines()[1:]) == (
+        0,
+        ["Reassignment of partition foo-0 is still in progress.", ""],
+    )
+    tool.cluster.tick()
+    ran = tool("reassign", "--verify", *file, "--preserve-throttles")
+    assert (ran.code, ran.out.splitlines()[1:]) == (0, ["Reassignment of partition foo-0 is completed.", ""])
+    ran = tool("reassign", "--verify", *file)
+    assert ran.out.splitlines()[3:] == [
+        "Clearing broker-level throttles on brokers 1,2,3",
+        "Clearing topic-level throttles on topic foo",
+    ]
+    moves(tool, 2, 1)
+    ran = tool("reassign", "--verify", *file)
+    assert ran.code == 0
+    assert "but replica set is 1,3 rather than 2,1." in ran.out
+
+
+def test_it_stands_in_the_history_and_can_be_rolled_back(tool: CommandLine) -> None:
+    tool.cluster.move_ticks = 0
+    execute(tool)
+    runs = json.loads(tool("history", "--format", "json").out)["runs"]
+    assert runs[0]["command"].startswith("kdeclare reassign --execute")
+    ran = tool("rollback", "--yes")
+    assert ran.code == 0
+    assert tool.cluster.partition(AT).replicas == (1, 2)
+
+
+def test_generate_and_execute_what_it_proposes(tool: CommandLine) -> None:
+    topics = tool.folder / "topics.json"
+    topics.write_text('{"topics": [{"topic": "foo"}], "version": 1}')
+    ran = tool("reassign", "--generate", "--topics-to-move-json-file", topics, "--broker-list", "1,3")
+    assert (ran.code, ran.err) == (0, "")
+    (tool.folder / "moves.json").write_text(ran.out.splitlines()[-1])
+    ran = tool("reassign", "--execute", "--reassignment-json-file", "moves.json", "--yes")
+    assert ran.code == 0
+    assert set(tool.cluster.partition(AT).replicas) == {1, 2, 3}, "2 is on its way out"
+
+
+def test_the_throttle_of_the_environment_holds(tool: CommandLine) -> None:
+    lab = {"bootstrapServers": "lab:9092", "reassignments": {"throttle": "1KiB/s", "batchSize": 1}}
+    tool.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
+    assert "The inter-broker throttle limit was set to 1024 B/s\n" in execute(tool).out
+
+
+def existing_moves(k: CommandLine) -> Ran:
+    execute(k)
+    return execute(k)
+
+
+def changed_factor(k: CommandLine) -> Ran:
+    return execute(k, "--disallow-replication-factor-change", to=(1,))
+
+
+def unknown_broker(k: CommandLine) -> Ran:
+    return execute(k, to=(1, 9))
+
+
+def no_file(k: CommandLine) -> Ran:
+    return k("reassign", "--verify", "--reassignment-json-file", "nowhere.json")
+
+
+def not_text(k: CommandLine) -> Ran:
+    (k.folder / "bad.json").write_bytes(b"\xff\xfe")
+    return k("reassign", "--verify", "--reassignment-json-file", "bad.json")
+
+
+def bad_file(k: CommandLine) -> Ran:
+    return execute(k, to=())
+
+
+def bad_brokers(k: CommandLine) -> Ran:
+    (k.folder / "topics.json").write_text("{}")
+    return k("reassign", "--generate", "--topics-to-move-json-file", "topics.json", "--broker-list", "1, 2")
+
+
+def refused(k: CommandLine) -> Ran:
+    k.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "Not today."), method="reassign", item="foo-0")
+    return execute(k)
+
+
+def locked(k: CommandLine) -> Ran:
+    with LocalStore(k.folder / "state" / "shop" / "lab").lock("kdeclare apply, by someone else"):
+        return execute(k)
+
+
+def late_directories(k: CommandLine) -> Ran:
+    """No broker shows the replica in time."""
+    empty = k.cluster.log_dirs([])
+    k.monkeypatch.setattr(k.cluster, "log_dirs", lambda topics=None: empty)
+    file = moves(k, 1, 2, log_dirs=["any", "/memory"])
+    return k("reassign", "--execute", "--yes", "--timeout", "0", "--reassignment-json-file", file)
+
+
+CASES: list[tuple[int, Callable[[CommandLine], Ran], str]] = [
+    (1, unknown_broker, "Unknown broker id 9"),
+    (1, no_file, "nowhere.json: No such file or directory."),
+    (1, not_text, "bad.json: It is not UTF-8 text."),
+    (1, bad_file, "Partition replica list cannot be empty"),
+    (1, bad_brokers, 'For input string: " 2"'),
+    (
+        3,
+        existing_moves,
+        "Cannot execute because there is an existing partition assignment.  Use --additional",
+    ),
+    (3, changed_factor, "foo-0: The replication factor is changed from 2 to 1"),
+    (5, refused, "Error reassigning partition(s)\n  foo-0: Not today."),
+    (5, late_directories, "Timed out before log directory move could be started for: foo-0-2"),
+    (6, locked, "by someone else"),
+]
+
+
+@pytest.mark.parametrize(("code", "case", "said"), CASES, ids=[case.__name__ for _, case, _ in CASES])
+def test_exit_code(tool: CommandLine, code: int, case: Callable[[CommandLine], Ran], said: str) -> None:
+    ran = case(tool)
+    assert ran.code == code, ran
+    assert said in ran.err
+    assert "Successfully started partition reassignment" not in ran.out or code == 5

@@ -1,0 +1,74 @@
+"""The words of Kafka's tool about log directories and throttles; the lines are recorded from it."""
+
+import pytest
+
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.live import ReplicaDirs
+from kdeclare.report.reassign_dirs_text import (
+    DirState,
+    dirs_not_started,
+    dirs_started,
+    dirs_text,
+    throttles_cleared,
+)
+
+AT = TopicPartition("mv", 0)
+
+
+@pytest.mark.parametrize(
+    ("dirs", "silent", "line"),
+    [
+        (ReplicaDirs("/b"), False, "Reassignment of replica mv-0-3 completed successfully."),
+        (ReplicaDirs("/a", "/b"), False, "Reassignment of replica mv-0-3 is still in progress."),
+        (
+            ReplicaDirs("/b", "/c"),
+            False,
+            "Partition mv-0 on broker 3 is being moved to log dir /c instead of /b.",
+        ),
+        (
+            ReplicaDirs("/a"),
+            False,
+            "Partition mv-0 on broker 3 is not being moved from log dir /a to /b.",
+        ),
+        (
+            None,
+            False,
+            "Partition mv-0 is not found in any live log dir on broker 3. "
+            "There is likely an offline log directory on the broker.",
+        ),
+        (None, True, "Partition mv-0 cannot be found in any live log directory on broker 3."),
+    ],
+)
+def test_how_a_replica_stands_to_its_directory(dirs: ReplicaDirs | None, silent: bool, line: str) -> None:
+    assert dirs_text([DirState(3, AT, "/b", dirs, silent)]) == f"{line}\n"
+
+
+def test_without_directories_there_is_an_empty_line() -> None:
+    assert dirs_text([]) == "\n"
+
+
+def test_replicas_are_in_the_order_of_their_brokers() -> None:
+    later = TopicPartition("aa", 1)
+    states = [DirState(3, AT, "/b", None), DirState(10, later, "/b", None), DirState(3, later, "/b", None)]
+    started = dirs_started(states).splitlines()
+    assert started[0] == "Successfully started moving log directory to /b for replica aa-1 with broker 3 "
+    assert [line.split("replica ")[1] for line in started[1:]] == [
+        "mv-0 with broker 3 ",
+        "aa-1 with broker 10 ",
+    ]
+    assert dirs_not_started(states) == (
+        "Timed out before log directory moves could be started for: aa-1-3,mv-0-3,aa-1-10"
+    )
+    assert dirs_not_started(states[:1]) == (
+        "Timed out before log directory move could be started for: mv-0-3"
+    )
+
+
+def test_what_is_cleared_in_the_singular_and_the_plural() -> None:
+    assert throttles_cleared({3}, {"mv"}) == (
+        "Clearing broker-level throttles on broker 3\nClearing topic-level throttles on topic mv\n"
+    )
+    assert throttles_cleared({10, 3}, {"mv", "foo"}) == (
+        "Clearing broker-level throttles on brokers 3,10\nClearing topic-level throttles on topics foo,mv\n"
+    )
+    assert throttles_cleared((), ()) == ""

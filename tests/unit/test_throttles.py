@@ -1,0 +1,340 @@
+"""Throttle entries as sets: what a move needs, what is missing, what nobody needs any more."""
+
+import copy
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.kinds import throttles
+from kdeclare.kinds.throttles import (
+    FOLLOWERS,
+    LEADERS,
+    LISTS,
+    RATES,
+    Shift,
+    entries,
+    joined,
+    less,
+    missing,
+    needless,
+    present,
+    resource_of,
+    shift,
+    without_brokers,
+)
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import ClusterInfo, ConfigEntry, ConfigSource, ConfigType, Move, Snapshot
+from kdeclare.model.state import Entries
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+Flat = set[tuple[str, ...]]
+
+
+def flat(given: Entries) -> Flat:
+    """Entries as a set: one member a rate, one an element of a list."""
+    found: Flat = set()
+    for entity, keys in given.items():
+        for key, value in keys.items():
+            if key in LISTS:
+                found |= {(entity, key, element) for element in value["elements"]}
+            else:
+                found.add((entity, key))
+    return found
+
+
+_ELEMENTS = [f"{p}:{b}" for p in range(3) for b in (1, 2, 3)]
+
+_list = st.fixed_dictionaries(
+    {
+        "elements": st.lists(st.sampled_from([*_ELEMENTS, "*"]), min_size=1, unique=True),
+        "fresh": st.booleans(),
+    }
+)
+_topic = st.dictionaries(st.sampled_from(LISTS), _list, min_size=1)
+_broker = st.dictionaries(st.sampled_from(RATES), st.sampled_from(["1", "2"]), min_size=1)
+_topics = st.dictionaries(st.sampled_from(["TOPIC/t", "TOPIC/u"]), _topic)
+_brokers = st.dictionaries(st.sampled_from(["BROKER/1", "BROKER/2", "BROKER/3"]), _broker)
+some_entries = st.builds(lambda a, b: {**a, **b}, _topics, _brokers)
+some_moves = st.frozensets(st.builds(TopicPartition, st.sampled_from(["t", "u"]), st.integers(0, 2)))
+
+
+# algebra
+
+
+@given(some_entries, some_entries)
+def test_joined_is_the_union(a: Entries, b: Entries) -> None:
+    before = copy.deepcopy((a, b))
+    both = joined(a, b)
+    assert flat(both) == flat(a) | flat(b)
+    assert (a, b) == before
+    for entity, keys in both.items():
+        for key in keys.keys() & set(RATES):
+            assert keys[key] == b.get(entity, {}).get(key, a.get(entity, {}).get(key))
+
+
+@given(some_entries, some_entries)
+def test_a_list_is_fresh_in_both_where_it_is_in_either(a: Entries, b: Entries) -> None:
+    for entity, keys in joined(a, b).items():
+        for key in keys.keys() & set(LISTS):
+            sides = [side[entity][key]["fresh"] for side in (a, b) if key in side.get(entity, {})]
+            assert keys[key]["fresh"] == any(sides)
+
+
+@given(some_entries)
+def test_joining_nothing_or_itself_changes_nothing(a: Entries) -> None:
+    assert joined(a, {}) == joined({}, a) == joined(a, a) == a
+
+
+@given(some_entries, some_entries)
+def test_less_is_the_difference(a: Entries, b: Entries) -> None:
+    before = copy.deepcopy((a, b))
+    assert flat(less(a, b)) == flat(a) - flat(b)
+    assert (a, b) == before
+    assert all(keys for keys in less(a, b).values())
+
+
+@given(some_entries, some_entries)
+def test_what_is_set_and_taken_away_again_leaves_what_was_before(a: Entries, b: Entries) -> None:
+    assert flat(less(joined(a, b), b)) == flat(a) - flat(b)
+    assert less(joined(a, b), joined(a, b)) == {}
+
+
+@given(some_entries)
+def test_without_moves_all_is_needless(own: Entries) -> None:
+    assert needless(own, []) == own
+
+
+@given(some_entries, some_moves)
+def test_needless_is_what_no_move_names(own: Entries, moves: frozenset[TopicPartition]) -> None:
+    gone = flat(needless(own, moves))
+    kept = flat(own) - gone
+    assert gone <= flat(own)
+    moving = {p.topic for p in moves}
+    brokers: set[str] = set()
+    for entity, _, *element in (item for item in flat(own) if len(item) == 3):
+        name, number = entity.removeprefix("TOPIC/"), element[0].partition(":")[0]
+        needed = name in moving if number == "*" else TopicPartition(name, int(number)) in moves
+        assert ((entity, _, *element) in kept) == needed
+        if needed:
+            brokers.add(element[0].rpartition(":")[2])
+    for item in (item for item in flat(own) if len(item) == 2):
+        assert (item in kept) == ("*" in brokers or item[0].removeprefix("BROKER/") in brokers)
+
+
+@given(some_entries, some_moves, some_moves)
+def test_the_more_moves_the_less_is_needless(
+    own: Entries, moves: frozenset[TopicPartition], more: frozenset[TopicPartition]
+) -> None:
+    assert flat(needless(own, moves | more)) <= flat(needless(own, moves))
+
+
+def test_a_rate_is_needed_on_a_broker_that_is_involved() -> None:
+    own = {"BROKER/1": {RATES[0]: "5"}, "BROKER/2": {RATES[0]: "5"}}
+    assert needless(own, [P0], {1}) == {"BROKER/2": {RATES[0]: "5"}}
+
+
+# what a move needs
+
+
+def test_the_map_of_kafkas_own_tool() -> None:
+    """ReassignPartitionsUnitTest.testMoveMap."""
+    ongoing = Move(replicas=(1, 2, 3, 4), adding=(4,), removing=(3,))
+    assert shift(P0, (1, 2, 4), ongoing, (1, 2, 5)) == Shift(P0, (1, 2, 3), (5,))
+    assert shift(P0, (4, 5), None, (1, 4)) == Shift(P0, (4, 5), (1,))
+    assert shift(P0, (1, 2, 3), None, (3, 2, 1)) == Shift(P0, (1, 2, 3), ())
+    assert shift(P0, (1, 2, 3), None, (1,)) == Shift(P0, (1, 2, 3), ())
+
+
+def test_entries_of_shifts() -> None:
+    found = entries([Shift(P0, (1, 2), (3,)), Shift(P1, (2,), (4,)), Shift(P1, (9,), ())], 7, {1, 2, 3})
+    both = dict.fromkeys(RATES, "7")
+    assert found == {
+        "BROKER/1": both,
+        "BROKER/2": both,
+        "BROKER/3": both,
+        "TOPIC/t": {
+            LEADERS: {"elements": ["0:1", "0:2", "1:2"], "fresh": False},
+            FOLLOWERS: {"elements": ["0:3", "1:4"], "fresh": False},
+        },
+    }
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=4, unique=True),
+    st.lists(st.integers(1, 6), min_size=1, max_size=4, unique=True),
+)
+def test_what_a_shift_names_is_what_is_copied(before: list[int], after: list[int]) -> None:
+    item = shift(P0, tuple(before), None, tuple(after))
+    assert set(item.destinations) == set(after) - set(before)
+    found = entries([item], 1, range(10))
+    if not item.destinations:
+        assert found == {}
+        return
+    brokers = {int(e.removeprefix("BROKER/")) for e in found if e.startswith("BROKER/")}
+    assert brokers == set(before) | (set(after) - set(before))
+
+
+# what of it is missing
+
+
+def live_with(there: Mapping[str, Mapping[str, str]]) -> Snapshot:
+    """A cluster on which these are set."""
+    configs = {}
+    for entity, values in there.items():
+        resource = resource_of(entity)
+        source = ConfigSource.TOPIC if resource.scope is ConfigScope.TOPIC else ConfigSource.BROKER
+        configs[resource] = {
+            k: ConfigEntry(v, source, ConfigType.LIST if k in LISTS else ConfigType.SCALAR)
+            for k, v in values.items()
+        }
+    return Snapshot(ClusterInfo("c", ()), configs=configs)
+
+
+def after_setting(there: Mapping[str, Mapping[str, str]], todo: Entries) -> dict[str, dict[str, str]]:
+    """What the cluster has once the entries are put there, by APPEND and SET."""
+    result = {entity: dict(values) for entity, values in there.items()}
+    for entity, keys in todo.items():
+        for key, value in keys.items():
+            mine = result.setdefault(entity, {})
+            if key in LISTS:
+                held = [e for e in mine.get(key, "").split(",") if e]
+                mine[key] = ",".join(dict.fromkeys([*held, *value["elements"]]))
+            else:
+                mine[key] = value
+    return result
+
+
+_held_list = st.lists(st.sampled_from(_ELEMENTS), unique=True).map(",".join) | st.just("*")
+_there = st.builds(
+    lambda a, b: {**a, **b},
+    st.dictionaries(
+        st.sampled_from(["TOPIC/t", "TOPIC/u"]), st.dictionaries(st.sampled_from(LISTS), _held_list)
+    ),
+    st.dictionaries(
+        st.sampled_from(["BROKER/1", "BROKER/2"]),
+        st.dictionaries(st.sampled_from(RATES), st.sampled_from(["1", "2", "3"])),
+    ),
+)
+_wanted_list = st.fixed_dictionaries(
+    {"elements": st.lists(st.sampled_from(_ELEMENTS), min_size=1, unique=True), "fresh": st.just(False)}
+)
+_wanted = st.builds(
+    lambda a, b: {**a, **b},
+    st.dictionaries(
+        st.sampled_from(["TOPIC/t", "TOPIC/u"]),
+        st.dictionaries(st.sampled_from(LISTS), _wanted_list, min_size=1),
+    ),
+    st.dictionaries(
+        st.sampled_from(["BROKER/1", "BROKER/2"]),
+        st.fixed_dictionaries(dict.fromkeys(RATES, st.just("2"))),
+    ),
+)
+
+
+@given(_wanted, some_entries, _there)
+def test_what_is_missing_is_all_that_is_to_be_set_and_no_more(
+    wanted: Entries, own: Entries, there: dict[str, dict[str, str]]
+) -> None:
+    todo, foreign = missing(wanted, own, live_with(there))
+    for entity, keys in todo.items():
+        for key, value in keys.items():
+            now = there.get(entity, {}).get(key)
+            if key in RATES:
+                assert now != value
+                assert now is None or own[entity][key] == now  # only one's own is changed
+            else:
+                assert now != "*"
+                assert not set(value["elements"]) & set((now or "").split(","))
+                assert set(value["elements"]) <= set(wanted[entity][key]["elements"])
+                assert value["fresh"] or now is not None
+    assert all(there[entity] and set(there[entity].values()) - {"2"} for entity in foreign)
+    again, still_foreign = missing(wanted, joined(own, todo), live_with(after_setting(there, todo)))
+    assert (again, still_foreign) == ({}, foreign)
+
+
+def test_a_rate_of_somebody_else_stays_and_is_told() -> None:
+    live = live_with({"BROKER/1": {RATES[0]: "9"}})
+    wanted = {"BROKER/1": dict.fromkeys(RATES, "5")}
+    assert missing(wanted, {}, live) == ({"BROKER/1": {RATES[1]: "5"}}, {"BROKER/1": "9"})
+    own = {"BROKER/1": {RATES[0]: "9"}}
+    assert missing(wanted, own, live) == ({"BROKER/1": dict.fromkeys(RATES, "5")}, {})
+
+
+@pytest.mark.parametrize(
+    ("now", "own", "fresh"),
+    [(None, False, True), ("", False, False), ("1:1", False, False), ("1:1", True, True)],
+)
+def test_whether_a_list_was_unset_before(now: str | None, own: bool, fresh: bool) -> None:
+    live = live_with({"TOPIC/t": {LEADERS: now}} if now is not None else {})
+    wanted = {"TOPIC/t": {LEADERS: {"elements": ["0:1"], "fresh": False}}}
+    mine: Entries = {"TOPIC/t": {LEADERS: {"elements": ["1:1"], "fresh": True}}} if own else {}
+    todo, _ = missing(wanted, mine, live)
+    assert todo == {"TOPIC/t": {LEADERS: {"elements": ["0:1"], "fresh": fresh}}}
+
+
+def wanted_list(count: int) -> Entries:
+    return {"TOPIC/t": {LEADERS: {"elements": [f"{n}:100" for n in range(count)], "fresh": False}}}
+
+
+def length(todo: Entries) -> int:
+    return len(",".join(todo["TOPIC/t"][LEADERS]["elements"]))
+
+
+def test_a_list_that_would_be_too_long_becomes_a_star() -> None:
+    short, _ = missing(wanted_list(3000), {}, live_with({}))
+    assert 20_000 < length(short) <= 30_000
+    long, _ = missing(wanted_list(5000), {}, live_with({}))
+    assert long == {"TOPIC/t": {LEADERS: {"elements": ["*"], "fresh": True}}}
+
+
+# what is there
+
+
+def test_only_what_is_set_on_the_very_resource_counts() -> None:
+    resource = ConfigResource(ConfigScope.BROKER, "1")
+    inherited = {
+        RATES[0]: ConfigEntry("7", ConfigSource.CLUSTER),
+        RATES[1]: ConfigEntry("8", ConfigSource.BROKER),
+    }
+    live = Snapshot(ClusterInfo("c", ()), configs={resource: inherited})
+    assert present(live, "BROKER/1") == {RATES[1]: "8"}
+    assert present(live, "BROKER/2") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "elements"), [("", []), ("0:1", ["0:1"]), ("0:1, 0:2 ,1:1", ["0:1", "0:2", "1:1"]), ("*", ["*"])]
+)
+def test_lists_are_read_element_by_element(text: str, elements: list[str]) -> None:
+    assert present(live_with({"TOPIC/t": {LEADERS: text}}), "TOPIC/t") == {LEADERS: elements}
+
+
+@given(some_entries, st.frozensets(st.integers(1, 3)))
+def test_brokers_that_are_down_are_left_out(given_: Entries, down: frozenset[int]) -> None:
+    here, held = without_brokers(given_, down)
+    assert flat(here) <= flat(given_)
+    assert {e for e in given_ if e not in here} == {f"BROKER/{b}" for b in held}
+    assert set(held) <= down
+    assert not set(throttles.brokers_of(here)) & down
+
+
+@given(some_entries)
+def test_the_query_asks_for_what_is_touched(given_: Entries) -> None:
+    asked = throttles.query(given_, ["more"])
+    assert {f"{r.scope}/{r.name}" for r in asked.configs} == set(given_)
+    assert asked.topics == {e.removeprefix("TOPIC/") for e in given_ if e.startswith("TOPIC/")} | {"more"}
+    wanted: Json = {r: (LISTS if r.scope is ConfigScope.TOPIC else RATES) for r in asked.configs}
+    assert all(set(q.keys) >= set(wanted[r]) for r, q in asked.configs.items())
+
+
+def test_a_rate_that_is_changed_on_some_brokers_only_is_still_known_on_all() -> None:
+    """What is not known to have taken effect is taken away in either form."""
+    before = {"BROKER/1": {RATES[0]: "10"}}
+    wanted = {"BROKER/1": {RATES[0]: "20"}}
+    both = joined(before, wanted, certain=False)
+    assert both == {"BROKER/1": {RATES[0]: ["10", "20"]}}
+    assert joined(both, wanted) == wanted
+    assert less(both, wanted) == {}
