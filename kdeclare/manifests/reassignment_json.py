@@ -8,35 +8,24 @@ no cluster can have, which it finds out late, some when the moves have begun; in
 
 import json
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, count
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error
+from kdeclare.kinds.topic.spec import is_legal_name
+from kdeclare.manifests.json_source import MAX_INT, VERSION, Path, Source
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.ids import TopicPartition
 from kdeclare.model.jsontypes import Json
 
 ANY_LOG_DIR = "any"
 """Stands for whatever log directory the broker chooses."""
 
-_VERSION = 1
 _NO_BROKER = "Illegal broker id"
-_MAX_INT = 2**31 - 1
-_SHOWN = 80
-_MAX_DEPTH = 100
-_TOO_DEEP = f"Nested more than {_MAX_DEPTH} levels deep"
 
-_LEGAL_TOPIC = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 _INTEGER = re.compile(r"[+-]?\d{1,30}")
-_SPACE = re.compile(r"[ \t\n\r]*")
-# Strings are matched first, so that nothing is found inside of one.
-_NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity|-?\d{1000,})')
-
-Path = tuple[str | int, ...]
 T = TypeVar("T")
 
 
@@ -61,7 +50,7 @@ def parse_reassignment(text: str, file: str) -> tuple[Assignment, ...]:
     ``duplicate-partition``, ``empty-replicas``, ``illegal-broker``, ``duplicate-replica``,
     ``log-dirs-size``, ``illegal-log-dir``.
     """
-    source = _Source(text, file)
+    source = Source(text, file)
     items = source.items("partitions")
     if items is not None and not items:
         summary = "Partition reassignment list cannot be empty"
@@ -81,7 +70,7 @@ def parse_topics_to_move(text: str, file: str) -> tuple[str, ...]:
     Raise KdeclareError with every mistake there is: ``json-syntax``, ``json-type``, ``missing-field``,
     ``unsupported-version``, ``illegal-topic-name``, ``duplicate-topic``.
     """
-    source = _Source(text, file)
+    source = Source(text, file)
     found = [(path, _topic(source, item, path)) for path, item in source.items("topics") or ()]
     topics = [(path, topic) for path, topic in found if topic is not None]
     for path, topic in _repeated(topics):
@@ -99,7 +88,7 @@ def parse_broker_list(text: str) -> tuple[int, ...]:
     problems: list[Diagnostic] = []
     ids: list[int] = []
     for part in text.rstrip(",").split(","):  # Kafka's tool leaves out what is empty at the end
-        if not _INTEGER.fullmatch(part) or abs(int(part)) > _MAX_INT:
+        if not _INTEGER.fullmatch(part) or abs(int(part)) > MAX_INT:
             problems.append(_illegal_broker(f'For input string: "{part}"'))
         elif int(part) < 0:
             problems.append(_illegal_broker(f"Unknown broker id {int(part)}"))
@@ -125,125 +114,11 @@ def reassignment_json(assignments: Iterable[Assignment]) -> str:
         }
         for a in sorted(assignments, key=lambda a: a.partition)
     ]
-    document = {"version": _VERSION, "partitions": partitions}
+    document = {"version": VERSION, "partitions": partitions}
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
-class _Source:
-    """A file as JSON, and the mistakes found in it. What is wrong is read as None."""
-
-    def __init__(self, text: str, file: str) -> None:
-        self._text = text
-        self._file = file
-        self._problems: list[Diagnostic] = []
-        self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
-        self._children: dict[int, dict[str | int, int]] = {}
-
-    def items(self, field: str) -> list[tuple[Path, Json]] | None:
-        """What stands in the list that the file is about, with its path; None where that is no list.
-
-        Raise KdeclareError where nothing can be told about it: this is no JSON, or of another version.
-        """
-        document = self.object(self._document(), ())
-        if document is None:
-            return None
-        version = self.integer(document.get("version", _VERSION), ("version",))
-        if version not in (None, _VERSION):
-            detail = f"Not supported version field value {version}"
-            self.wrong(("version",), "unsupported-version", "Not supported version", detail)
-            self.check()
-        items = document.get(field, [])
-        if not isinstance(items, list):
-            self._not("JSON array", items, (field,))
-            return None
-        return [((field, n), item) for n, item in enumerate(items)]
-
-    def object(self, value: Json, path: Path) -> dict[str, Json] | None:
-        """The value, which must be an object."""
-        if isinstance(value, dict):
-            return value
-        self._not("JSON object", value, path)
-        return None
-
-    def member(self, item: dict[str, Json], name: str, path: Path) -> tuple[Path, Json] | None:
-        """A field that must be there, with its path."""
-        if name in item:
-            return (*path, name), item[name]
-        self.wrong(path, "missing-field", "Missing field", f"No such field exists: `{name}`")
-        return None
-
-    def array(self, value: Json, path: Path) -> list[tuple[Path, Json]] | None:
-        """The elements, with their paths, of a value which must be an array."""
-        if isinstance(value, list):
-            return [((*path, n), item) for n, item in enumerate(value)]
-        self._not("`JSON array` value", value, path)
-        return None
-
-    def integer(self, value: Json, path: Path) -> int | None:
-        """The value, which must be a whole number of 32 bits."""
-        if type(value) is int and -_MAX_INT - 1 <= value <= _MAX_INT:
-            return value
-        self._not("`Integer` value", value, path)
-        return None
-
-    def string(self, value: Json, path: Path) -> str | None:
-        """The value, which must be a text."""
-        if isinstance(value, str):
-            return value
-        self._not("`String` value", value, path)
-        return None
-
-    def wrong(self, path: Path, code: str, summary: str, detail: str) -> None:
-        """Note a mistake in what ``path`` leads to."""
-        place = self._place(self._position(path))
-        self._problems.append(error(code, summary, f"{detail}{_said(path)}", place=place))
-
-    def check(self) -> None:
-        """Raise KdeclareError if there are mistakes."""
-        if self._problems:
-            raise KdeclareError(*self._problems)
-
-    def _not(self, expected: str, value: Json, path: Path) -> None:
-        received = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        if len(received) > _SHOWN:
-            received = f"{received[:_SHOWN]}…"
-        self.wrong(path, "json-type", "Unexpected value", f"Expected {expected}, received {received}")
-
-    def _document(self) -> Json:
-        if not self._text.strip():
-            self._no_json("The input string shouldn't be empty", 0)
-        try:
-            document = json.loads(self._text, parse_constant=_refuse)
-        except json.JSONDecodeError as problem:
-            self._no_json(problem.msg, problem.pos)
-        except ValueError:
-            found = next(m for m in _NO_NUMBER.finditer(self._text) if m[1])
-            self._no_json(f"'{found[1][:_SHOWN]}' is no number of JSON's", found.start())
-        except RecursionError:
-            self._no_json(_TOO_DEEP, 0)
-        if _is_deep(document):
-            self._no_json(_TOO_DEEP, 0)
-        return document
-
-    def _no_json(self, detail: str, position: int) -> NoReturn:
-        summary = "The input string is not a valid JSON"
-        raise KdeclareError(error("json-syntax", summary, detail, place=self._place(position)))
-
-    def _place(self, position: int) -> Place:
-        line = bisect_right(self._lines, position)
-        return Place(self._file, line, position - self._lines[line - 1] + 1)
-
-    def _position(self, path: Path) -> int:
-        """Where a value begins; for a mistake only, as the values are read once more to find it."""
-        position = _skip(self._text, 0)
-        for step in path:
-            if position not in self._children:
-                self._children[position] = dict(_children(self._text, position))
-            position = self._children[position][step]
-        return position
-
-
-def _assignment(source: _Source, item: Json, path: Path) -> Assignment | None:
+def _assignment(source: Source, item: Json, path: Path) -> Assignment | None:
     entry = source.object(item, path)
     if entry is None:
         return None
@@ -266,14 +141,14 @@ def _assignment(source: _Source, item: Json, path: Path) -> Assignment | None:
     return Assignment(where, replicas, log_dirs)
 
 
-def _topic(source: _Source, item: Json, path: Path) -> str | None:
+def _topic(source: Source, item: Json, path: Path) -> str | None:
     entry = source.object(item, path)
     member = source.member(entry, "topic", path) if entry is not None else None
     if member is None:
         return None
     at, value = member
     topic = source.string(value, at)
-    if topic is None or _LEGAL_TOPIC.fullmatch(topic):
+    if topic is None or is_legal_name(topic):
         return topic
     shown = json.dumps(topic)  # it can hold what no terminal and no file takes
     detail = f"The given topic name {shown} cannot be a topic's"
@@ -281,7 +156,7 @@ def _topic(source: _Source, item: Json, path: Path) -> str | None:
     return None
 
 
-def _partition(source: _Source, entry: dict[str, Json], path: Path) -> int | None:
+def _partition(source: Source, entry: dict[str, Json], path: Path) -> int | None:
     member = source.member(entry, "partition", path)
     if member is None:
         return None
@@ -294,7 +169,7 @@ def _partition(source: _Source, entry: dict[str, Json], path: Path) -> int | Non
     return partition
 
 
-def _replicas(source: _Source, entry: dict[str, Json], path: Path) -> tuple[int, ...] | None:
+def _replicas(source: Source, entry: dict[str, Json], path: Path) -> tuple[int, ...] | None:
     member = source.member(entry, "replicas", path)
     items = source.array(member[1], member[0]) if member is not None else None
     if items is None:
@@ -306,9 +181,7 @@ def _replicas(source: _Source, entry: dict[str, Json], path: Path) -> tuple[int,
     return None if None in ids else tuple(i for i in ids if i is not None)
 
 
-def _check_replicas(
-    source: _Source, partition: TopicPartition, replicas: tuple[int, ...], path: Path
-) -> None:
+def _check_replicas(source: Source, partition: TopicPartition, replicas: tuple[int, ...], path: Path) -> None:
     at = (*path, "replicas")
     if not replicas:
         summary = "Partition replica list cannot be empty"
@@ -321,7 +194,7 @@ def _check_replicas(
         source.wrong(at, "duplicate-replica", summary, detail)
 
 
-def _log_dirs(source: _Source, entry: dict[str, Json], path: Path) -> tuple[str, ...] | None:
+def _log_dirs(source: Source, entry: dict[str, Json], path: Path) -> tuple[str, ...] | None:
     if "log_dirs" not in entry:
         return None
     items = source.array(entry["log_dirs"], (*path, "log_dirs"))
@@ -362,45 +235,3 @@ def _duplicates(ids: Iterable[int]) -> list[int]:
 def _java_list(values: Iterable[object]) -> str:
     """A list as Java writes it."""
     return f"[{', '.join(map(str, values))}]"
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)
-
-
-def _is_deep(value: Json) -> bool:
-    """Whether it is nested so deep that to read it once more, for a place, could run into Python's limit."""
-    level = [value]
-    for _ in range(_MAX_DEPTH):
-        nested = (v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list))
-        level = list(chain.from_iterable(nested))
-    return any(isinstance(v, dict | list) for v in level)
-
-
-def _said(path: Path) -> str:
-    """A path for a person: `` (partitions[3].replicas)``; nothing for the whole file."""
-    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return f" ({steps.removeprefix('.')})" if steps else ""
-
-
-def _skip(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
-
-
-def _children(text: str, position: int) -> Iterator[tuple[str | int, int]]:
-    """Where the values in an object or array begin. The text is known to be JSON."""
-    decode = json.JSONDecoder().raw_decode
-    named = text[position] == "{"
-    position = _skip(text, position + 1)
-    for index in count():
-        if text[position] in "]}":
-            return
-        key: str | int = index
-        if named:
-            key, end = decode(text, position)
-            position = _skip(text, _skip(text, end) + 1)  # after the colon
-        yield key, position
-        position = _skip(text, decode(text, position)[1])
-        if text[position] == ",":
-            position = _skip(text, position + 1)

@@ -79,8 +79,13 @@ def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, .
     return body, tuple(problems)
 
 
+def is_legal_name(name: str) -> bool:
+    """Whether Kafka takes it for a topic (Topic.validate)."""
+    return bool(_LEGAL_NAME.fullmatch(name)) and name not in (".", "..")
+
+
 def _name_problems(resource: str, name: str) -> list[Diagnostic]:
-    if _LEGAL_NAME.fullmatch(name) and name not in (".", ".."):
+    if is_legal_name(name):
         return []
     return [
         error(
