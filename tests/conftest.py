@@ -49,6 +49,28 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus
         kafka_sandbox.reset(settings.folder)
 
 
+@pytest.fixture(scope="module")
+def five(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus]":
+    """Five brokers on three racks, for the tests of one module alone. It leaves no broker down.
+
+    With KDECLARE_TEST_SANDBOX_OF_FIVE as KDECLARE_TEST_SANDBOX above.
+    """
+    from kdeclare.cluster import sandbox as kafka_sandbox
+    from kdeclare.cluster.sandbox import SandboxSettings
+
+    own = os.environ.get("KDECLARE_TEST_SANDBOX_OF_FIVE")
+    if own:
+        running = kafka_sandbox.status(Path(own))
+        assert running.ready, f"the sandbox in {own} is not ready"
+        yield running
+        return
+    settings = SandboxSettings(tmp_path_factory.mktemp("five"), 5, 3, free_port(5))
+    try:
+        yield kafka_sandbox.start(settings, print)
+    finally:
+        kafka_sandbox.reset(settings.folder)
+
+
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
 def bed(request: pytest.FixtureRequest) -> Iterator[AnyBed]:
     """Three brokers on three racks: in this process, and real ones (marker ``kafka``)."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.placing import PlacementError, Placer, Replicas, Wish
 from kdeclare.kinds.reassignment.spec import ReassignmentBody, Target
-from kdeclare.kinds.topic.diff import MOVE_IN_FLIGHT, not_placed, true_replicas, under_way
+from kdeclare.kinds.topic.diff import IN_THE_WAY, MOVE_IN_FLIGHT, not_placed, true_replicas, under_way
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, denied, error
 from kdeclare.model.ids import ResourceId, TopicPartition
@@ -150,11 +150,8 @@ def _problem(
         hint = "Somebody has moved it since: look at it again and correct expectedReplicas."
     elif partition in live.moves:
         code, summary = MOVE_IN_FLIGHT, "A move is in flight"
-        detail = f"{partition} is being moved to {list(current)} by someone; it is left alone."
-        hint = (
-            "Plan again once it is over (kdeclare status), or with --await-reassignments to wait for it, or "
-            "with --override-reassignments to send it elsewhere."
-        )
+        detail = f"{partition} is being moved to {list(current)} right now."
+        hint = IN_THE_WAY
     elif len(target.replicas) != len(current) and not body.allow_replication_factor_change:
         code, summary = GUARD, "The replication factor would change"
         detail = (

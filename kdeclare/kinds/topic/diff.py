@@ -18,6 +18,11 @@ PREVENT_DESTROY = "prevent-destroy"
 INVALID_PARTITIONS = "InvalidPartitions"
 MOVE_IN_FLIGHT = "move-in-flight"
 MIN_ISR = "min.insync.replicas"
+IN_THE_WAY = (
+    "It is left alone. Plan again once it is over (kdeclare status), or with --await-reassignments to wait for "
+    "it, or with --override-reassignments to send it elsewhere."
+)
+"""What to do about a move that is in the way."""
 
 
 def diff_topic(
@@ -258,9 +263,9 @@ def _moving(
     return denied(
         MOVE_IN_FLIGHT,
         "A move is in flight",
-        f"{len(moving)} partitions of '{topic.name}' are being reassigned by someone "
-        f"(partition {moving[0]} to {list(first.target)}), so its replicas and partitions are left alone.",
-        hint="Wait until it is over (kdeclare status), then plan again.",
+        f"{len(moving)} partitions of '{topic.name}' are being moved right now "
+        f"(partition {moving[0]} to {list(first.target)}).",
+        hint=IN_THE_WAY,
         place=desired.source,
         resource=str(resource),
     )
