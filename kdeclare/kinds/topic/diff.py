@@ -19,8 +19,8 @@ INVALID_PARTITIONS = "InvalidPartitions"
 MOVE_IN_FLIGHT = "move-in-flight"
 MIN_ISR = "min.insync.replicas"
 IN_THE_WAY = (
-    "It is left alone. Plan again once it is over (kdeclare status), or with --await-reassignments to wait for "
-    "it, or with --override-reassignments to send it elsewhere."
+    "It is left alone. Plan again once it is over (kdeclare status), or with --await-reassignments to wait "
+    "for it, or with --override-reassignments to send it elsewhere."
 )
 """What to do about a move that is in the way."""
 
