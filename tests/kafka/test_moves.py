@@ -1,0 +1,231 @@
+"""Moves of many replicas at real brokers; the end is looked at with Kafka's own tools."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.port import Cluster
+from kdeclare.cluster.sandbox import SandboxStatus
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import TopicPartition
+from tests.beds import KafkaBed, error, message
+from tests.kafka.records import (
+    Replicas,
+    Seen,
+    Tools,
+    eventually,
+    expect,
+    expect_no_changes,
+    held_back,
+    open_cluster,
+    pace,
+)
+from tests.kafka.test_bad_input import Project
+
+pytestmark = pytest.mark.kafka
+
+TOPICS = 100
+RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}
+
+
+@pytest.fixture(scope="module")
+def tools(five: SandboxStatus) -> Tools:
+    return Tools(five.bootstrap)
+
+
+@pytest.fixture(scope="module")
+def cluster(five: SandboxStatus) -> Iterator[Cluster]:
+    opened = open_cluster(five.bootstrap)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def bed(cluster: Cluster, five: SandboxStatus) -> Iterator[KafkaBed]:
+    made = KafkaBed(cluster, five.bootstrap)
+    yield made
+    made.clean()
+
+
+@pytest.fixture
+def project(five: SandboxStatus, tmp_path: Path) -> Project:
+    return Project(tmp_path, five.bootstrap)
+
+
+@dataclass
+class Hundred:
+    """A project with a hundred topics, and whatever else a test declares beside them."""
+
+    project: Project
+    tools: Tools
+    factor: int = 2
+    seen: Seen | None = None
+
+    def declare(self, **reassignment: Any) -> None:
+        """The topics, and one Reassignment if it says anything."""
+        topics = [
+            (
+                "Topic",
+                self.project.name(f"t{n:02}"),
+                {"partitions": 1 + n % 3, "replicationFactor": self.factor},
+            )
+            for n in range(TOPICS)
+        ]
+        more = [("Reassignment", "move", reassignment)] if reassignment else []
+        self.project.declare(*topics, *more)
+
+    def apply(self) -> Seen:
+        """Apply what is declared; nothing is left to do or lying about afterwards."""
+        ran = self.project.done("apply", "--yes")
+        assert "throttle holds" not in ran.out, "nobody else has one"
+        expect_no_changes(self.project)
+        return self.look()
+
+    def look(self) -> Seen:
+        """What Kafka's tools show once everything is at rest."""
+        self.seen = self.tools.at_rest()
+        return self.seen
+
+    @property
+    def last(self) -> Seen:
+        """What they showed last."""
+        return self.seen or self.look()
+
+
+@pytest.fixture(scope="module")
+def hundred(five: SandboxStatus, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hundred]:
+    made = Hundred(Project(tmp_path_factory.mktemp("hundred"), five.bootstrap), tools)
+    pace(made.project, throttle="50MiB/s", batchSize=80)
+    made.declare()
+    made.project.done("apply", "--yes")
+    yield made
+    opened = open_cluster(five.bootstrap)
+    opened.delete_topics([n for n in opened.topics() if n.startswith(made.project.prefix)])
+    opened.close()
+
+
+def changed(before: Seen, after: Seen) -> dict[TopicPartition, tuple[Replicas, Replicas]]:
+    """The partitions whose replicas, or their order, have become others."""
+    now = after.replicas
+    assert before.replicas.keys() == now.keys()
+    return {p: (old, now[p]) for p, old in before.replicas.items() if now[p] != old}
+
+
+def held(seen: Seen) -> dict[int, int]:
+    """Replicas by broker."""
+    return {b: sum(b in replicas for replicas in seen.replicas.values()) for b in RACKS}
+
+
+def led(seen: Seen) -> dict[int, int]:
+    """Partitions by leader."""
+    return {b: sum(d.leader == b for d in seen.partitions.values()) for b in RACKS}
+
+
+def even(counts: Mapping[int, int]) -> bool:
+    return max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_the_factor_of_a_hundred_topics_goes_up_and_down_again(hundred: Hundred) -> None:
+    before = hundred.last
+    hundred.factor = 3
+    hundred.declare()
+    up = hundred.apply()
+    for was, now in changed(before, up).values():
+        assert now[:2] == was, "what was there stays, in its order"
+        assert len({RACKS[b] for b in now}) == 3, "one replica a rack"
+    assert {len(replicas) for replicas in up.replicas.values()} == {3}
+    hundred.factor = 2
+    hundred.declare()
+    down = hundred.apply()
+    assert {len(replicas) for replicas in down.replicas.values()} == {2}
+    for was, now in changed(up, down).values():
+        assert set(now) < set(was)
+        assert len({RACKS[b] for b in now}) == 2
+
+
+def test_a_broker_is_drained_and_the_cluster_balanced_again(hundred: Hundred) -> None:
+    before = hundred.last
+    hundred.declare(topics=["/.*/"], drain=[5])
+    drained = hundred.apply()
+    assert held(drained)[5] == 0
+    moved = changed(before, drained)
+    assert moved.keys() == {p for p, replicas in before.replicas.items() if 5 in replicas}
+    for was, now in moved.values():
+        assert [b for b in now if b in was] == [b for b in was if b != 5], "what stays keeps its order"
+        assert len({RACKS[b] for b in now}) == len({RACKS[b] for b in was})
+    hundred.declare(topics=["/.*/"], rebalance=True)
+    balanced = hundred.apply()
+    assert even(held(balanced)), held(balanced)
+    assert even(led(balanced)), led(balanced)
+
+
+def test_named_lists_with_what_is_expected_and_back(hundred: Hundred, tmp_path: Path) -> None:
+    before = hundred.last
+    names = [TopicPartition(hundred.project.name(f"t{n:02}"), 0) for n in range(0, TOPICS, 5)]
+    # another preferred leader for every other one, another broker for the others
+    wanted: dict[TopicPartition, Replicas] = {}
+    for number, name in enumerate(names):
+        first, second = before.replicas[name]
+        elsewhere = next(b for b in RACKS if b not in (first, second))
+        wanted[name] = (second, first) if number % 2 else (elsewhere, first)
+    partitions = [
+        {"topic": p.topic, "partition": 0, "replicas": r, "expectedReplicas": before.replicas[p]}
+        for p, r in wanted.items()
+    ]
+    hundred.declare(partitions=partitions, throttle="20MiB/s", batchSize=7)
+    after = hundred.apply()
+    assert {p: now for p, (_, now) in changed(before, after).items()} == wanted
+    verified = hundred.tools.verify(tmp_path, wanted)
+    assert verified.count("is completed") == len(wanted), verified
+    hundred.project.done("rollback", "--yes")
+    assert changed(before, hundred.look()) == {}
+
+
+def test_the_broker_refuses_another_size_and_moves_the_rest(bed: KafkaBed) -> None:
+    name = bed.create({0: (1, 2), 1: (1, 2), 2: (1, 2)})
+    one, two, three = (TopicPartition(name, n) for n in range(3))
+    targets: dict[TopicPartition, Replicas | None] = {one: (3, 1, 2), two: (4, 3), three: (5,)}
+    answers = bed.cluster.reassign(targets, allow_replication_factor_change=False)
+    assert (error(answers[one]), answers[two], error(answers[three])) == (
+        "INVALID_REPLICATION_FACTOR",
+        None,
+        "INVALID_REPLICATION_FACTOR",
+    )
+    assert "from 2 to 3" in message(answers[one]), message(answers[one])
+    assert "from 2 to 1" in message(answers[three]), message(answers[three])
+
+    def moved() -> None:
+        assert not bed.cluster.moves([name])
+        assert [p.replicas for p in bed.topic(name).partitions] == [(1, 2), (4, 3), (1, 2)]
+
+    eventually(moved)
+
+
+def test_the_brokers_guard_holds_when_the_factor_changes_behind_a_saved_plan(
+    project: Project, bed: KafkaBed
+) -> None:
+    name = bed.create({0: (1, 2), 1: (1, 2)}, name=bed.own(project.name("a")))
+    partitions = [{"topic": name, "partition": n, "replicas": [3, 4]} for n in range(2)]
+    project.declare(("Reassignment", "move", {"partitions": partitions}))
+    project.done("plan", "--out", "it.plan")
+    with held_back(project, "apply", "it.plan", "--yes") as process:
+        assert bed.move(name, 1, (1, 2, 5), grow=True) is None
+        eventually(lambda: expect(set(bed.topic(name).partitions[1].isr) == {1, 2, 5}))
+        eventually(lambda: expect(not bed.cluster.moves([name])))
+    ran = process.ended()
+    assert ran.code is ExitCode.PARTIAL, ran
+    assert "INVALID_REPLICATION_FACTOR" in ran.out, ran
+    assert f"{name}-1" in ran.out
+    assert "from 3 to 2" in ran.out
+
+    def moved() -> None:
+        assert not bed.cluster.moves([name])
+        assert [p.replicas for p in bed.topic(name).partitions] == [(3, 4), (1, 2, 5)]
+
+    eventually(moved)
+    again = project("apply", "--yes")
+    assert again.code is ExitCode.DENIED, again
+    assert "would change from 3 to 2" in again.out

@@ -1,0 +1,321 @@
+"""Several people move replicas at once at real brokers: nobody's factor grows, nobody loses a throttle."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.sandbox import SandboxStatus
+from kdeclare.kinds.throttles import FOLLOWERS, LEADERS, RATES
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import ConfigResource, TopicPartition
+from tests.beds import APPEND, DELETE, KafkaBed, broker_resource, error, message, topic_resource
+from tests.kafka.records import (
+    REASSIGN,
+    Heard,
+    Replicas,
+    Throttles,
+    Tools,
+    eventually,
+    expect,
+    expect_no_changes,
+    held_back,
+    open_cluster,
+    reassignment_file,
+)
+from tests.kafka.test_bad_input import Project, begun
+
+pytestmark = pytest.mark.kafka
+
+HERE, AWAY, ELSEWHERE = (1, 2, 3), (4, 5, 1), (2, 5, 3)
+RATE = 500_000
+"""Slow enough that moves of 8 MB to one broker go on for seconds, although Kafka lets the first 11 s' worth
+through at once, and fast enough that one can wait for their end."""
+
+
+@dataclass
+class Stage:
+    """A project, another client, and Kafka's own tools."""
+
+    project: Project
+    bed: KafkaBed
+    tools: Tools
+
+    def codes(self, plan: str) -> list[str]:
+        """What a plan in JSON says."""
+        return [item["code"] for item in json.loads(plan)["diagnostics"]]
+
+    def declare_move(self, targets: Mapping[TopicPartition, Replicas], **more: Any) -> None:
+        """One Reassignment of these partitions."""
+        named = [{"topic": p.topic, "partition": p.partition, "replicas": r} for p, r in targets.items()]
+        self.project.declare(("Reassignment", "move", {"partitions": named, **more}))
+
+    def replicas(self, topic: str) -> list[Replicas]:
+        """As described."""
+        return [p.replicas for p in self.bed.topic(topic).partitions]
+
+    def in_flight(self, topic: str) -> list[int]:
+        """The numbers of the partitions that are being moved."""
+        return sorted(p.partition for p in self.bed.cluster.moves([topic]))
+
+    def come_to_rest(self, topic: str) -> None:
+        """Wait for the end of all moves of a topic."""
+        eventually(lambda: expect(not self.in_flight(topic)))
+
+
+@pytest.fixture
+def stage(five: SandboxStatus, tmp_path: Path) -> Iterator[Stage]:
+    cluster = open_cluster(five.bootstrap)
+    bed = KafkaBed(cluster, five.bootstrap)
+    yield Stage(Project(tmp_path, five.bootstrap), bed, Tools(five.bootstrap))
+    bed.clean()
+    for broker in bed.brokers:
+        resource = broker_resource(broker)
+        for key in bed.overrides(resource).keys() & set(RATES):
+            bed.alter(resource, (key, DELETE, None))
+    cluster.close()
+
+
+# the races of KIP-860
+
+
+@dataclass
+class Race:
+    """A move of someone else's from HERE to AWAY, held until it is released; ``at`` is its partition."""
+
+    stage: Stage
+    at: TopicPartition
+    union: Replicas
+    released: bool = False
+
+    def release(self) -> None:
+        """Let it end."""
+        if not self.released:
+            self.stage.bed.eventually(self.stage.bed.release_moves)
+        self.released = True
+
+    def over(self) -> bool:
+        """Whether the controller knows of no move."""
+        return self.at not in self.stage.bed.cluster.moves([self.at.topic])
+
+    def target(self) -> Replicas:
+        """Where it is heading."""
+        return self.stage.bed.cluster.moves([self.at.topic])[self.at].target
+
+    def believe_the_union(self) -> None:
+        """A client that takes what it has been shown for the replicas is refused."""
+        fault = self.stage.bed.move(self.at.topic, 0, self.union)
+        assert error(fault) == "INVALID_REPLICATION_FACTOR"
+        assert f"from 3 to {len(self.union)}" in message(fault)
+
+    def expect_end(self, replicas: Replicas) -> None:
+        """It is where it was to be, and its factor is what it was."""
+        self.stage.come_to_rest(self.at.topic)
+        eventually(lambda: expect(self.stage.replicas(self.at.topic) == [replicas]))
+
+
+def held(bed: KafkaBed, broker: ConfigResource) -> None:
+    """Whether a broker knows of `KafkaBed.hold_moves`."""
+    assert bed.overrides(broker).get(RATES[1]) == "1"
+
+
+@pytest.fixture
+def race(stage: Stage) -> Iterator[Race]:
+    topic = stage.bed.create({0: HERE}, name=stage.bed.own(stage.project.name("raced")))
+    stage.bed.hold_moves(topic)
+    for resource in map(broker_resource, stage.bed.brokers):  # each says for itself what it knows
+        eventually(partial(held, stage.bed, resource))
+    assert stage.bed.move(topic, 0, AWAY) is None
+    eventually(lambda: expect(len(stage.replicas(topic)[0]) == 5))
+    made = Race(stage, TopicPartition(topic, 0), stage.replicas(topic)[0])
+    # 1 byte a second holds what is not copied before the brokers know of it
+    assert made.target() == AWAY
+    yield made
+    made.release()
+    stage.come_to_rest(topic)
+
+
+def test_who_believes_the_described_union_is_refused(race: Race) -> None:
+    """Both races: the union seen during the move, and by a lagging describe after it, is asked for."""
+    assert set(race.union) == {1, 2, 3, 4, 5}
+    race.believe_the_union()
+    assert race.target() == AWAY
+    race.release()
+    eventually(lambda: expect(race.over()))  # listed after the describe, and before it: nothing moves
+    race.believe_the_union()
+    race.expect_end(AWAY)
+
+
+def test_a_plan_during_a_move_never_speaks_of_the_union(race: Race) -> None:
+    stage, topic = race.stage, race.at.topic
+    stage.project.topics("raced", replicationFactor=3)
+    ran = stage.project.done("plan", "--format", "json")
+    assert stage.codes(ran.out) == ["move-under-way"], ran.out
+    assert json.loads(ran.out)["operations"] == []
+    for wish in (
+        {"partitions": [{"topic": topic, "partition": 0, "replicas": ELSEWHERE}]},
+        {"partitions": [{"topic": topic, "partition": 0, "replicas": HERE}]},
+        {"topics": [topic], "drain": [4]},
+    ):
+        stage.project.declare(("Reassignment", "move", wish))
+        ran = stage.project("plan", "--format", "json")
+        assert ran.code is ExitCode.DENIED, ran
+        assert "move-in-flight" in stage.codes(ran.out), ran.out
+        plan = json.loads(ran.out)
+        assert plan["operations"] == []
+        fields = [field for change in plan["changes"] for field in change["fields"]]
+        assert {len(side) for f in fields for side in (f["before"], f["after"])} == {3}, ran.out
+    stage.project.declare(("Reassignment", "move", {"topics": [topic], "drain": [2]}))
+    ran = stage.project.done("plan", "--format", "json")  # it is on its way already
+    assert json.loads(ran.out)["operations"] == []
+    assert race.target() == AWAY
+
+
+def test_overriding_sends_it_elsewhere(race: Race) -> None:
+    stage = race.stage
+    stage.declare_move({race.at: ELSEWHERE})
+    process = Heard(stage.project.start("apply", "--yes", "--override-reassignments"))
+    eventually(lambda: expect(process.going() and race.target() == ELSEWHERE))
+    race.believe_the_union()
+    race.release()
+    ran = process.ended()
+    assert ran.code is ExitCode.OK, ran
+    expect_no_changes(stage.project)
+    race.expect_end(ELSEWHERE)
+
+
+def test_awaiting_lets_it_end_first(race: Race) -> None:
+    stage = race.stage
+    stage.declare_move({race.at: ELSEWHERE})
+    process = Heard(stage.project.start("apply", "--yes", "--await-reassignments"))
+    eventually(lambda: expect(process.going() and '"event":"run"' in stage.project.journal()))
+    assert race.target() == AWAY
+    assert '"begin"' not in stage.project.journal()
+    race.release()
+    ran = process.ended()
+    assert ran.code is ExitCode.OK, ran
+    expect_no_changes(stage.project)
+    race.expect_end(ELSEWHERE)
+
+
+# other people's throttles
+
+
+@dataclass
+class Throttled:
+    """A topic whose partitions 0 and 2 kdeclare is to move, throttled, beside what others throttle."""
+
+    stage: Stage
+    topic: str
+    others: Throttles
+
+    def start(self) -> Heard:
+        """Apply, until both are on their way."""
+        process = self.stage.project.start("apply", "--yes")
+        begun(self.stage.project, process)
+        heard = Heard(process)
+        eventually(lambda: expect(heard.going() and self.stage.in_flight(self.topic) == [0, 2]), step=0.02)
+        return heard
+
+    def killed(self) -> None:
+        """Kill an apply during its moves; its throttle is still there."""
+        process = self.start()
+        process.process.send_signal(signal.SIGKILL)
+        process.process.wait(30)
+        assert self.stage.in_flight(self.topic), "the moves were over before it was killed"
+        followers = self.stage.bed.overrides(topic_resource(self.topic))[FOLLOWERS]
+        assert "0:3" in (followers or "").split(",")
+        assert self.stage.bed.overrides(broker_resource(5)).keys() == set(RATES)
+
+    def expect_others_only(self) -> None:
+        """What others have put there is what it was, to the letter, and there is nothing else."""
+        assert self.stage.tools.throttles() == self.others
+
+
+def throttled(stage: Stage) -> Throttled:
+    """Nobody throttles anything yet."""
+    topic = stage.bed.create(
+        {0: (1, 2), 1: (1, 2), 2: (2, 1)}, name=stage.bed.own(stage.project.name("throttled"))
+    )
+    stage.bed.produce(topic, 120, 100_000)
+    targets = {TopicPartition(topic, 0): (3, 4), TopicPartition(topic, 2): (4, 5)}
+    stage.declare_move(targets, throttle=RATE)
+    return Throttled(stage, topic, {})
+
+
+def throttled_by_others_too(stage: Stage) -> Throttled:
+    """Someone has moved partition 1 with Kafka's tool, and not yet asked it to take the throttle away.
+
+    Broker 5 has no rate of theirs. They have also named a replica by hand that kdeclare is to move.
+    """
+    topic = stage.bed.create(
+        {0: (1, 2), 1: (1, 2), 2: (2, 1)}, name=stage.bed.own(stage.project.name("throttled"))
+    )
+    file = reassignment_file(stage.project.folder / "theirs.json", {TopicPartition(topic, 1): (3, 4)})
+    stage.tools.run(REASSIGN, "--execute", "--reassignment-json-file", file, "--throttle", str(RATE))
+    stage.come_to_rest(topic)
+    assert stage.bed.alter(topic_resource(topic), (LEADERS, APPEND, "2:2")) is None
+    stage.bed.produce(topic, 120, 100_000)
+    targets = {TopicPartition(topic, 0): (3, 4), TopicPartition(topic, 2): (4, 5)}
+    stage.declare_move(targets, throttle=2 * RATE)
+    others = stage.tools.throttles()
+    assert others.keys() == {f"topic {topic}", *(f"broker {n}" for n in (1, 2, 3, 4))}
+    return Throttled(stage, topic, others)
+
+
+def test_a_move_leaves_the_throttles_of_others_as_they_were(stage: Stage) -> None:
+    it = throttled_by_others_too(stage)
+    ran = it.start().ended()
+    assert ran.code is ExitCode.OK, ran
+    assert "Someone else's throttle holds" in ran.out
+    it.expect_others_only()
+    assert stage.replicas(it.topic) == [(3, 4), (3, 4), (4, 5)]
+    expect_no_changes(stage.project)
+
+
+def test_a_move_that_fails_leaves_the_throttles_of_others_as_they_were(stage: Stage) -> None:
+    it = throttled_by_others_too(stage)
+    with held_back(stage.project, "apply", "--yes") as process:
+        assert stage.bed.overrides(broker_resource(5)).keys() == set(RATES)
+        assert stage.bed.move(it.topic, 2, (2, 1, 3), grow=True) is None
+        stage.come_to_rest(it.topic)
+    ran = process.ended()
+    assert ran.code is ExitCode.PARTIAL, ran
+    assert "INVALID_REPLICATION_FACTOR" in ran.out
+    it.expect_others_only()
+    assert stage.replicas(it.topic) == [(3, 4), (3, 4), (2, 1, 3)]
+
+
+def by_status(it: Throttled) -> None:
+    """It waits for the moves."""
+    ran = it.stage.project.done("status", "--watch")
+    assert "was settled" in ran.err, ran
+    assert "All quiet." in ran.out, ran
+
+
+def by_apply(it: Throttled) -> None:
+    """What is on its way is no change, so it waits for nothing, and leaves the throttle as long."""
+    ran = it.stage.project.done("apply", "--yes")
+    assert "was settled" in ran.err + ran.out, ran
+    it.stage.come_to_rest(it.topic)
+    it.stage.project.done("apply", "--yes")
+
+
+@pytest.mark.parametrize(
+    ("begin", "next_"),
+    [(throttled, by_status), (throttled_by_others_too, by_status), (throttled_by_others_too, by_apply)],
+)
+def test_the_next_command_tidies_up_after_a_kill(
+    stage: Stage, begin: Callable[[Stage], Throttled], next_: Callable[[Throttled], None]
+) -> None:
+    it = begin(stage)
+    it.killed()
+    next_(it)
+    it.expect_others_only()
+    assert [set(r) for r in stage.replicas(it.topic)][::2] == [{3, 4}, {4, 5}]
+    expect_no_changes(stage.project)
