@@ -3,13 +3,13 @@
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
 from kdeclare.app.history import unknown_run
 from kdeclare.app.plan import loaded_well, plan_for, save_plan
-from kdeclare.app.recovering import recover_locked
+from kdeclare.app.recovering import recover_locked, tidied_up
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace, who
 from kdeclare.applying.apply import Applier
@@ -103,10 +103,13 @@ def confirmed(
     how: How,
     notices: tuple[Diagnostic, ...],
     identity: str | None = None,
+    *,
+    tidies: bool = True,
 ) -> RunResult | None:
     """Ask, and run the plan; None when the person said no. The caller holds the lock.
 
     notices: what was found on the way to the plan. identity: the plan's id where it was read from a file.
+    tidies: take away afterwards what this run or an earlier one has left and nobody needs any more.
     Raises KdeclareError.
     """
     if not how.confirm(plan, notices):
@@ -114,7 +117,10 @@ def confirmed(
     stop = Event()
     applier = Applier(workspace.store, cluster, secrets, how.progress, who(), how.command, stop=stop)
     with _stops_at_ctrl_c(stop, how.stopping):
-        return applier.apply(plan, how.options, skip_stale=how.skip_stale, identity=identity)
+        run = applier.apply(plan, how.options, skip_stale=how.skip_stale, identity=identity)
+        if not tidies:
+            return run
+        return replace(run, diagnostics=(*run.diagnostics, *tidied_up(workspace, cluster, how.command)))
 
 
 @contextmanager

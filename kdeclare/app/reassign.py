@@ -161,7 +161,7 @@ def cancel(
         secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
         run: RunResult | None = RunResult(None, plan, {})
         if plan.operations:
-            run = confirmed(workspace, cluster, plan, secrets, how, notices)
+            run = confirmed(workspace, cluster, plan, secrets, how, notices, tidies=False)
         else:
             tell(notices)  # there is nothing to ask about
         if run is None:

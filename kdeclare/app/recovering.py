@@ -7,7 +7,7 @@ from kdeclare.applying.apply import Applier
 from kdeclare.applying.clock import SystemClock
 from kdeclare.applying.leftovers import Tidied, tidy
 from kdeclare.applying.recovery import Recovered, recover, unfinished
-from kdeclare.cluster.port import Cluster
+from kdeclare.cluster.port import Cluster, Fault
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.jsontypes import Json
@@ -66,6 +66,14 @@ def tidy_up(workspace: Workspace, cluster: Cluster, what: str, *, keep_throttles
     )
 
 
+def tidied_up(workspace: Workspace, cluster: Cluster, what: str) -> tuple[Diagnostic, ...]:
+    """The same after a run, whose result is not lost when the cluster does not answer any more."""
+    try:
+        return about(tidy_up(workspace, cluster, what))
+    except Fault as fault:
+        return (_not_tidied(str(fault)),)
+
+
 class _NoSecrets:
     """Nothing that tidies up has any."""
 
@@ -110,8 +118,8 @@ def _notice(item: Recovered) -> Diagnostic:
 def _left() -> Diagnostic:
     return info(
         "left-by-moves",
-        "Moves of an earlier run may still be under way",
-        "Once they are over, their throttle is taken away and preferred leaders are elected.",
+        "An earlier run has left something to be tidied up",
+        "Moves that it had begun may still be under way; what they needed goes once they are over.",
         hint="kdeclare status --watch follows them and does that; so does the next apply.",
     )
 
@@ -126,30 +134,32 @@ def about(tidied: Tidied) -> tuple[Diagnostic, ...]:
             info(
                 "still-moving",
                 "Moves go on that kdeclare has begun",
-                f"{many} still on the way; their throttle stays until they have arrived.",
-                hint="kdeclare status --watch follows them.",
+                f"{many} still on the way.",
+                hint="kdeclare status --watch follows them, and tidies up afterwards.",
             )
         )
     run = tidied.run
     if run is None:
         return tuple(said)
-    for result in run.results.values():
-        if result.status is Status.DONE:
-            continue
-        said.append(
-            warning(
-                "not-tidied",
-                "Something is left from earlier moves",
-                f"{result.id}: {result.message or result.status}",
-                hint="The next apply tries again.",
-            )
-        )
-    if run.complete:
-        said.append(
-            info(
-                "tidied",
-                "Tidied up after moves that are over",
-                f"Run {run.run_id} took their throttle away, and had the preferred leaders elected.",
-            )
-        )
+    left = [r for r in run.results.values() if r.status is not Status.DONE]
+    said += [_not_tidied(f"{result.id}: {result.message or result.status}") for result in left]
+    done = [_DONE[op.verb] for op in run.plan.operations if op.id not in {r.id for r in left}]
+    if done:
+        detail = f"Run {run.run_id} {' and '.join(done)}."
+        said.append(info("tidied", "Tidied up after moves that are over", detail))
     return tuple(said)
+
+
+_DONE = {
+    "throttle.clear": "took their throttle away",
+    "leaders.elect": "had preferred leaders elected",
+}
+
+
+def _not_tidied(why: str) -> Diagnostic:
+    return warning(
+        "not-tidied",
+        "Something is left from moves",
+        why,
+        hint="The next apply tries again, and so does kdeclare status --watch.",
+    )

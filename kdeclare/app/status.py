@@ -37,9 +37,10 @@ def looks(workspace: Workspace, *, tidies: bool) -> Iterator[Looked]:
 
 def _look(workspace: Workspace, cluster: Cluster, movement: Movement, tidies: bool) -> Looked:
     store = workspace.store
-    notices = recover_if_possible(workspace, cluster, "status", tidies=tidies)
+    # moves first: whatever they leave behind is seen to after the last of them has been seen
     moves = cluster.moves()
     live = observe(cluster, Query(frozenset(p.topic for p in moves)))
+    notices = recover_if_possible(workspace, cluster, "status", tidies=tidies)
     runs = list_runs(workspace)
     open_ = [run for run in runs if run.outcome == "unfinished"]
     progress = movement.look(live, list(live.moves))

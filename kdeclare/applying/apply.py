@@ -14,6 +14,7 @@ from kdeclare.applying.ownership import next_state
 from kdeclare.applying.scheduler import Scheduler
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.secrets import SecretSource
+from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import Plan
@@ -189,6 +190,9 @@ def _left_out(plan: Plan, stale: Sequence[Mismatch]) -> dict[str, OperationResul
             results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
         elif cause is not None:
             results[op.id] = OperationResult(op.id, Status.SKIPPED, None, f"It needs {cause}.", cause)
+        elif VERBS[op.verb].tidies and op.follows and results.keys() >= op.follows.keys():
+            why = "There is nothing to tidy up."
+            results[op.id] = OperationResult(op.id, Status.SKIPPED, None, why, next(iter(op.follows)))
     return results
 
 

@@ -36,7 +36,7 @@ class Attempt:
         results: dict[str, OperationResult] = {}
         todo = list(operations)
         try:
-            results |= self._changed_since([op for op in todo if op.needs])
+            results |= self._changed_since([op for op in todo if op.after])
         except Fault as fault:
             return {op.id: failed(op, fault) for op in operations}
         todo = [op for op in todo if op.id not in results]

@@ -102,7 +102,10 @@ class Lookout:
         """What is over, or waited for no longer. give_up: do not wait any more."""
         if self.is_idle:
             return []
-        ended = [_started(op) for op, _ in self._moving.values()] if give_up else []
+        ended: list[OperationResult] = []
+        if give_up:
+            ended += [_started(op) for op, _ in self._moving.values()]
+            ended += [_no_turn(op) for op, _ in self._held.values() if not VERBS[op.verb].waits]
         self._forget(ended)
         waits = [op for op, _ in self._held.values() if VERBS[op.verb].waits]
         operations = [*(op for op, _ in self._moving.values()), *waits]
@@ -201,6 +204,11 @@ def _copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
 
 def _started(op: Operation) -> OperationResult:
     return OperationResult(op.id, Status.STARTED, None, GOES_ON)
+
+
+def _no_turn(op: Operation) -> OperationResult:
+    """It would have to wait for its pause."""
+    return OperationResult(op.id, Status.SKIPPED, None, "Its turn comes with the next apply.")
 
 
 def _timed_out(op: Operation, limit_s: float, live: Snapshot | None) -> OperationResult:

@@ -18,6 +18,7 @@ from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import OperationResult, Status
+from kdeclare.model.state import Leftovers
 from kdeclare.planning.observe import observe
 from kdeclare.planning.planfile import read_plan
 from kdeclare.state.port import StateStore
@@ -105,6 +106,9 @@ def _settled(op: Operation, live: Snapshot) -> OperationResult:
         moving = VERBS[op.verb].moves and pending(op, live)
         return OperationResult(op.id, Status.STARTED, None, GOES_ON) if moving else done(op)
     if not mismatches(op, now):
-        return OperationResult(op.id, Status.INTERRUPTED, None, "It had not taken effect.")
+        # a request may take effect late: what would then belong to nobody is looked for later
+        late = VERBS[op.verb].leaves(op, Status.UNKNOWN, Leftovers()).throttles
+        status = Status.UNKNOWN if late else Status.INTERRUPTED
+        return OperationResult(op.id, status, None, "It had not taken effect.")
     message = f"Neither as before nor as planned: {dict(now)}."
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)

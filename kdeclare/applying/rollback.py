@@ -14,7 +14,7 @@ from kdeclare.kinds.secrets import SecretSource, is_secret
 from kdeclare.kinds.verbs.base import Undo, with_inverse
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.changes import Action, Change, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, in_order, warning
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, in_order, warning
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
@@ -24,6 +24,7 @@ from kdeclare.model.run import Status
 from kdeclare.model.state import Leftovers, State
 from kdeclare.planning.observe import observe
 from kdeclare.planning.pacing import at_pace
+from kdeclare.planning.room import lack_of_room
 
 CONFLICT = "conflict"
 IRREVERSIBLE = "irreversible"
@@ -63,7 +64,9 @@ def rollback_plan(
     steps, problems = _possible(steps, cluster, secrets)
     left = state.leftovers if state else Leftovers()
     operations, said = at_pace(_linked(steps), cluster, live, pace, left)
-    problems += said
+    cramped = lack_of_room(operations, cluster, pace)
+    # whoever goes back is told, and not stopped
+    problems += [*said, *(replace(d, severity=Severity.WARNING) for d in cramped)]
     problems += [_problem(step, what, code) for step in steps for what, code in _left(step.undo)]
     changes = _changes(operations, {change.id: change.risk for change in run.changes})
     resources = state.resources if state else {}

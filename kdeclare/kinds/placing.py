@@ -62,6 +62,11 @@ class PlacementSpec(BaseModel):
     strategy: Strategy
     racks: list[str] = []
 
+    @property
+    def rule(self) -> Strategy | None:
+        """The strategy as a rule to be kept; what allows everything, or is said elsewhere, is none."""
+        return None if self.strategy in (Strategy.ANY, Strategy.STATIC) else self.strategy
+
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:

@@ -65,32 +65,59 @@ def entries(shifts: Iterable[Shift], rate: int, brokers: Collection[int]) -> dic
     return dict(sorted(result.items()))
 
 
-def missing(
-    wanted: Entries, own: Entries, live: Snapshot
-) -> tuple[dict[str, dict[str, Json]], dict[str, str]]:
-    """What of ``wanted`` has yet to be put there; and by broker the rates that others have set.
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What of a throttle has yet to be put there, and what it relies on because it is there already.
 
-    own: what kdeclare has put there earlier; only such a rate may be changed.
+    entries: to be put there. relies_on: rates by entity and key that hold as they are. foreign: those of
+    them that kdeclare did not set, by entity.
+    """
+
+    entries: Entries
+    relies_on: Mapping[str, Mapping[str, str]]
+    foreign: Mapping[str, str]
+
+
+def missing(wanted: Entries, own: Entries, live: Snapshot, declared: Collection[str] = ()) -> Missing:
+    """What of ``wanted`` has yet to be put there.
+
+    own: what kdeclare has put there earlier; only such a rate may be changed. declared: configs
+    (``configs/TOPIC/orders/<key>``) that the same plan sets because a manifest says so; they are left to it.
     """
     todo: dict[str, dict[str, Json]] = {}
+    relies_on: dict[str, dict[str, str]] = {}
     foreign: dict[str, str] = {}
     for entity, keys in wanted.items():
-        there = present(live, entity)
+        there, rates_there = present(live, entity), in_force(live, entity)
         for key, value in keys.items():
             now = there.get(key)
+            if f"configs/{entity}/{key}" in declared:
+                continue
             if key in ALL_RATES:
-                if now == value:
+                rate = rates_there.get(key)
+                mine = now is not None and now in rates(own.get(entity, {}).get(key))
+                if rate is None or (mine and rate != value):
+                    todo.setdefault(entity, {})[key] = value
                     continue
-                if now is not None and now not in rates(own.get(entity, {}).get(key)):
-                    foreign[entity] = str(now)
-                    continue
-                todo.setdefault(entity, {})[key] = value
+                relies_on.setdefault(entity, {})[key] = rate
+                if not mine:
+                    foreign[entity] = rate
             elif now is None or EVERY not in now:
                 lacking = _lacking(value["elements"], now)
                 if lacking:
                     fresh = now is None or bool(_own_list(own, entity, key).get("fresh"))
                     todo.setdefault(entity, {})[key] = {"elements": lacking, "fresh": fresh}
-    return todo, foreign
+    return Missing(todo, relies_on, foreign)
+
+
+def in_force(live: Snapshot, entity: str) -> dict[str, str]:
+    """The rates that hold on a broker: its own, or the cluster-wide ones (BrokerConfigHandler)."""
+    found = live.configs.get(resource_of(entity), {})
+    return {
+        key: entry.value
+        for key, entry in found.items()
+        if key in ALL_RATES and entry.value and entry.source in (ConfigSource.BROKER, ConfigSource.CLUSTER)
+    }
 
 
 def rates(value: Json) -> list[str]:

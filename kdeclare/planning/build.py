@@ -38,7 +38,7 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     live = observe(cluster, query, all_topics=True)
     if request.state is not None:
         check_cluster_id(request.state.cluster_id, live.cluster.id, request.cluster_name)
-    placer = SharedLoad(live)
+    placer = SharedLoad(live, order.barred(request.desired, live))
     compared = compare(request, live, placer)
     preflights = request.scope.preflight
     diagnostics = [*weighed(cluster, live, request.diagnostics, preflight=preflights)]
@@ -50,7 +50,7 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     if preflights and not any(d.is_error for d in diagnostics):
         refused = preflight(cluster, operations, secrets, progress)
         diagnostics += refused.values()
-        crammed = lack_of_room(operations, cluster)
+        crammed = lack_of_room(operations, cluster, request.pace)
         diagnostics += crammed
         blocked |= {d.resource: d.code for d in (*crammed, *refused.values()) if d.resource}
     operations = order.without(operations, [op.id for op in operations if str(op.resource) in blocked])

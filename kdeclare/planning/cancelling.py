@@ -7,6 +7,7 @@ from kdeclare.kinds.verbs.moves import CancelMoves
 from kdeclare.kinds.verbs.partitions import topics_of
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.changes import Action, Change, Reason, Risk
+from kdeclare.model.diagnostics import Diagnostic, warning
 from kdeclare.model.ids import ResourceId, TopicPartition
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
@@ -49,6 +50,25 @@ def cancel_plan(
         summary=Summary(update=1 if operations else 0),
         changes=(change,) if operations else (),
         operations=tuple(operations),
+        diagnostics=tuple(_grown(p, live) for p in moving if _grows(p, live)),
+    )
+
+
+def _grows(partition: TopicPartition, live: Snapshot) -> bool:
+    move = live.moves[partition]
+    return len(move.origin) > len(move.target)
+
+
+def _grown(partition: TopicPartition, live: Snapshot) -> Diagnostic:
+    move = live.moves[partition]
+    return warning(
+        "cancel-grows",
+        "Cancelling leaves more replicas than are wanted",
+        f"{partition} was sent elsewhere more than once, or is to lose replicas: a cancel leaves all of "
+        f"{list(move.origin)}, and it is heading for {list(move.target)}.",
+        hint="kdeclare rollback goes back to the recorded list instead.",
+        resource=str(RESOURCE),
+        subject=str(partition),
     )
 
 

@@ -141,12 +141,12 @@ def _with_throttle(plan: Plan, wanted: Execution, live: Snapshot, left: Leftover
     if not asked:
         return plan
     seen = observe(cluster, throttles.query(asked))
-    lacking, foreign = throttles.missing(asked, left.throttles, seen)
-    entries: Entries = lacking
+    missing = throttles.missing(asked, left.throttles, seen)
+    entries: Entries = missing.entries
     for op in plan.operations:
         if op.verb == _SET.name:
             entries = throttles.less(entries, op.args["entries"])
-    plan = replace(plan, diagnostics=in_order([*plan.diagnostics, *_findings(foreign)]))
+    plan = replace(plan, diagnostics=in_order([*plan.diagnostics, *_findings(missing.foreign)]))
     if flying:
         # the rates are for both: whichever command finds all of it over takes them away
         plan = replace(plan, operations=tuple(op for op in plan.operations if op.verb != _CLEAR.name))

@@ -12,6 +12,7 @@ from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, error, warning
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 
 CONTRADICTION = "contradiction"
@@ -40,6 +41,19 @@ def clashes(declared: Iterable[Desired], topics: Collection[str]) -> list[Diagno
                     found[item.id, other.id] = _contradiction(item, other, f"of topic {topic}, {why}")
             known[topic].append((item, mine))
     return list(found.values())
+
+
+def barred(declared: Iterable[Desired], live: Snapshot) -> dict[str, frozenset[int]]:
+    """By topic, the brokers that are to hold no replica of it, whichever resource says so."""
+    items = list(declared)
+    topics = live.topics.keys() | {d.id.name for d in items}
+    known = frozenset(broker.id for broker in live.cluster.brokers)
+    found: dict[str, frozenset[int]] = {}
+    for item in items:
+        for topic, mine in KINDS[item.id.kind].arranges(item.id.name, item.body, topics).items():
+            off = mine.without | (known - mine.only if mine.only else frozenset())
+            found[topic] = found.get(topic, frozenset()) | off
+    return found
 
 
 def deleted_and_used(operations: Sequence[Operation]) -> list[Diagnostic]:

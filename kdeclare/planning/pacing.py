@@ -98,27 +98,43 @@ def paced(
     steps: list[Operation] = []
     said: list[Diagnostic] = []
     turn: Operation | None = None
+    others = [op for op in operations if not VERBS[op.verb].moves]
+    declared = frozenset(claim for op in others for claim in VERBS[op.verb].produces(op))
     for group in found:
         batches = _in_turn([*_still_moving(group, seen, left), *_batches(group, parts)])
         moves = [op for batch in batches for op in batch]
         over = {op.id: "when all moves are over" for op in moves if VERBS[op.verb].moves}
-        entries, foreign = throttles.missing(throttle_entries(group, live), left.throttles, seen)
-        said += _findings(group, live, foreign)
-        if entries:
+        missing = throttles.missing(throttle_entries(group, live), left.throttles, seen, declared)
+        said += _findings(group, live, missing.foreign)
+        waits = {turn.id: "one group of moves at a time"} if turn else {}
+        if missing.entries or missing.relies_on:
             partitions = {p for op in group.moves for p in op.args["partitions"]}
-            partitions.update(_sharing(entries, seen, left))
-            set_, clear = _throttle(group, entries, partitions, seen, over, turn)
-            set_ = replace(set_, needs={id_: why for op in group.moves for id_, why in _awaited(op)})
-            because = {set_.id: "throttles before a move"}
-            moves = [
-                replace(op, needs={**op.needs, **because}) if VERBS[op.verb].moves else op for op in moves
-            ]
-            steps += [set_, clear]
-            turn = clear
+            partitions.update(_sharing(missing.entries, seen, left))
+            throttle = _throttle(group, missing, partitions, seen, over, waits)
+            because = {throttle[0].id: "throttles before a move"}
+            moves = [_with(op, because, {}) for op in moves]
+            steps += throttle
+            turn = throttle[-1] if missing.entries else turn
+        elif group.pace.batch_size is not None:
+            moves = [_with(op, {}, waits) for op in moves]
+        if group is not found[-1] and group.pace.batch_size is not None and not missing.entries:
+            turn = _barrier(batches[-1], len(batches) + 1, {}, group.pace)
+            steps.append(turn)
         elect = _election(group, live, over)
         steps += [*moves, *([elect] if elect else ())]
-    others = [_with_parts(op, parts) for op in operations if not VERBS[op.verb].moves]
-    return in_order([*others, *steps]), said
+    return in_order([*(_with_parts(op, parts) for op in others), *steps]), said
+
+
+def _with(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -> Operation:
+    """A move with more edges; what only waits has its own."""
+    if not VERBS[op.verb].moves:
+        return op
+    return replace(op, needs={**op.needs, **needs}, follows={**op.follows, **follows})
+
+
+def _limit(pace: Pace) -> dict[str, Json]:
+    """How long a step of the group may wait, as args hold it."""
+    return {"pace": as_args(Pace(timeout_s=pace.timeout_s))} if pace.timeout_s is not None else {}
 
 
 def _shifts(group: Group, live: Snapshot) -> Iterable[throttles.Shift]:
@@ -186,8 +202,7 @@ def _still_moving(group: Group, seen: Snapshot, left: Leftovers) -> list[Batch]:
     if group.pace.batch_size is None or not targets:
         return []
     await_ = _await(f"{group.name}#1", group.resource, targets, targets, {})
-    limit = as_args(Pace(timeout_s=group.pace.timeout_s))
-    return [[replace(await_, args={**await_.args, "pace": limit}) if limit else await_]]
+    return [[replace(await_, args={**await_.args, **_limit(group.pace)})]]
 
 
 def _in_turn(batches: list[Batch]) -> list[Batch]:
@@ -196,7 +211,8 @@ def _in_turn(batches: list[Batch]) -> list[Batch]:
     turn: dict[str, str] = {}
     for number, batch in enumerate(batches[1:], start=2):
         before = result[-1]
-        over = before[-1] if before[-1].verb == _AWAIT.name else _barrier(before, number, turn)
+        pace = from_args(batch[0].args)
+        over = before[-1] if before[-1].verb == _AWAIT.name else _barrier(before, number, turn, pace)
         if over is not before[-1]:
             before.append(over)
         turn = {over.id: "one batch at a time"}
@@ -204,13 +220,13 @@ def _in_turn(batches: list[Batch]) -> list[Batch]:
     return result
 
 
-def _barrier(before: Batch, number: int, turn: Mapping[str, str]) -> Operation:
+def _barrier(before: Batch, number: int, turn: Mapping[str, str], pace: Pace) -> Operation:
     """Expects nothing: that the batch before it failed is no reason for the next one not to begin."""
     targets = {name: target for op in before for name, target in op.args["partitions"].items()}
     group = before[0].args.get("group", TOGETHER)
     follows = {op.id: "one batch at a time" for op in before}
     await_ = _await(f"{group}#{number}", before[0].resource, targets, {}, follows)
-    return replace(await_, needs=turn)
+    return replace(await_, needs=turn, args={**await_.args, **_limit(pace)})
 
 
 def _await(
@@ -242,30 +258,35 @@ def _sharing(entries: Entries, seen: Snapshot, left: Leftovers) -> Iterable[str]
 
 def _throttle(
     group: Group,
-    entries: Entries,
+    missing: throttles.Missing,
     partitions: Collection[str],
     seen: Snapshot,
     over: Mapping[str, str],
-    turn: Operation | None,
-) -> tuple[Operation, Operation]:
-    """The two steps around moves; ``turn``: the end of the group before it.
+    waits: Mapping[str, str],
+) -> list[Operation]:
+    """The steps around moves; ``waits``: the end of the group before it.
 
-    What takes it away expects nothing, so that it can be done again when its outcome is not known.
+    What takes it away expects nothing, so that it can be done again when its outcome is not known. Where
+    all is there already, what sets it only sees to it that it still is.
     """
     args: dict[str, Json] = {
-        "entries": {e: dict(keys) for e, keys in entries.items()},
+        "entries": {e: dict(keys) for e, keys in missing.entries.items()},
         "partitions": sorted(partitions),
+        **_limit(group.pace),
     }
 
-    def step(verb: Verb, follows: Mapping[str, str], inverse: str) -> Operation:
-        id_ = f"{verb.name}:{group.name}"
+    def step(verb: Verb, more: Mapping[str, Json], follows: Mapping[str, str], inverse: str) -> Operation:
         undone: Mapping[str, Json] = {"verb": inverse, "args": args}
-        return Operation(id_, verb.name, group.resource, args, {}, follows=follows, inverse=undone)
+        name, own_args = f"{verb.name}:{group.name}", {**args, **more}
+        return Operation(name, verb.name, group.resource, own_args, {}, follows=follows, inverse=undone)
 
-    waits = {turn.id: "one throttle at a time"} if turn else {}
-    set_ = step(_SET, waits, _CLEAR.name)
-    set_ = replace(set_, expect=_SET.view(set_, seen))
-    return set_, step(_CLEAR, {set_.id: "takes away what was set", **over}, _SET.name)
+    relied = {"relies_on": {e: dict(keys) for e, keys in missing.relies_on.items()}}
+    set_ = step(_SET, relied if missing.relies_on else {}, waits, _CLEAR.name)
+    awaited = {id_: why for op in group.moves for id_, why in _awaited(op)}
+    set_ = replace(set_, expect=_SET.view(set_, seen), needs=awaited)
+    if not missing.entries:
+        return [set_]
+    return [set_, step(_CLEAR, {}, {set_.id: "takes away what was set", **over}, _SET.name)]
 
 
 def _election(group: Group, live: Snapshot, over: Mapping[str, str]) -> Operation | None:
@@ -281,7 +302,7 @@ def _election(group: Group, live: Snapshot, over: Mapping[str, str]) -> Operatio
                 preferred[name] = target[0]
     if not preferred:
         return None
-    args: dict[str, Json] = {"partitions": preferred}
+    args: dict[str, Json] = {"partitions": preferred, **_limit(group.pace)}
     inverse: Mapping[str, Json] = {"verb": _ELECT.name, "args": args}
     id_ = f"{_ELECT.name}:{group.name}"
     return Operation(id_, _ELECT.name, group.resource, args, {}, follows=over, inverse=inverse)
@@ -302,7 +323,7 @@ def _findings(group: Group, live: Snapshot, foreign: Mapping[str, str]) -> Itera
         yield info(
             "no-throttle",
             "Replicas move without a throttle",
-            f"{copied} partitions are copied as fast as the brokers can.",
+            f"{copied} partition{'s are' if copied > 1 else ' is'} copied as fast as the brokers can.",
             hint="State a throttle in the Reassignment, or under reassignments in the project file.",
             resource=resource,
         )
@@ -311,7 +332,7 @@ def _findings(group: Group, live: Snapshot, foreign: Mapping[str, str]) -> Itera
             "foreign-throttle",
             "Someone else's throttle holds",
             f"{entity} has a replication throttle of {rate} bytes a second that kdeclare did not set; it is "
-            f"left alone, and holds for these moves instead of {group.pace.throttle}.",
+            f"left alone, and holds for these moves, which are to have {group.pace.throttle}.",
             hint="Have it taken away where nobody needs it any more.",
             resource=resource,
             subject=entity,

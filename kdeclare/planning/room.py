@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from kdeclare.cluster.port import Cluster, Fault, LogDir
+from kdeclare.kinds.pace import Pace, from_args
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, denied
 from kdeclare.model.ids import TopicPartition
@@ -13,10 +14,11 @@ NO_ROOM = "no-room"
 _GIB = 2**30
 
 
-def lack_of_room(operations: Sequence[Operation], cluster: Cluster) -> list[Diagnostic]:
+def lack_of_room(operations: Sequence[Operation], cluster: Cluster, pace: Pace) -> list[Diagnostic]:
     """A denial for each resource that would put more on a broker than its disks can take (KIP-827).
 
-    What leaves a broker counts for it; what the brokers do not say is taken for enough.
+    What leaves a broker goes after what comes has come, so it makes room for later batches only. What the
+    brokers do not say is taken for enough. pace: of moves that have none of their own.
     """
     moves = [op for op in operations if VERBS[op.verb].moves]
     topics = {TopicPartition.parse(p).topic for op in moves for p in op.args["partitions"] if _copies(op, p)}
@@ -26,8 +28,9 @@ def lack_of_room(operations: Sequence[Operation], cluster: Cluster) -> list[Diag
         folders = cluster.log_dirs(sorted(topics))
     except Fault:  # not everybody may ask
         return []
-    growth = _growth(moves, folders)
-    full = {b: growth[b] for b, free in _free(folders).items() if growth[b] > free}
+    sizes = _sizes(folders)
+    batch = min((from_args(op.args).over(pace).batch_size or len(sizes) for op in moves), default=0)
+    full = {b: need for b, need in _needed(moves, sizes, batch).items() if need > _free(folders).get(b, need)}
     found: dict[str, Diagnostic] = {}
     for op in moves:
         broker = next((b for p in op.args["partitions"] for b in _copies(op, p) if b in full), None)
@@ -42,21 +45,32 @@ def _copies(op: Operation, partition: str) -> list[int]:
     return [broker for broker in op.args["partitions"][partition] if broker not in before]
 
 
-def _growth(moves: Iterable[Operation], folders: Mapping[int, Sequence[LogDir]]) -> Counter[int]:
-    """Bytes that each broker gains, less those that it loses."""
+def _sizes(folders: Mapping[int, Sequence[LogDir]]) -> dict[TopicPartition, int]:
+    """Bytes of the largest replica of each partition."""
     sizes: dict[TopicPartition, int] = {}
     for found in folders.values():
         for folder in found:
             for partition, size in folder.sizes.items():
                 sizes[partition] = max(size, sizes.get(partition, 0))
-    growth: Counter[int] = Counter()
+    return sizes
+
+
+def _needed(moves: Iterable[Operation], sizes: Mapping[TopicPartition, int], batch: int) -> dict[int, int]:
+    """Bytes that each broker needs at the most: what it gains in all, or its largest batch."""
+    arriving: dict[int, list[int]] = {}
+    leaving: Counter[int] = Counter()
     for op in moves:
         for name, after in op.args["partitions"].items():
             size = sizes.get(TopicPartition.parse(name), 0)
             before = op.expect.get(name) or ()
-            growth.update({broker: size for broker in after if broker not in before})
-            growth.subtract({broker: size for broker in before if broker not in after})
-    return growth
+            for broker in after:
+                if broker not in before:
+                    arriving.setdefault(broker, []).append(size)
+            leaving.update({broker: size for broker in before if broker not in after})
+    return {
+        broker: max(sum(coming) - leaving[broker], sum(sorted(coming, reverse=True)[:batch]))
+        for broker, coming in arriving.items()
+    }
 
 
 def _free(folders: Mapping[int, Sequence[LogDir]]) -> dict[int, int]:
@@ -69,8 +83,8 @@ def _no_room(resource: str, broker: int, growth: int, free: int) -> Diagnostic:
     return denied(
         NO_ROOM,
         "No room on a broker",
-        f"The moves of this plan would put {growth / _GIB:.1f} GiB more on broker {broker}, which has "
-        f"{free / _GIB:.1f} GiB left.",
-        hint="Choose other brokers, or make room; --no-preflight leaves it to you.",
+        f"The moves of this plan would put {growth / _GIB:.1f} GiB more at a time on broker {broker}, "
+        f"which has {free / _GIB:.1f} GiB left.",
+        hint="Choose other brokers, smaller batches, or make room; --no-preflight leaves it to you.",
         resource=resource,
     )

@@ -29,6 +29,8 @@ def _headline(view: StatusView, style: Style) -> str:
         parts.append(plural(len(view.unfinished), "unfinished run"))
     if view.moves:
         parts.append(f"{plural(len(view.moves), 'partition')} moving")
+    if view.throttles and not view.moves:
+        parts.append("a throttle is left of moves that are over")
     if view.lock:
         parts.append("locked")
     if not parts:

@@ -10,6 +10,8 @@ from kdeclare.model.state import Leftovers, State
 from .problems import corrupt, other_version, overtaken
 
 VERSION = 1
+WITH_LEFTOVERS = 2
+"""A version without leftovers would lose them with its next write."""
 
 _HINT = "Put the previous state (state.json.backup) in its place, or the file as it was committed or saved."
 _record = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
@@ -20,7 +22,7 @@ def encode(state: State) -> str:
     head = [
         f'  "{name}": {_record(value)},'
         for name, value in (
-            ("version", VERSION),
+            ("version", WITH_LEFTOVERS if state.leftovers else VERSION),
             ("lineage", state.lineage),
             ("serial", state.serial),
             ("cluster_id", state.cluster_id),
@@ -48,8 +50,8 @@ def decode(text: str | bytes, where: str) -> State:
     version = value.get("version")
     if type(version) is not int:
         raise corrupt(where, "it has no format version", _HINT)
-    if version != VERSION:
-        raise other_version(where, version, VERSION)
+    if version not in (VERSION, WITH_LEFTOVERS):
+        raise other_version(where, version, WITH_LEFTOVERS)
     return State(
         lineage=_field(value, "lineage", str, where),
         serial=_field(value, "serial", int, where),

@@ -32,7 +32,7 @@ def test_a_disk_that_cannot_take_it_denies_the_move_and_names_the_broker() -> No
     plan = world.plan(move([3, 2]), scope=Scope(complete=False))
     (denial,) = [d for d in plan.diagnostics if d.blocks]
     assert (denial.code, plan_outcome(plan).exit_code) == ("no-room", 3)
-    assert "0.9 GiB more on broker 3, which has 0.5 GiB left" in denial.detail
+    assert "0.9 GiB more at a time on broker 3, which has 0.5 GiB left" in denial.detail
     assert not plan.operations
 
 
@@ -44,12 +44,9 @@ def test_room_enough_unknown_room_and_no_copies_are_no_reason() -> None:
     assert codes(world, move([2, 1])) == []  # a new order copies nothing
 
 
-def test_what_leaves_a_broker_makes_room_on_it() -> None:
-    world = world_with_records()
-    world.apply(topic("u", assignments={0: [3, 4]}))
-    world.cluster.produce("u", 1_000_000)
-    world.cluster.usable[3] = GIB // 2
-    swap = desired(
+def swap() -> Desired:
+    """t goes from 1 to 3, and u from 3 to 1."""
+    return desired(
         "Reassignment",
         "swap",
         partitions=[
@@ -57,7 +54,35 @@ def test_what_leaves_a_broker_makes_room_on_it() -> None:
             {"topic": "u", "partition": 0, "replicas": [1, 4]},
         ],
     )
-    assert codes(world, swap) == []
+
+
+def test_what_leaves_a_broker_goes_only_when_what_comes_has_come() -> None:
+    world = world_with_records()
+    world.apply(topic("u", assignments={0: [3, 4]}))
+    world.cluster.produce("u", 1_000_000)
+    world.cluster.usable[3] = GIB // 2
+    assert codes(world, swap()) == ["no-room"]
+
+
+def test_batches_need_less_room_at_a_time() -> None:
+    world = World(MemoryCluster({1: "a", 2: "b"}))
+    world.apply(topic("t", assignments={0: [1], 1: [1]}), topic("u", assignments={0: [2], 1: [2]}))
+    world.cluster.produce("t", 2_000_000)
+    world.cluster.produce("u", 2_000_000)
+    parts = [("t", 0, 2), ("t", 1, 2), ("u", 0, 1), ("u", 1, 1)]
+    wanted = [{"topic": t, "partition": p, "replicas": [b]} for t, p, b in parts]
+    world.cluster.usable.update({1: 3 * GIB // 2, 2: 3 * GIB // 2})
+    assert codes(world, desired("Reassignment", "swap", partitions=wanted)) == ["no-room"]
+    assert codes(world, desired("Reassignment", "swap", partitions=wanted, batchSize=1)) == []
+
+
+def test_going_back_is_warned_of_and_not_stopped() -> None:
+    world = world_with_records()
+    world.apply(move([3, 2]), scope=Scope(complete=False))
+    world.cluster.usable[1] = 10
+    plan = world.rollback_plan()
+    assert "no-room" in [d.code for d in plan.diagnostics]
+    assert world.run(plan).complete
 
 
 def test_without_preflight_nobody_looks() -> None:

@@ -176,11 +176,12 @@ class TestStrategies:
 
 
 class TestSharedLoad:
-    def test_a_drained_broker_gets_nothing_later(self) -> None:
+    def test_a_barred_broker_gets_nothing(self) -> None:
         before: dict[str, Replicas] = {"x": (0, 1), "y": (1,)}
         topics = {name: Topic(name, name, (Partition(replicas),)) for name, replicas in before.items()}
         brokers = cluster(None, None, None, None)
-        shared = SharedLoad(Snapshot(ClusterInfo("id", tuple(brokers)), topics))
+        barred = dict.fromkeys(("x", "y", "z"), frozenset({0}))
+        shared = SharedLoad(Snapshot(ClusterInfo("id", tuple(brokers)), topics), barred)
         (x,) = shared(brokers, {"x": [(0, 1)]}, Wish(without=frozenset({0})))["x"]
         assert 0 not in x
         (y,) = shared(brokers, {"y": [(1,)]}, Wish(replication_factor=2))["y"]
@@ -188,6 +189,8 @@ class TestSharedLoad:
         assert {0, *x}.isdisjoint(y[1:])
         (z,) = shared(brokers, {"z": []}, Wish(1, 3))["z"]
         assert 0 not in z
+        (free,) = shared(brokers, {"free": []}, Wish(1, 4))["free"]
+        assert 0 in free
 
     def test_placing_again_counts_once(self) -> None:
         brokers = cluster(None, None)

@@ -13,6 +13,7 @@ from kdeclare.kinds.throttles import (
     LEADERS,
     LISTS,
     RATES,
+    Missing,
     Shift,
     entries,
     joined,
@@ -239,8 +240,8 @@ _wanted = st.builds(
 def test_what_is_missing_is_all_that_is_to_be_set_and_no_more(
     wanted: Entries, own: Entries, there: dict[str, dict[str, str]]
 ) -> None:
-    todo, foreign = missing(wanted, own, live_with(there))
-    for entity, keys in todo.items():
+    found = missing(wanted, own, live_with(there))
+    for entity, keys in found.entries.items():
         for key, value in keys.items():
             now = there.get(entity, {}).get(key)
             if key in RATES:
@@ -251,17 +252,45 @@ def test_what_is_missing_is_all_that_is_to_be_set_and_no_more(
                 assert not set(value["elements"]) & set((now or "").split(","))
                 assert set(value["elements"]) <= set(wanted[entity][key]["elements"])
                 assert value["fresh"] or now is not None
-    assert all(there[entity] and set(there[entity].values()) - {"2"} for entity in foreign)
-    again, still_foreign = missing(wanted, joined(own, todo), live_with(after_setting(there, todo)))
-    assert (again, still_foreign) == ({}, foreign)
+    assert all(
+        there[entity][key] == rate for entity, keys in found.relies_on.items() for key, rate in keys.items()
+    )
+    assert found.foreign.keys() <= found.relies_on.keys()
+    live = live_with(after_setting(there, found.entries))
+    again = missing(wanted, joined(own, found.entries), live)
+    assert (again.entries, again.foreign) == ({}, found.foreign)
 
 
 def test_a_rate_of_somebody_else_stays_and_is_told() -> None:
     live = live_with({"BROKER/1": {RATES[0]: "9"}})
     wanted = {"BROKER/1": dict.fromkeys(RATES, "5")}
-    assert missing(wanted, {}, live) == ({"BROKER/1": {RATES[1]: "5"}}, {"BROKER/1": "9"})
-    own = {"BROKER/1": {RATES[0]: "9"}}
-    assert missing(wanted, own, live) == ({"BROKER/1": dict.fromkeys(RATES, "5")}, {})
+    theirs = {"BROKER/1": {RATES[0]: "9"}}
+    assert missing(wanted, {}, live) == Missing({"BROKER/1": {RATES[1]: "5"}}, theirs, {"BROKER/1": "9"})
+    assert missing(wanted, theirs, live) == Missing({"BROKER/1": dict.fromkeys(RATES, "5")}, {}, {})
+
+
+def test_an_equal_rate_is_relied_on_and_told_where_it_is_somebodys() -> None:
+    """It may go with their move, and then ours would have none."""
+    rates = {"BROKER/1": dict.fromkeys(RATES, "5")}
+    live = live_with(rates)
+    assert missing(rates, {}, live) == Missing({}, rates, {"BROKER/1": "5"})
+    assert missing(rates, rates, live) == Missing({}, rates, {})
+
+
+def test_a_cluster_wide_rate_holds_where_the_broker_has_none() -> None:
+    entry = ConfigEntry("7", ConfigSource.CLUSTER)
+    resource = ConfigResource(ConfigScope.BROKER, "1")
+    live = Snapshot(ClusterInfo("c", ()), configs={resource: dict.fromkeys(RATES, entry)})
+    wanted = {"BROKER/1": dict.fromkeys(RATES, "5")}
+    assert missing(wanted, {}, live) == Missing(
+        {}, {"BROKER/1": dict.fromkeys(RATES, "7")}, {"BROKER/1": "7"}
+    )
+
+
+def test_what_the_plan_itself_declares_is_left_to_it() -> None:
+    wanted = {"BROKER/1": dict.fromkeys(RATES, "5")}
+    declared = [f"configs/BROKER/1/{key}" for key in RATES]
+    assert missing(wanted, {}, live_with({}), declared) == Missing({}, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -272,7 +301,7 @@ def test_whether_a_list_was_unset_before(now: str | None, own: bool, fresh: bool
     live = live_with({"TOPIC/t": {LEADERS: now}} if now is not None else {})
     wanted = {"TOPIC/t": {LEADERS: {"elements": ["0:1"], "fresh": False}}}
     mine: Entries = {"TOPIC/t": {LEADERS: {"elements": ["1:1"], "fresh": True}}} if own else {}
-    todo, _ = missing(wanted, mine, live)
+    todo = missing(wanted, mine, live).entries
     assert todo == {"TOPIC/t": {LEADERS: {"elements": ["0:1"], "fresh": fresh}}}
 
 
@@ -285,9 +314,9 @@ def length(todo: Entries) -> int:
 
 
 def test_a_list_that_would_be_too_long_becomes_a_star() -> None:
-    short, _ = missing(wanted_list(3000), {}, live_with({}))
+    short = missing(wanted_list(3000), {}, live_with({})).entries
     assert 20_000 < length(short) <= 30_000
-    long, _ = missing(wanted_list(5000), {}, live_with({}))
+    long = missing(wanted_list(5000), {}, live_with({})).entries
     assert long == {"TOPIC/t": {LEADERS: {"elements": ["*"], "fresh": True}}}
 
 

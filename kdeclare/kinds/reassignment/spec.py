@@ -105,7 +105,7 @@ def parse_reassignment(name: str, spec: ReassignmentSpec) -> tuple[ReassignmentB
         drain=frozenset(spec.drain or ()),
         target_brokers=frozenset(spec.targetBrokers or ()),
         rebalance=spec.rebalance,
-        strategy=placement.strategy if placement else None,
+        strategy=placement.rule if placement else None,
         racks=tuple(placement.racks) if placement else (),
         pace=pace_of(spec),
     )

@@ -64,13 +64,12 @@ def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, .
     if spec.assignments is not None:
         problems += _assignment_problems(resource, spec)
         assignments = {n: tuple(spec.assignments[n]) for n in sorted(spec.assignments)}
-    strategy = spec.placement.strategy if spec.placement else None
     problems += _placement_problems(resource, spec)
     body = TopicBody(
         partitions=len(assignments) if assignments else spec.partitions,
         replication_factor=spec.replicationFactor,
         assignments=assignments,
-        strategy=strategy if strategy not in (Strategy.ANY, Strategy.STATIC) else None,
+        strategy=spec.placement.rule if spec.placement else None,
         racks=tuple(spec.placement.racks) if spec.placement else (),
         configs=wishes,
         remove_unmanaged=spec.unmanagedConfigs == "remove",

@@ -22,11 +22,15 @@ BROKER_DOWN = "BROKER_NOT_AVAILABLE"
 
 
 class ThrottleVerb(Verb):
-    """args: {entries, partitions}; see `model.state.Entries`. partitions: for whose moves it is."""
+    """args: {entries, partitions, relies_on}; see `model.state.Entries`.
+
+    partitions: for whose moves it is. relies_on: rates by entity and key that are there and have to hold.
+    """
 
     def query(self, op: Operation) -> Query:
         """The lists and rates that it touches, and the moves that it is for."""
-        return throttles.query(op.args["entries"], topics_of(op.args["partitions"]))
+        entities = op.args["entries"].keys() | op.args.get("relies_on", {}).keys()
+        return throttles.query(sorted(entities), topics_of(op.args["partitions"]))
 
     def view(self, op: Operation, live: Snapshot) -> View:
         """The rates, and of the lists one's own elements: other people's come and go."""
@@ -36,6 +40,9 @@ class ThrottleVerb(Verb):
             for key, value in keys.items():
                 now = there.get(key)
                 view[f"{entity} {key}"] = _own(value, now) if key in LISTS else now
+        for entity, keys in op.args.get("relies_on", {}).items():
+            rates = throttles.in_force(live, entity)
+            view |= {f"{entity} {key}": rates.get(key) for key in keys}
         return view
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
@@ -44,19 +51,16 @@ class ThrottleVerb(Verb):
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a rate or list."""
-        return {
-            f"{entity} {key}": f"throttle/{entity}/{key}"
-            for entity, keys in op.args["entries"].items()
-            for key in keys
-        }
+        relied = {e: dict(keys) for e, keys in op.args.get("relies_on", {}).items()}
+        return _claims(op.args["entries"]) | _claims(relied)
 
     def item(self, op: Operation) -> str:
         """Two of them may be about the same topic."""
         return self.name
 
     def produces(self, op: Operation) -> frozenset[str]:
-        """All that it looks at."""
-        return frozenset(self.claims(op).values())
+        """Its entries."""
+        return frozenset(_claims(op.args["entries"]).values())
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Nothing: the moves that undo moves have a throttle of their own."""
@@ -69,8 +73,10 @@ class SetThrottle(ThrottleVerb):
     name = "throttle.set"
 
     def after(self, op: Operation) -> View:
-        """All of the entries."""
-        return {
+        """All of the entries, and what it relies on as it was."""
+        relies_on = op.args.get("relies_on", {})
+        relied = {f"{e} {key}": rate for e, keys in relies_on.items() for key, rate in keys.items()}
+        return relied | {
             f"{entity} {key}": list(value["elements"]) if key in LISTS else value
             for entity, keys in op.args["entries"].items()
             for key, value in keys.items()
@@ -117,6 +123,10 @@ class ClearThrottle(ThrottleVerb):
         if status is not Status.DONE:
             return before
         return replace(before, throttles=throttles.less(before.throttles, op.args["entries"]))
+
+
+def _claims(entries: Entries) -> dict[str, str]:
+    return {f"{e} {key}": f"throttle/{e}/{key}" for e, keys in entries.items() for key in keys}
 
 
 def remove(cluster: Cluster, entries: Entries) -> Result:

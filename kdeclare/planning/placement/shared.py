@@ -15,17 +15,16 @@ from kdeclare.planning.placement.place import place
 class SharedLoad:
     """Places topics on top of what the cluster has and of what was placed before them.
 
-    A broker that one call drains gets nothing new from later ones, which would undo the drain.
-
-    has_moved: whether anything was put elsewhere than it was.
+    barred: by topic, brokers that may get nothing new of it, as something else that is declared would move
+    it away again. has_moved: whether anything was put elsewhere than it was.
     """
 
-    def __init__(self, live: Snapshot) -> None:
+    def __init__(self, live: Snapshot, barred: Mapping[str, frozenset[int]] | None = None) -> None:
         """Counts the true replicas that every broker has now."""
+        self._barred = barred or {}
         self.has_moved = False
         self._replicas: Counter[int] = Counter()
         self._leaders: Counter[int] = Counter()
-        self._drained: frozenset[int] = frozenset()
         self._placed: dict[str, tuple[Replicas, ...]] = {}
         for name, topic in live.topics.items():
             numbers = range(len(topic.partitions))
@@ -35,11 +34,24 @@ class SharedLoad:
         self, brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], wish: Wish
     ) -> Mapping[str, tuple[Replicas, ...]]:
         """See `place`."""
-        drained = self._drained | wish.without
-        brokers = [replace(b, fenced=b.fenced or b.id in drained) for b in brokers]
+        alike: dict[frozenset[int], dict[str, Sequence[Replicas]]] = {}
+        for name, replicas in current.items():
+            alike.setdefault(self._barred.get(name, frozenset()), {})[name] = replicas
+        placed: dict[str, tuple[Replicas, ...]] = {}
+        for barred in sorted(alike, key=sorted):
+            placed |= self._place(brokers, alike[barred], wish, barred)
+        return placed
+
+    def _place(
+        self,
+        brokers: Sequence[Broker],
+        current: Mapping[str, Sequence[Replicas]],
+        wish: Wish,
+        barred: frozenset[int],
+    ) -> Mapping[str, tuple[Replicas, ...]]:
+        usable = [replace(b, fenced=b.fenced or b.id in barred) for b in brokers]
         others = Load(+(self._replicas - self._of(current)), +(self._leaders - self._led(current)))
-        placed = place(brokers, current, wish, others)
-        self._drained = drained
+        placed = place(usable, current, wish, others)
         self.has_moved |= any(placed[name] != tuple(map(tuple, current[name])) for name in current)
         for name, replicas in placed.items():
             self._keep(name, replicas)
