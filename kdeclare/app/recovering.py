@@ -31,7 +31,7 @@ def recover_if_possible(
         with store.lock(what):
             settled = _settled(workspace, cluster)
             if tidies:
-                return settled + about(tidy_up(workspace, cluster, what))
+                return settled + about(tidy_up(workspace, cluster, what, patient=True))
             state = store.read()
             return (*settled, _left()) if state and state.leftovers else settled
     except KdeclareError as taken:
@@ -57,12 +57,19 @@ def _settled(workspace: Workspace, cluster: Cluster) -> tuple[Diagnostic, ...]:
     return tuple(_notice(item) for item in recover(workspace.store, cluster, SystemClock()))
 
 
-def tidy_up(workspace: Workspace, cluster: Cluster, what: str, *, keep_throttles: bool = False) -> Tidied:
-    """Take away what no move needs any more; the caller holds the lock. Raises Fault."""
+def tidy_up(
+    workspace: Workspace, cluster: Cluster, what: str, *, keep_throttles: bool = False, patient: bool = False
+) -> Tidied:
+    """Take away what no move needs any more, see `tidy`; the caller holds the lock. Raises Fault."""
     applier = Applier(workspace.store, cluster, _NoSecrets(), _quietly, who(), f"{what} (tidying up)")
     project = workspace.project
     return tidy(
-        applier, project.name, project.environment.name, workspace.cluster_name, keep_throttles=keep_throttles
+        applier,
+        project.name,
+        project.environment.name,
+        workspace.cluster_name,
+        keep_throttles=keep_throttles,
+        patient=patient,
     )
 
 

@@ -32,11 +32,18 @@ class Tidied:
 
 
 def tidy(
-    applier: Applier, project: str, env: str, cluster_name: str, *, keep_throttles: bool = False
+    applier: Applier,
+    project: str,
+    env: str,
+    cluster_name: str,
+    *,
+    keep_throttles: bool = False,
+    patient: bool = False,
 ) -> Tidied:
     """Take away throttles that no move needs any more, and elect leaders; the caller holds the lock.
 
-    Raises Fault when the cluster does not answer.
+    patient: only once all of kdeclare's own moves are over; who looks again and again would make a run of
+    every partition that arrives. Raises Fault when the cluster does not answer.
     """
     state = applier.store.read()
     if state is None or not state.leftovers:
@@ -48,6 +55,8 @@ def tidy(
     still = tuple(p for p in left.moves if TopicPartition.parse(p) in live.moves)
     if still != left.moves:
         state = _without_moves(applier, state, still)
+    if still and patient:
+        return Tidied(None, still)
     relocating = _relocating(applier.cluster, left)
     operations = _operations(left, live, relocating, keep_throttles=keep_throttles)
     if not operations:

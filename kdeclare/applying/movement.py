@@ -33,6 +33,7 @@ class Movement:
         self._wanted: dict[TopicPartition, int] = {}
         self._copied: dict[TopicPartition, int] = {}
         self._grew: dict[TopicPartition, float] = {}
+        self._sizes: dict[tuple[TopicPartition, int], int] = {}
         self._samples: deque[tuple[float, int]] = deque()
         self._sized_at: float | None = None
 
@@ -51,14 +52,15 @@ class Movement:
             self._copied[partition] = self._wanted.get(partition, 0)
         copied, wanted = sum(self._copied.values()), sum(self._wanted.values())
         rate = self._rate(now, copied)
+        waits = self._waiting(live, flying, now)
         return MoveProgress(
             partitions=len(self._seen) - len(flying),
             partitions_total=len(self._seen | self._planned.keys()),
             bytes=copied,
             bytes_total=wanted,
             rate=rate,
-            left_s=(wanted - copied) / rate if rate else None,
-            waiting=self._waiting(live, flying, now),
+            left_s=(wanted - copied) / rate if rate and not any(item.down for item in waits) else None,
+            waiting=waits,
         )
 
     def _measure(self, live: Snapshot, flying: list[TopicPartition], now: float) -> None:
@@ -70,7 +72,9 @@ class Movement:
             move = live.moves[partition]
             there = sizes.get(partition, {})
             whole = max((size for broker, size in there.items() if broker not in move.adding), default=0)
-            copied = sum(min(there.get(broker, 0), whole) for broker in move.adding)
+            # what a broker has told stays true while it is down
+            self._sizes |= {(partition, broker): size for broker, size in there.items()}
+            copied = sum(min(self._sizes.get((partition, broker), 0), whole) for broker in move.adding)
             if copied != self._copied.get(partition) or partition not in self._grew:
                 self._grew[partition] = now
             self._wanted[partition] = whole * len(move.adding)

@@ -79,7 +79,7 @@ def rollback_plan(
         changes=changes,
         operations=operations,
         ownership=tuple(_ownership(run, record, steps, resources)),
-        diagnostics=in_order(problems),
+        diagnostics=in_order(dict.fromkeys(problems)),  # batches have the same to say
         undoes=record.run_id,
     )
 

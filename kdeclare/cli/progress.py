@@ -29,13 +29,14 @@ class Bars:
         self._task: TaskID | None = None
         self._now = ("", 0, 0, "")
         self._told_at: float | None = None
+        self._down: set[int] = set()
 
     def __call__(self, what: str, done: int, total: int, moves: "MoveProgress | None" = None) -> None:
         """What is being done, how much of it is done and how much there is; 0 for "nobody knows"."""
         if moves is not None and (self._shown or self._lines):
             from kdeclare.report.moves_text import progress_text
 
-            self._tell(progress_text(moves))
+            self._tell(progress_text(moves), {broker for item in moves.waiting for broker in item.down})
             self._now = (what, moves.bytes or done, moves.bytes_total or total, progress_text(moves))
         if not self._shown:
             return
@@ -49,12 +50,16 @@ class Bars:
                 self._timer.daemon = True
                 self._timer.start()
 
-    def _tell(self, text: str) -> None:
-        """A line now and then, for logs: whoever reads one wants to know that it goes on."""
+    def _tell(self, text: str, down: set[int]) -> None:
+        """A line now and then, for logs: whoever reads one wants to know that it goes on.
+
+        At once where other brokers are down than before.
+        """
         now = time.monotonic()
-        if not self._lines or (self._told_at is not None and now - self._told_at < _LINE_EVERY_S):
+        news, self._down = down != self._down, down
+        if not self._lines or not (news or self._told_at is None or now - self._told_at >= _LINE_EVERY_S):
             return
-        if self._told_at is not None:
+        if news or self._told_at is not None:
             print(f"Moving replicas: {text}", file=sys.stderr, flush=True)
         self._told_at = now
 

@@ -14,6 +14,7 @@ from kdeclare.cli.options import Format, Reach
 from kdeclare.model.exits import ExitCode
 
 if TYPE_CHECKING:
+    from kdeclare.model.diagnostics import Diagnostic
     from kdeclare.report.views import StatusView
 
 _EPILOG = epilog("kdeclare status --watch      until nothing goes on any more", codes=(0, 1, 64, 130))
@@ -47,8 +48,10 @@ def status(
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
     shown = ""
+    told: tuple[Diagnostic, ...] = ()
     for view, notices in looks(workspace, tidies=watch):
-        console.notices(notices)
+        console.notices(notice for notice in notices if notice not in told)
+        told = notices
         text = _rendered(console, view, one_line=watch)
         if text != shown:
             console.out((_CLEAR if watch and console.style.on and sys.stdout.isatty() else "") + text)

@@ -327,13 +327,15 @@ def _findings(group: Group, live: Snapshot, foreign: Mapping[str, str]) -> Itera
             hint="State a throttle in the Reassignment, or under reassignments in the project file.",
             resource=resource,
         )
-    for entity, rate in foreign.items():
+    for rate in sorted(set(foreign.values())):
+        names = ", ".join(entity.partition("/")[2] for entity in sorted(foreign) if foreign[entity] == rate)
         yield warning(
             "foreign-throttle",
             "Someone else's throttle holds",
-            f"{entity} has a replication throttle of {rate} bytes a second that kdeclare did not set; it is "
-            f"left alone, and holds for these moves, which are to have {group.pace.throttle}.",
+            f"A replication throttle of {rate} bytes a second that kdeclare did not set is on broker "
+            f"{names}; it is left alone, and holds there for these moves, which are to have "
+            f"{group.pace.throttle}.",
             hint="Have it taken away where nobody needs it any more.",
             resource=resource,
-            subject=entity,
+            subject=names,
         )

@@ -19,7 +19,7 @@ def progress_text(moves: MoveProgress) -> str:
         f"{moves.partitions:,} of {plural(moves.partitions_total, 'partition')}",
         f"{size(moves.bytes)} of {size(moves.bytes_total)}" if moves.bytes_total else "",
         f"{size(moves.rate)}/s" if moves.rate else "",
-        f"about {duration(moves.left_s)} left" if moves.left_s is not None and moves.bytes_total else "",
+        f"about {duration(moves.left_s)} left" if moves.left_s is not None and moves.left_s >= 1 else "",
     ]
     return "; ".join([listed(parts), *waiting_texts(moves)])
 

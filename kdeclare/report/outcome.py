@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.changes import Action
 from kdeclare.model.diagnostics import Diagnostic, Severity
 from kdeclare.model.exits import ExitCode
+from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult, Status
 from kdeclare.report.values import clean, listed, plural
@@ -49,8 +51,11 @@ def run_outcome(run: RunResult) -> Outcome:
     verb, to = ("Rolled back", "on") if run.plan.undoes else ("Applied", "to")
     place = f"{to} {place_of(run.plan)}"
     total = len(run.plan.operations)
+    later = sum(_is_later(run, op) for op in run.plan.operations)
     good = sum(r.status in (Status.DONE, Status.STARTED) and not r.error for r in run.results.values())
+    good -= later
     of_total = f"{good:,} of {plural(total, 'operation')} done"
+    of_total = listed([of_total, f"{later:,} left for when the moves are over" if later else ""])
     if run.interrupted:
         headline = f"Interrupted: {of_total}, {verb.lower()} {place}."
         return Outcome("interrupted", headline, ExitCode.INTERRUPTED)
@@ -80,6 +85,13 @@ def run_outcome(run: RunResult) -> Outcome:
     if total == 0:
         return Outcome("done", f"No changes. {_taken(run.plan)}", ExitCode.OK)
     return Outcome("done", f"{verb} {place}: {of_total}.", ExitCode.OK)
+
+
+def _is_later(run: RunResult, operation: Operation) -> bool:
+    """Whether it tidies up, and could not yet because moves go on."""
+    result = run.results.get(operation.id)
+    waits = result is not None and result.status is Status.STARTED and not result.error
+    return waits and VERBS[operation.verb].tidies
 
 
 def is_denied(plan: Plan) -> bool:
