@@ -346,3 +346,80 @@ def test_batches_of_many_operations_stop_all_of_them_when_one_times_out() -> Non
     statuses = [r.status for r in results(run, "partitions.reassign")]
     assert statuses == [Status.STARTED] * 2 + [Status.SKIPPED] * 4
     assert len(flying(world.cluster)) == 2
+
+
+def by_two(**more: Any) -> list[Desired]:
+    """Two Reassignments of two partitions each."""
+    a, b = (more.get(name, {}) for name in "ab")
+    return [
+        reassignment(("t-0", FAR), ("t-1", FAR), name="a", **a),
+        reassignment(("t-2", FAR), ("t-3", FAR), name="b", **b),
+    ]
+
+
+TWO_GROUPS: list[tuple[int, Pace, dict[str, Any]]] = [
+    (2, Pace(), {"a": {"batchSize": 2}, "b": {"batchSize": 2}}),
+    (1, Pace(), {"a": {"batchSize": 1}, "b": {"batchSize": 1}}),
+    (1, Pace(batch_size=1), {"a": {"timeout": "1h"}}),
+    (1, Pace(batch_size=1), {"a": {"throttle": 1000}}),
+    (2, Pace(batch_size=2), {"b": {"batchSize": 1}}),
+]
+
+
+@pytest.mark.parametrize(("size", "pace", "more"), TWO_GROUPS)
+def test_groups_with_a_batch_size_take_turns(size: int, pace: Pace, more: dict[str, Any]) -> None:
+    world, kept = world_with(4)
+    world.pace = pace
+    world.slow(3)
+    seen = watched(world)
+    assert world.apply(*kept, *by_two(**more)).complete
+    assert replicas(world) == [tuple(FAR)] * 4
+    assert max(len(look.flying) for look in seen) == size
+
+
+@pytest.mark.parametrize(("size", "pace", "more"), TWO_GROUPS)
+def test_groups_take_turns_also_without_waiting(size: int, pace: Pace, more: dict[str, Any]) -> None:
+    world, kept = world_with(4)
+    world.pace = pace
+    world.hold()
+    for _ in range(4):
+        world.apply(*kept, *by_two(**more), wait=False)
+        assert len(flying(world.cluster)) <= size
+        world.finish()
+    assert replicas(world) == [tuple(FAR)] * 4
+    world.recover()
+    assert not world.plan(*kept, *by_two(**more)).has_changes
+
+
+def test_all_that_waits_is_bounded_by_the_time_out_of_the_manifest() -> None:
+    """Of a batch that was refused in part, the rest goes on: barrier, throttle and election wait for it."""
+    world, kept = world_with(4)
+    wanted = reassignment(
+        *((f"t-{n}", [4, 2, 1]) for n in range(4)), throttle=1000, batchSize=2, timeout="20s"
+    )
+    world.hold()
+    world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-0")
+    run = world.apply(*kept, wanted)
+    for verb in ("moves.await", "throttle.clear", "leaders.elect"):
+        waited = result(run, verb)
+        assert (waited.status, waited.error) == (Status.STARTED, "move-timeout")
+        assert "after 20 s" in waited.message
+    assert world.clock.monotonic() < 60
+    assert flying(world.cluster) == {"t-1"}
+
+
+def test_without_waiting_no_pause_is_waited_for() -> None:
+    """A new order is over at once, so the next batch is due but for its pause."""
+    world, kept = world_with(2)
+    wanted = reassignment(
+        ("t-0", [2, 1, 3]), ("t-1", [2, 1, 3]), batchSize=1, interBatchPause="30m", throttle=1000
+    )
+    run = world.apply(*kept, wanted, wait=False)
+    assert world.clock.monotonic() < 10
+    assert results(run, "partitions.reassign")[1].status is Status.SKIPPED
+    assert replicas(world) == [(2, 1, 3), (1, 2, 3)]
+    world.apply(*kept, wanted, wait=False)
+    assert world.clock.monotonic() < 10
+    assert replicas(world) == [(2, 1, 3)] * 2
+    world.recover()
+    assert not world.plan(*kept, wanted).has_changes

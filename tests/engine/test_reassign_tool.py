@@ -427,6 +427,20 @@ def test_a_cancel_can_be_rolled_back(tool: Tool) -> None:
     assert move.target == (0, 1, 3)
 
 
+def test_cancelling_what_was_sent_elsewhere_twice_warns_of_what_is_left(tool: Tool) -> None:
+    """Kafka goes back to the union of the stages; a rollback would not."""
+    tool.execute({"foo-0": (3, 4, 5), "baz-1": (0, 2, 3)})
+    tool.execute({"foo-0": (1, 4, 5)}, Ways(additional=True))
+    tool.cancel("foo-0", "baz-1")
+    assert tool.plan is not None
+    (said,) = tool.plan.diagnostics
+    assert (said.code, said.subject) == ("cancel-grows", "foo-0")
+    left = tool.replicas("foo-0")
+    assert len(left) > 3
+    assert str(list(left)) in said.detail
+    assert tool.replicas("baz-1") == (2, 0, 1)
+
+
 def test_a_refused_cancel_is_named(tool: Tool) -> None:
     tool.execute(MOVES)
     tool.cluster.faults.fail(

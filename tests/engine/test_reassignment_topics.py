@@ -497,3 +497,68 @@ def test_what_can_hold_together_is_none_and_ends_in_no_changes(wanted: Desired, 
     for _ in range(2):
         world.apply(*declared)
     assert not world.plan(*declared).has_changes
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({"rebalance": True}, {"drain": [3]}),
+        ({"rebalance": True}, {"drain": [1]}),
+        ({"rebalance": True}, {"targetBrokers": [1, 2, 4]}),
+        ({"placement": {"strategy": "in-rack"}}, {"drain": [3]}),
+        ({"placement": {"strategy": "in-rack"}}, {"drain": [1]}),
+        ({"placement": {"strategy": "in-rack"}}, {"targetBrokers": [1, 4]}),
+        ({"placement": {"strategy": "in-rack"}}, {"targetBrokers": [1, 2, 4]}),
+        ({"placement": {"strategy": "cross-rack"}}, {"drain": [3]}),
+        ({"placement": {"strategy": "balanced-leaders"}}, {"drain": [3]}),
+        ({"placement": {"strategy": "any"}}, {"rebalance": True}),
+    ],
+    ids=str,
+)
+def test_two_rules_of_one_topic_are_an_error_or_settled_after_two_applies(
+    a: dict[str, Any], b: dict[str, Any]
+) -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2], [1, 2], [3, 4], [3, 5], [3, 1], [1, 4]])
+    declared = [*kept, rule("t", name="a", **a), rule("t", name="b", **b)]
+    if world.plan(*declared).has_errors:
+        return
+    for _ in range(2):
+        assert world.apply(*declared).complete
+    settled(world, *declared)
+
+
+# what one resource says of its topic is nothing to another topic
+
+
+def test_target_brokers_of_two_topics_have_nothing_in_common() -> None:
+    world = Moving()
+    kept = existing(world, a=[[1, 2]], b=[[1, 2]])
+    declared = [
+        *kept,
+        rule("a", name="a", targetBrokers=[1, 2, 3]),
+        rule("b", name="b", targetBrokers=[4, 5]),
+    ]
+    assert world.apply(*declared).complete
+    assert replicas(world, "a") == [(1, 2)]
+    assert used(world, "b") == {4, 5}
+    settled(world, *declared)
+
+
+def test_a_broker_that_is_drained_of_one_topic_can_take_another() -> None:
+    world = Moving()
+    a, _ = existing(world, a=[[1, 2]], b=[[1, 2]])
+    declared = [a, rule("a", drain=[5]), topic("b", partitions=1, replicationFactor=5)]
+    assert world.apply(*declared).complete
+    assert used(world, "b") == {1, 2, 3, 4, 5}
+    settled(world, *declared)
+
+
+def test_target_brokers_of_one_topic_bar_none_for_a_new_one() -> None:
+    world = Moving()
+    kept = existing(world, a=[[1, 2]])
+    new = topic("n", partitions=3, replicationFactor=3, placement={"strategy": "cross-rack"})
+    declared = [*kept, rule("a", targetBrokers=[1, 2]), new]
+    assert world.apply(*declared).complete
+    assert racks_of(world, "n") == [{"a", "b", "c"}] * 3
+    settled(world, *declared)

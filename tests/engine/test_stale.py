@@ -19,6 +19,17 @@ from kdeclare.planning.planfile import plan_file_text, plan_id, read_plan
 from kdeclare.report.outcome import run_outcome
 from kdeclare.state.memory import MemoryStore
 from tests.beds import topic_resource
+from tests.engine.moving import (
+    FOLLOWERS,
+    LEADERS,
+    Moving,
+    existing,
+    rates,
+    reassignment,
+    set_on,
+    someone_moves,
+    throttles,
+)
 from tests.engine.world import World, topic
 
 REFUSED = Fault("POLICY_VIOLATION", "Not on my cluster.")
@@ -288,6 +299,44 @@ def test_skip_stale_takes_nothing_over_whose_ownership_changed() -> None:
     assert exit_code(result) is ExitCode.PARTIAL
     assert [d.resource for d in result.diagnostics] == ["Topic/c"]
     assert world.owned()["Topic/c"] == record
+
+
+def test_skip_stale_leaves_out_what_would_tidy_up_after_nothing() -> None:
+    """Somebody else has begun the same with the same throttle: nothing of theirs is taken away."""
+    world = Moving()
+    kept = existing(world, t=[[1, 2]])
+    plan = world.plan(*kept, reassignment(("t-0", [3, 4]), throttle=1000))
+    for entity, values in rates(1000, 1, 2, 3, 4).items():
+        set_on(world, entity, values)
+    set_on(world, "TOPIC/t", {LEADERS: "0:1,0:2", FOLLOWERS: "0:3,0:4"})
+    theirs = throttles(world.cluster)
+    world.cluster.calls.clear()
+    run = world.run(plan, skip_stale=True)
+    assert {op.verb: run.results[op.id].status for op in plan.operations} == {
+        "throttle.set": Status.STALE,
+        "partitions.reassign": Status.SKIPPED,
+        "leaders.elect": Status.SKIPPED,
+        "throttle.clear": Status.SKIPPED,
+    }
+    assert world.cluster.requests() == []
+    assert throttles(world.cluster) == theirs
+    assert not world.left
+
+
+def test_skip_stale_tidies_up_after_what_was_not_left_out() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2]])
+    plan = world.plan(*kept, reassignment(("t-0", [3, 4]), throttle=1000))
+    someone_moves(world, "t-0", [1, 5])
+    run = world.run(plan, skip_stale=True)
+    assert {op.verb: run.results[op.id].status for op in plan.operations} == {
+        "throttle.set": Status.DONE,
+        "partitions.reassign": Status.STALE,
+        "leaders.elect": Status.SKIPPED,
+        "throttle.clear": Status.DONE,
+    }
+    assert throttles(world.cluster) == {}
+    assert not world.left
 
 
 # what is found changed later

@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.applying.recovery import recover
+from kdeclare.cluster.memory import Crash, MemoryCluster
 from kdeclare.cluster.port import Fault
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.pace import Pace
+from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import TopicPartition
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.model.live import Move
 from kdeclare.model.run import RunResult, Status
 from kdeclare.model.state import Leftovers
+from kdeclare.planning.planfile import plan_file_text, read_plan
 from kdeclare.planning.request import Scope
 from kdeclare.report.outcome import run_outcome
 from tests.cases import case
@@ -281,7 +284,7 @@ def test_the_plan_says_whose_throttle_holds() -> None:
     others_throttle(world)
     plan = world.plan(*kept, to_four())
     found = [(d.code, d.subject) for d in plan.diagnostics]
-    assert found == [("foreign-throttle", "BROKER/2"), ("foreign-throttle", "BROKER/4")]
+    assert found == [("foreign-throttle", "2"), ("foreign-throttle", "4")]
     assert "77 bytes a second" in plan.diagnostics[0].detail
     assert "88 bytes a second" in plan.diagnostics[1].detail
 
@@ -666,3 +669,180 @@ def test_moves_of_rules_are_throttled_as_well() -> None:
     assert all(set(found) >= {"TOPIC/t", "BROKER/1", "BROKER/2", "BROKER/3"} for found in moving)
     assert all("TOPIC/u" not in found for found in moving)
     assert throttles(world.cluster) == {}
+
+
+# rates that are relied on
+
+
+def one_of_ours(world: Moving, kept: list[Desired]) -> None:
+    """An earlier move goes on under the very rate."""
+    world.hold()
+    world.apply(*kept, reassignment(("t-1", [1, 2, 4]), name="earlier", throttle=1000), wait=False)
+
+
+def somebodys_equal(world: Moving, kept: list[Desired]) -> None:
+    """Somebody else has set it."""
+    for entity, values in rates(1000, 1, 2, 3, 4).items():
+        set_on(world, entity, values)
+
+
+def somebodys_other(world: Moving, kept: list[Desired]) -> None:
+    """Somebody else has set another one."""
+    for entity, values in rates(500, 1, 2, 3, 4).items():
+        set_on(world, entity, values)
+
+
+RATES_THERE = [one_of_ours, somebodys_equal, somebodys_other]
+
+
+def rates_go(world: Moving) -> None:
+    """Whatever they were for is over."""
+    world.finish()
+    world.recover()
+    for broker in RACKS:
+        world.cluster.set_overrides(ConfigResource(ConfigScope.BROKER, str(broker)), {})
+    assert throttles(world.cluster) == {}
+
+
+@pytest.mark.parametrize("rates_there", RATES_THERE)
+def test_a_saved_plan_that_relied_on_a_rate_that_is_gone_is_stale(
+    rates_there: Callable[[Moving, list[Desired]], None],
+) -> None:
+    world, kept = world_with_t()
+    rates_there(world, kept)
+    plan = read_plan(plan_file_text(world.plan(*kept, to_four()), None)[0], "it.plan")
+    rates_go(world)
+    with pytest.raises(KdeclareError) as caught:
+        world.run(plan)
+    assert caught.value.exit_code is ExitCode.STALE
+    assert {(d.subject or "").split()[0] for d in caught.value.diagnostics} == {
+        f"BROKER/{n}" for n in (1, 2, 3, 4)
+    }
+    assert replicas(world)[0] == (1, 2, 3)
+    assert throttles(world.cluster) == {}
+
+
+@pytest.mark.parametrize("rates_there", RATES_THERE)
+def test_from_manifests_a_rate_that_is_gone_is_set(
+    rates_there: Callable[[Moving, list[Desired]], None],
+) -> None:
+    world, kept = world_with_t()
+    rates_there(world, kept)
+    rates_go(world)
+    world.cluster.tick_on_poll = True
+    world.slow()
+    seen = watched(world)
+    assert world.apply(*kept, to_four()).complete
+    moving = [look.throttles for look in seen if look.flying]
+    assert len(moving) >= 4
+    assert all(found == T0 for found in moving)
+    assert throttles(world.cluster) == {}
+
+
+@pytest.mark.parametrize("broker", [1, 5])
+def test_the_second_throttle_leaves_a_rate_that_somebody_sets_while_the_first_moves(broker: int) -> None:
+    """Broker 1 is in both groups, broker 5 in the second one only."""
+    world, kept = world_with_t()
+    world.slow()
+    theirs = rates(77, broker)[f"BROKER/{broker}"]
+    during(world, 2, lambda _: set_on(world, f"BROKER/{broker}", theirs))
+    run = world.apply(*kept, *two())
+    assert result(run, "throttle.set:Reassignment/b").status is Status.STALE
+    assert result(run, "partitions.reassign:Reassignment/b").status is Status.SKIPPED
+    assert run_outcome(run).exit_code is ExitCode.PARTIAL
+    assert replicas(world) == [(1, 2, 4), (1, 2, 3)]
+    assert throttles(world.cluster) == {f"BROKER/{broker}": theirs}
+
+
+def test_an_equal_rate_of_somebody_elses_is_told() -> None:
+    """It may go with their move, in the middle of ours."""
+    world, kept = world_with_t()
+    somebodys_equal(world, kept)
+    plan = world.plan(*kept, to_four())
+    (said,) = plan.diagnostics
+    assert (said.code, said.subject) == ("foreign-throttle", "1, 2, 3, 4")
+    assert world.run(plan).complete
+    assert throttles(world.cluster) == rates(1000, 1, 2, 3, 4)
+
+
+def test_a_cluster_wide_rate_holds_and_is_told() -> None:
+    world, kept = world_with_t()
+    everywhere = {"BROKER/": {LEADER_RATE: "10", FOLLOWER_RATE: "10"}}
+    set_on(world, "BROKER/", everywhere["BROKER/"])
+    world.slow()
+    plan = world.plan(*kept, to_four())
+    (said,) = plan.diagnostics
+    assert said.code == "foreign-throttle"
+    assert "10 bytes a second" in said.detail
+    seen = watched(world)
+    assert world.run(plan).complete
+    moving = [look.throttles for look in seen if look.flying]
+    assert len(moving) >= 4
+    assert all(found == {"TOPIC/t": T0["TOPIC/t"], **everywhere} for found in moving)
+    assert throttles(world.cluster) == everywhere
+
+
+def begun_and_crashed() -> tuple[Moving, list[Desired]]:
+    """The request for the throttle was sent, and nothing shows yet."""
+    world, kept = world_with_t()
+    world.cluster.faults.crash(after_effect=False, method="alter_configs")
+    with pytest.raises(Crash):
+        world.apply(*kept, to_four())
+    world.cluster.faults.clear()
+    return world, kept
+
+
+def takes_effect_late(world: Moving) -> None:
+    """The request of a process that is no more."""
+    for entity, values in T0.items():
+        set_on(world, entity, values)
+
+
+def test_a_throttle_that_takes_effect_after_the_crash_was_settled_is_taken_away() -> None:
+    world, kept = begun_and_crashed()
+    with world.store.lock("test"):
+        recover(world.store, world.cluster, world.clock)  # as status does, which takes nothing away
+    assert set(world.left.throttles) == set(T0)
+    takes_effect_late(world)
+    assert world.apply(*kept, to_four()).complete
+    world.recover()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+def test_a_throttle_that_takes_effect_after_a_look_for_it_is_taken_away() -> None:
+    world, kept = begun_and_crashed()
+    world.recover()
+    takes_effect_late(world)
+    assert world.apply(*kept, to_four()).complete
+    world.recover()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
+RATES_DECLARED = {LEADER_RATE: "777", FOLLOWER_RATE: "777"}
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["with the move", "before it"])
+@pytest.mark.parametrize(
+    ("declared", "stays"),
+    [
+        ([topic("t"), desired("BrokerConfig", "3", configs=RATES_DECLARED)], {"BROKER/3": RATES_DECLARED}),
+        ([topic("t", configs={LEADERS: ["0:1"]})], {"TOPIC/t": {LEADERS: "0:1"}}),
+        ([topic("t", configs={LEADERS: {"append": ["0:1"]}})], {"TOPIC/t": {LEADERS: "0:1"}}),
+    ],
+    ids=["rates", "list", "part of a list"],
+)
+def test_what_manifests_declare_of_throttles_stays_beside_a_throttled_move(
+    declared: list[Desired], stays: Throttles, first: bool
+) -> None:
+    world, _ = world_with_t()
+    if first:
+        assert world.apply(*declared).complete
+    world.slow()
+    assert world.apply(*declared, to_four()).complete
+    assert replicas(world)[0] == (1, 2, 4)
+    assert throttles(world.cluster) == stays
+    assert not world.left
+    plan = world.plan(*declared, to_four())
+    assert (plan.changes, plan.operations) == ((), ())

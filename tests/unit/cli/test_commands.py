@@ -5,16 +5,21 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from kdeclare.app import status
+from kdeclare.app.workspace import Options, open_workspace
+from kdeclare.applying.clock import SystemClock
 from kdeclare.cli import running
 from kdeclare.cluster import sandbox
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.cluster.port import NewTopic
 from kdeclare.cluster.sandbox import BrokerStatus, SandboxSettings, SandboxStatus
 from kdeclare.state.local import LocalStore
+from tests.engine.moving import throttles
 from tests.unit.cli.command_line import CommandLine
 
 
@@ -102,6 +107,116 @@ def test_status_watches_moves_to_their_end(kdeclare: CommandLine) -> None:
     out = kdeclare("status", "--watch").out
     assert "1 partition moving" in out
     assert "All quiet." in out.splitlines()[-3]
+
+
+def moving(kdeclare: CommandLine) -> None:
+    """A topic, and a throttled Reassignment in batches of one, whose moves go on until somebody ticks."""
+    kdeclare.monkeypatch.setattr("kdeclare.cli.status._POLL_S", 0.0)
+    kdeclare.monkeypatch.setattr(SystemClock, "sleep", lambda *_: None)
+    kdeclare.cluster.create_topics([NewTopic("foo", None, None, dict.fromkeys(range(3), (1, 2)), {})])
+    partitions = [{"topic": "foo", "partition": n, "replicas": [3, 1]} for n in range(3)]
+    kdeclare.write(
+        "manifests/move.yaml", "Reassignment", "move", partitions=partitions, throttle=1000, batchSize=1
+    )
+    kdeclare.cluster.tick_on_poll = False
+    kdeclare.cluster.move_ticks = 100
+
+
+def state_file(kdeclare: CommandLine) -> Path:
+    return kdeclare.folder / "state" / "shop" / "lab" / "state.json"
+
+
+def left(kdeclare: CommandLine) -> tuple[object, object]:
+    """What there is of throttles in the cluster, and of leftovers in the state."""
+    return throttles(kdeclare.cluster), json.loads(state_file(kdeclare).read_text()).get("leftovers")
+
+
+def test_applying_again_after_ctrl_c_leaves_no_throttle(kdeclare: CommandLine) -> None:
+    moving(kdeclare)
+
+    def press_once(other: MemoryCluster) -> None:
+        if other.moves() and not pressed:
+            pressed.append(os.kill(os.getpid(), signal.SIGINT))
+
+    pressed: list[None] = []
+    kdeclare.cluster.faults.meanwhile(press_once, method="moves", nth=None)
+    assert kdeclare("apply", "--yes").code == 130
+    assert throttles(kdeclare.cluster)
+    kdeclare.cluster.tick(60)  # the first move goes on while the second apply begins
+    kdeclare.cluster.tick_on_poll = True
+    kdeclare.cluster.move_ticks = 3
+    assert kdeclare("apply", "--yes").code == 0
+    assert not kdeclare.cluster.moves()
+    assert left(kdeclare) == ({}, None)
+    assert kdeclare("plan", "--detailed-exitcode").code == 0
+
+
+def test_rolling_back_what_was_not_waited_for_leaves_no_throttle(kdeclare: CommandLine) -> None:
+    moving(kdeclare)
+    kdeclare("apply", "--yes", "--no-wait")
+    assert throttles(kdeclare.cluster)
+    assert kdeclare("rollback", "--yes").code == 0
+    assert not kdeclare.cluster.moves()
+    assert left(kdeclare) == ({}, None)
+
+
+@pytest.mark.parametrize("nth", range(1, 11))
+def test_status_watches_until_it_has_tidied_up(kdeclare: CommandLine, nth: int) -> None:
+    """Whenever the last move comes to its end: before, between or after the looks at moves."""
+    moving(kdeclare)
+    kdeclare("apply", "--yes", "--no-wait")
+    assert throttles(kdeclare.cluster)
+    kdeclare.cluster.faults.meanwhile(lambda other: other.tick(200), method="moves", nth=nth)
+    ran = kdeclare("status", "--watch")
+    assert ran.code == 0
+    assert "All quiet." in ran.out
+    assert left(kdeclare) == ({}, None)
+
+
+def test_the_look_that_sees_the_last_move_is_followed_by_one_that_tidies(kdeclare: CommandLine) -> None:
+    moving(kdeclare)
+    kdeclare("apply", "--yes", "--no-wait")
+    real = status.recover_if_possible
+
+    def recover_and_arrive(*arguments: Any, **more: Any) -> Any:
+        notices = real(*arguments, **more)
+        kdeclare.cluster.tick(200)
+        return notices
+
+    kdeclare.monkeypatch.setattr(status, "recover_if_possible", recover_and_arrive)
+    looks = status.looks(open_workspace(Options(), os.environ), tidies=True)
+    first, _ = next(looks)
+    assert [move.partition for move in first.moves] == [0]
+    assert throttles(kdeclare.cluster)
+    second, notices = next(looks)
+    looks.close()
+    assert not second.moves
+    assert [d.code for d in notices] == ["tidied"]
+    assert left(kdeclare) == ({}, None)
+
+
+def test_the_version_of_the_state_says_whether_anything_is_left(kdeclare: CommandLine) -> None:
+    """A kdeclare that knows nothing of leftovers would lose them."""
+
+    def version() -> object:
+        return json.loads(state_file(kdeclare).read_text())["version"]
+
+    moving(kdeclare)
+    kdeclare("apply", "--yes", "--no-wait")
+    assert version() == 2
+    assert "left-by-moves" not in kdeclare("status").out
+    text = state_file(kdeclare).read_text()
+    state_file(kdeclare).write_text(text.replace('"version": 2', '"version": 1', 1))  # as it was before
+    assert "1 partition moving" in kdeclare("status").out
+    kdeclare.cluster.tick(200)
+    kdeclare.cluster.tick_on_poll = True
+    kdeclare.cluster.move_ticks = 1
+    assert kdeclare("apply", "--yes").code == 0
+    assert version() == 1
+    assert left(kdeclare) == ({}, None)
+    text = state_file(kdeclare).read_text()
+    state_file(kdeclare).write_text(text.replace('"version": 1', '"version": 2', 1))
+    assert kdeclare("plan", "--detailed-exitcode").code == 0
 
 
 def test_status_settles_a_run_that_was_cut_short(kdeclare: CommandLine) -> None:
