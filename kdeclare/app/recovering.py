@@ -29,8 +29,8 @@ def recover_if_possible(
         return (_left(),) if leftovers else ()
     try:
         with store.lock(what):
-            settled = _settled(workspace, cluster)
-            if tidies:
+            settled, certain = _settled(workspace, cluster)
+            if tidies and certain:
                 return settled + about(tidy_up(workspace, cluster, what, patient=True))
             state = store.read()
             return (*settled, _left()) if state and state.leftovers else settled
@@ -49,12 +49,16 @@ def recover_locked(
     workspace: Workspace, cluster: Cluster, what: str, *, keep_throttles: bool = False
 ) -> tuple[Diagnostic, ...]:
     """Settle what earlier runs left open, and tidy up; the caller holds the lock. Raises Fault."""
-    settled = _settled(workspace, cluster)
+    settled, certain = _settled(workspace, cluster)
+    if not certain:
+        return settled  # what may still take effect is looked for after the run
     return settled + about(tidy_up(workspace, cluster, what, keep_throttles=keep_throttles))
 
 
-def _settled(workspace: Workspace, cluster: Cluster) -> tuple[Diagnostic, ...]:
-    return tuple(_notice(item) for item in recover(workspace.store, cluster, SystemClock()))
+def _settled(workspace: Workspace, cluster: Cluster) -> tuple[tuple[Diagnostic, ...], bool]:
+    """What was settled, and whether that is for certain."""
+    found = recover(workspace.store, cluster, SystemClock())
+    return tuple(map(_notice, found)), all(item.is_certain for item in found)
 
 
 def tidy_up(
@@ -105,7 +109,7 @@ def _under_way(lock: Diagnostic) -> Diagnostic:
 
 def _notice(item: Recovered) -> Diagnostic:
     done = sum(r.status in (Status.DONE, Status.STARTED) for r in item.settled.values())
-    not_done = sum(r.status is Status.INTERRUPTED for r in item.settled.values())
+    not_done = sum(r.status in (Status.INTERRUPTED, Status.UNKNOWN) for r in item.settled.values())
     unclear = [r for r in item.settled.values() if r.status is Status.FAILED]
     parts = [
         f"{done} of the operations under way had taken effect" if done else "",

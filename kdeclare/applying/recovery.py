@@ -36,6 +36,11 @@ class Recovered:
     settled: dict[str, OperationResult]
     not_begun: int
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing that it sent can still take effect and then be looked for in vain."""
+        return all(result.status is not Status.UNKNOWN for result in self.settled.values())
+
 
 def unfinished(store: StateStore) -> list[RunRecord]:
     """The last run, if it has no last line; earlier ones were settled before it could begin.

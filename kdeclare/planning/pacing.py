@@ -118,7 +118,8 @@ def paced(
         elif group.pace.batch_size is not None:
             moves = [_with(op, {}, waits) for op in moves]
         if group is not found[-1] and group.pace.batch_size is not None and not missing.entries:
-            turn = _barrier(batches[-1], len(batches) + 1, {}, group.pace)
+            before = {batches[-2][-1].id: "one batch at a time"} if len(batches) > 1 else {}
+            turn = _barrier(batches[-1], len(batches) + 1, before, group.pace)
             steps.append(turn)
         elect = _election(group, live, over)
         steps += [*moves, *([elect] if elect else ())]

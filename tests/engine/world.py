@@ -101,8 +101,13 @@ class World:
     def recover(self) -> Tidied:
         """What every command does first: settle what was left open, tidy up what is over."""
         with self.store.lock("test"):
-            recover(self.store, self.cluster, self.clock)
-            return tidy(self._applier(), "test", "default", "memory")
+            return self._recovered()
+
+    def _recovered(self) -> Tidied:
+        found = recover(self.store, self.cluster, self.clock)
+        if not all(item.is_certain for item in found):
+            return Tidied(None, ())
+        return tidy(self._applier(), "test", "default", "memory")
 
     def _applier(self) -> Applier:
         return Applier(
@@ -114,8 +119,7 @@ class World:
     ) -> RunResult:
         """Apply a plan under the lock, after settling what was left open."""
         with self.store.lock("test"):
-            recover(self.store, self.cluster, self.clock)
-            tidy(self._applier(), "test", "default", "memory")
+            self._recovered()
             return self._applier().apply(
                 plan, RunOptions(workers=1, **options), skip_stale=skip_stale, identity=identity
             )

@@ -49,6 +49,8 @@ class SharedLoad:
         wish: Wish,
         barred: frozenset[int],
     ) -> Mapping[str, tuple[Replicas, ...]]:
+        if wish.even or wish.strategy:  # whoever arranges must not count on what will be moved away
+            wish = replace(wish, without=wish.without | barred)
         usable = [replace(b, fenced=b.fenced or b.id in barred) for b in brokers]
         others = Load(+(self._replicas - self._of(current)), +(self._leaders - self._led(current)))
         placed = place(usable, current, wish, others)
