@@ -105,8 +105,9 @@ def test_no_answer_in_time(validate_only: bool, kind: FaultKind) -> None:
 
 
 def test_an_answer_that_comes_with_the_end_of_the_connection_counts() -> None:
-    with cluster({CREATE: lambda request: (created(request),)}) as (kafka, _):
-        for name in "abc":
+    """A connection for each, as one that has just ended can be taken for a good one."""
+    for name in "abc":
+        with cluster({CREATE: lambda request: (created(request),)}) as (kafka, _):
             assert kafka.create_topics([new(name)]) == {name: None}
 
 
