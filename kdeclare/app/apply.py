@@ -14,7 +14,6 @@ from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace, who
 from kdeclare.applying.apply import Applier
 from kdeclare.applying.entries import RunRecord, fold
-from kdeclare.applying.leftovers import is_housekeeping
 from kdeclare.applying.lookout import RunOptions
 from kdeclare.applying.rollback import rollback_plan
 from kdeclare.cluster.port import Cluster
@@ -26,6 +25,7 @@ from kdeclare.planning.build import check_cluster_id
 from kdeclare.planning.planfile import PlanFile, read_plan
 from kdeclare.planning.preflight import Progress
 from kdeclare.planning.request import Scope
+from kdeclare.planning.tidying import is_housekeeping
 
 Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 """Shows the plan, with what was recovered before it, and says whether to go on."""

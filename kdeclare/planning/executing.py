@@ -17,7 +17,7 @@ from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.kinds.verbs.relocate import RelocateReplicas, named
-from kdeclare.kinds.verbs.throttle import ClearThrottle, SetThrottle
+from kdeclare.kinds.verbs.throttle import ClearThrottle, SetThrottle, throttling
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, denied, in_order, warning
 from kdeclare.model.ids import ConfigScope, ResourceId, TopicPartition
@@ -185,12 +185,8 @@ def _serving(live: Snapshot) -> frozenset[int]:
 
 
 def _setting(entries: Entries, flying: Iterable[TopicPartition], seen: Snapshot) -> Operation:
-    args: dict[str, Json] = {
-        "entries": {entity: dict(keys) for entity, keys in entries.items()},
-        "partitions": [str(partition) for partition in sorted(flying)],
-    }
-    inverse: Mapping[str, Json] = {"verb": _CLEAR.name, "args": args}
-    bare = Operation(f"{_SET.name}:{RESOURCE}#2", _SET.name, RESOURCE, args, {}, inverse=inverse)
+    partitions: dict[str, Json] = {"partitions": [str(partition) for partition in sorted(flying)]}
+    bare = throttling(_SET, f"{RESOURCE}#2", RESOURCE, entries, partitions)
     return replace(bare, expect=_SET.view(bare, seen))
 
 

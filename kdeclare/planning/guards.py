@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.kinds.verbs.base import identities
-from kdeclare.kinds.verbs.moves import AwaitMoves
+from kdeclare.kinds.verbs.moves import waiting
 from kdeclare.kinds.verbs.partitions import topics_of
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, denied
@@ -12,8 +12,6 @@ from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
-
-_AWAIT = AwaitMoves()
 
 
 def with_guard(op: Operation, live: Snapshot, *, client: bool) -> Operation:
@@ -53,15 +51,8 @@ def awaited(
         targets = _in_the_way(mine, live)
         if not mine or not targets:
             continue
-        args: dict[str, Json] = {"partitions": targets}
-        wait = Operation(
-            id=f"{_AWAIT.name}:{resource}",
-            verb=_AWAIT.name,
-            resource=resource,
-            args=args,
-            expect={**targets, **identities(topics_of(targets), live)},
-            inverse={"verb": _AWAIT.name, "args": args},
-        )
+        wait = waiting(str(resource), resource, targets, {})
+        wait = replace(wait, expect={**targets, **identities(topics_of(targets), live)})
         because = {wait.id: "waits for a move that is under way"}
         result += [wait, *(replace(op, needs={**op.needs, **because}) for op in mine)]
     others = [op for op in operations if op.resource not in stopped or op.id not in {o.id for o in result}]

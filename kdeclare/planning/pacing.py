@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds import throttles
 from kdeclare.kinds.pace import Pace, as_args, from_args
-from kdeclare.kinds.verbs.base import Verb, with_inverse
-from kdeclare.kinds.verbs.elect import ElectLeaders
-from kdeclare.kinds.verbs.moves import AwaitMoves
+from kdeclare.kinds.verbs.base import with_inverse
+from kdeclare.kinds.verbs.elect import election
+from kdeclare.kinds.verbs.moves import waiting
 from kdeclare.kinds.verbs.partitions import topics_of
 from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.kinds.verbs.throttle import ClearThrottle, SetThrottle
+from kdeclare.kinds.verbs.throttle import ClearThrottle, SetThrottle, throttling
 from kdeclare.model.diagnostics import Diagnostic, info, warning
 from kdeclare.model.ids import ResourceId, TopicPartition
 from kdeclare.model.jsontypes import Json
@@ -31,19 +31,28 @@ from kdeclare.planning.order import in_order, part_of_move
 TOGETHER = ResourceId("Moves", "topics")
 """What stands for the resources of a group that are several."""
 
-_SET, _CLEAR, _AWAIT, _ELECT = SetThrottle(), ClearThrottle(), AwaitMoves(), ElectLeaders()
+_SET, _CLEAR = SetThrottle(), ClearThrottle()
 
 Batch = list[Operation]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Moves that share a pace. ``name`` tells it from others; ``resource`` is what its own steps are on."""
+    """Moves that share a pace.
+
+    name: what tells it from others. resource: what its own steps are on. awaits: the steps that wait for
+    other people's moves.
+    """
 
     name: str
     resource: ResourceId
     pace: Pace
     moves: tuple[Operation, ...]
+    awaits: frozenset[str] = frozenset()
+
+    def awaited(self, op: Operation) -> dict[str, str]:
+        """The steps of that kind that one of its moves needs."""
+        return {id_: why for id_, why in op.needs.items() if id_ in self.awaits}
 
 
 def at_pace(
@@ -64,14 +73,18 @@ def at_pace(
 def groups(operations: Iterable[Operation], default: Pace) -> tuple[Group, ...]:
     """The moves among the operations by group, in the order in which the groups take their turns."""
     found: dict[str, list[Operation]] = defaultdict(list)
+    awaits: set[str] = set()
     for op in operations:
+        if VERBS[op.verb].waits:
+            awaits.add(op.id)
         if VERBS[op.verb].moves:
             found[op.args.get("group", str(TOGETHER))].append(op)
     result = []
     for name, moves in sorted(found.items()):
         resources = {op.resource for op in moves}
         resource = moves[0].resource if len(resources) == 1 else TOGETHER
-        result.append(Group(name, resource, from_args(moves[0].args).over(default), tuple(moves)))
+        pace = from_args(moves[0].args).over(default)
+        result.append(Group(name, resource, pace, tuple(moves), frozenset(awaits)))
     return tuple(result)
 
 
@@ -140,17 +153,12 @@ def _limit(pace: Pace) -> dict[str, Json]:
 
 def _shifts(group: Group, live: Snapshot) -> Iterable[throttles.Shift]:
     for op in group.moves:
-        after_it = any(_awaited(op))
+        after_it = bool(group.awaited(op))
         for name, target in op.args["partitions"].items():
             partition = TopicPartition.parse(name)
             before = tuple(op.expect.get(name) or ())
             move = None if after_it else live.moves.get(partition)  # one that is waited for is over by then
             yield throttles.shift(partition, before, move, tuple(target))
-
-
-def _awaited(op: Operation) -> Iterable[tuple[str, str]]:
-    """The steps that wait for other people's moves, of those that a move needs."""
-    return ((id_, why) for id_, why in op.needs.items() if id_.startswith(f"{_AWAIT.name}:"))
 
 
 def _batches(group: Group, parts: dict[str, list[str]]) -> list[Batch]:
@@ -202,8 +210,8 @@ def _still_moving(group: Group, seen: Snapshot, left: Leftovers) -> list[Batch]:
     targets: dict[str, Json] = {p: list(move.target) for p, move in flying.items() if move is not None}
     if group.pace.batch_size is None or not targets:
         return []
-    await_ = _await(f"{group.name}#1", group.resource, targets, targets, {})
-    return [[replace(await_, args={**await_.args, **_limit(group.pace)})]]
+    await_ = waiting(f"{group.name}#1", group.resource, targets, _limit(group.pace))
+    return [[replace(await_, expect=targets)]]
 
 
 def _in_turn(batches: list[Batch]) -> list[Batch]:
@@ -213,7 +221,7 @@ def _in_turn(batches: list[Batch]) -> list[Batch]:
     for number, batch in enumerate(batches[1:], start=2):
         before = result[-1]
         pace = from_args(batch[0].args)
-        over = before[-1] if before[-1].verb == _AWAIT.name else _barrier(before, number, turn, pace)
+        over = before[-1] if VERBS[before[-1].verb].waits else _barrier(before, number, turn, pace)
         if over is not before[-1]:
             before.append(over)
         turn = {over.id: "one batch at a time"}
@@ -226,21 +234,8 @@ def _barrier(before: Batch, number: int, turn: Mapping[str, str], pace: Pace) ->
     targets = {name: target for op in before for name, target in op.args["partitions"].items()}
     group = before[0].args.get("group", TOGETHER)
     follows = {op.id: "one batch at a time" for op in before}
-    await_ = _await(f"{group}#{number}", before[0].resource, targets, {}, follows)
-    return replace(await_, needs=turn, args={**await_.args, **_limit(pace)})
-
-
-def _await(
-    name: str,
-    resource: ResourceId,
-    targets: dict[str, Json],
-    expect: Mapping[str, Json],
-    follows: Mapping[str, str],
-) -> Operation:
-    args: dict[str, Json] = {"partitions": targets}
-    inverse: Mapping[str, Json] = {"verb": _AWAIT.name, "args": args}
-    id_ = f"{_AWAIT.name}:{name}"
-    return Operation(id_, _AWAIT.name, resource, args, expect, follows=follows, inverse=inverse)
+    await_ = waiting(f"{group}#{number}", before[0].resource, targets, _limit(pace))
+    return replace(await_, needs=turn, follows=follows)
 
 
 def _after(op: Operation, needs: Mapping[str, str]) -> Operation:
@@ -270,29 +265,21 @@ def _throttle(
     What takes it away expects nothing, so that it can be done again when its outcome is not known. Where
     all is there already, what sets it only sees to it that it still is.
     """
-    args: dict[str, Json] = {
-        "entries": {e: dict(keys) for e, keys in missing.entries.items()},
-        "partitions": sorted(partitions),
-        **_limit(group.pace),
-    }
-
-    def step(verb: Verb, more: Mapping[str, Json], follows: Mapping[str, str], inverse: str) -> Operation:
-        undone: Mapping[str, Json] = {"verb": inverse, "args": args}
-        name, own_args = f"{verb.name}:{group.name}", {**args, **more}
-        return Operation(name, verb.name, group.resource, own_args, {}, follows=follows, inverse=undone)
-
-    relied = {"relies_on": {e: dict(keys) for e, keys in missing.relies_on.items()}}
-    set_ = step(_SET, relied if missing.relies_on else {}, waits, _CLEAR.name)
-    awaited = {id_: why for op in group.moves for id_, why in _awaited(op)}
-    set_ = replace(set_, expect=_SET.view(set_, seen), needs=awaited)
+    args: dict[str, Json] = {"partitions": sorted(partitions), **_limit(group.pace)}
+    relied = {e: dict(keys) for e, keys in missing.relies_on.items()}
+    more: dict[str, Json] = {**args, "relies_on": relied} if relied else args
+    awaited = {id_: why for op in group.moves for id_, why in group.awaited(op).items()}
+    set_ = throttling(_SET, group.name, group.resource, missing.entries, more)
+    set_ = replace(set_, expect=_SET.view(set_, seen), needs=awaited, follows=waits)
     if not missing.entries:
         return [set_]
-    return [set_, step(_CLEAR, {}, {set_.id: "takes away what was set", **over}, _SET.name)]
+    clear = throttling(_CLEAR, group.name, group.resource, missing.entries, args)
+    return [set_, replace(clear, follows={set_.id: "takes away what was set", **over})]
 
 
 def _election(group: Group, live: Snapshot, over: Mapping[str, str]) -> Operation | None:
     """An election for the partitions that another broker leads than is preferred afterwards."""
-    preferred: dict[str, Json] = {}
+    preferred: dict[str, int] = {}
     for op in group.moves:
         for name, target in op.args["partitions"].items():
             topic, number = TopicPartition.parse(name)
@@ -303,10 +290,7 @@ def _election(group: Group, live: Snapshot, over: Mapping[str, str]) -> Operatio
                 preferred[name] = target[0]
     if not preferred:
         return None
-    args: dict[str, Json] = {"partitions": preferred, **_limit(group.pace)}
-    inverse: Mapping[str, Json] = {"verb": _ELECT.name, "args": args}
-    id_ = f"{_ELECT.name}:{group.name}"
-    return Operation(id_, _ELECT.name, group.resource, args, {}, follows=over, inverse=inverse)
+    return replace(election(group.name, group.resource, preferred, _limit(group.pace)), follows=over)
 
 
 def _with_parts(op: Operation, parts: Mapping[str, list[str]]) -> Operation:

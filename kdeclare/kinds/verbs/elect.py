@@ -9,7 +9,7 @@ from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import Undo, Verb, View
 from kdeclare.kinds.verbs.partitions import joined_result, topics_of
 from kdeclare.model.changes import FieldChange
-from kdeclare.model.ids import TopicPartition
+from kdeclare.model.ids import ResourceId, TopicPartition
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
@@ -88,3 +88,12 @@ class ElectLeaders(Verb):
         if status is Status.DONE:
             return replace(before, elections={p: b for p, b in before.elections.items() if p not in mine})
         return before
+
+
+def election(
+    name: str, resource: ResourceId, preferred: Mapping[str, int], args: Mapping[str, Json]
+) -> Operation:
+    """The operation that has leaders elected; undoing it is electing, too. ``name`` tells it from others."""
+    own: dict[str, Json] = {"partitions": dict(preferred), **args}
+    inverse: Mapping[str, Json] = {"verb": ElectLeaders.name, "args": own}
+    return Operation(f"{ElectLeaders.name}:{name}", ElectLeaders.name, resource, own, {}, inverse=inverse)

@@ -6,7 +6,8 @@ from kdeclare.cluster.port import Cluster, Result
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import Undo, View, other_topic
 from kdeclare.kinds.verbs.partitions import PartitionsVerb, joined_result
-from kdeclare.model.ids import TopicPartition
+from kdeclare.model.ids import ResourceId, TopicPartition
+from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
 
 
@@ -72,3 +73,12 @@ class CancelMoves(PartitionsVerb):
         resized = any(len(back[p]) != len(targets[p]) for p in back)
         args = {"partitions": back, "allow_replication_factor_change": resized}
         return Undo("partitions.reassign", args, conflicts)
+
+
+def waiting(
+    name: str, resource: ResourceId, targets: Mapping[str, Json], args: Mapping[str, Json]
+) -> Operation:
+    """The operation that waits for moves; undoing it is waiting, too. ``name`` tells it from others."""
+    own: dict[str, Json] = {"partitions": dict(targets), **args}
+    inverse: Mapping[str, Json] = {"verb": AwaitMoves.name, "args": own}
+    return Operation(f"{AwaitMoves.name}:{name}", AwaitMoves.name, resource, own, {}, inverse=inverse)

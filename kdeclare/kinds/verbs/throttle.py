@@ -11,7 +11,7 @@ from kdeclare.kinds.throttles import LISTS
 from kdeclare.kinds.verbs.base import Undo, Verb, View
 from kdeclare.kinds.verbs.partitions import topics_of
 from kdeclare.model.changes import FieldChange, FieldOp
-from kdeclare.model.ids import ConfigScope
+from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
@@ -171,6 +171,19 @@ def _read(cluster: Cluster, entries: Entries) -> dict[str, dict[str, Json]]:
     queries: list[ConfigQuery] = list(throttles.query(entries).configs.values())
     live = Snapshot(cluster.describe(), configs=cluster.configs(queries))
     return {entity: throttles.present(live, entity) for entity in entries}
+
+
+def throttling(
+    verb: ThrottleVerb, name: str, resource: ResourceId, entries: Entries, args: Mapping[str, Json]
+) -> Operation:
+    """The operation that puts entries there, or takes them away; what undoes it is the other one.
+
+    name: what tells it from others of its verb. args: what it has beside the entries.
+    """
+    own: dict[str, Json] = {"entries": {e: dict(keys) for e, keys in entries.items()}, **args}
+    other = SetThrottle.name if verb.tidies else ClearThrottle.name
+    inverse: Mapping[str, Json] = {"verb": other, "args": own}
+    return Operation(f"{verb.name}:{name}", verb.name, resource, own, {}, inverse=inverse)
 
 
 _Op = Callable[[str, Json], ConfigOp]
