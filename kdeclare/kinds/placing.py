@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -59,13 +59,14 @@ class PlacementSpec(BaseModel):
     """The rule as a manifest states it; ``racks`` names the rack of each partition for static-in-rack."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    strategy: Strategy
+    strategy: Literal["any", "balanced-leaders", "in-rack", "cross-rack", "static", "static-in-rack"]
     racks: list[str] = []
 
     @property
     def rule(self) -> Strategy | None:
         """The strategy as a rule to be kept; what allows everything, or is said elsewhere, is none."""
-        return None if self.strategy in (Strategy.ANY, Strategy.STATIC) else self.strategy
+        strategy = Strategy(self.strategy)
+        return None if strategy in (Strategy.ANY, Strategy.STATIC) else strategy
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def _operations(
     guarded = [with_guard(op, live, client=request.scope.client_guard) for op in operations]
     problems += moved
     problems += order.contradictions(request.desired)
-    problems += order.clashes(request.desired, live.topics)
+    problems += order.clashes(request.desired, live)
     problems += order.deleted_and_used(guarded)
     problems += [unguarded(op) for op in guarded if lacks_guard(op, live)]
     return order.in_order(order.linked(guarded)), problems

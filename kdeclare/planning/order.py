@@ -1,6 +1,6 @@
 """Edges between resources, contradictions, and what a refusal takes with it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.kinds.base import Desired
@@ -30,11 +30,13 @@ def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
     return found
 
 
-def clashes(declared: Iterable[Desired], topics: Collection[str]) -> list[Diagnostic]:
+def clashes(declared: Iterable[Desired], live: Snapshot) -> list[Diagnostic]:
     """Declared resources that cannot both have the replicas of a topic where they want them."""
+    items = sorted(declared, key=lambda d: d.id)
+    topics = _named(items, live)
     known: dict[str, list[tuple[Desired, Arrangement]]] = {}
     found: dict[tuple[ResourceId, ResourceId], Diagnostic] = {}
-    for item in sorted(declared, key=lambda d: d.id):
+    for item in items:
         for topic, mine in KINDS[item.id.kind].arranges(item.id.name, item.body, topics).items():
             for other, theirs in known.setdefault(topic, []):
                 if (item.id, other.id) not in found and (why := mine.clash(theirs)):
@@ -43,10 +45,15 @@ def clashes(declared: Iterable[Desired], topics: Collection[str]) -> list[Diagno
     return list(found.values())
 
 
+def _named(declared: Iterable[Desired], live: Snapshot) -> frozenset[str]:
+    """What can be a topic: those that are there, and whatever is declared."""
+    return frozenset(live.topics).union(d.id.name for d in declared)
+
+
 def barred(declared: Iterable[Desired], live: Snapshot) -> dict[str, frozenset[int]]:
     """By topic, the brokers that are to hold no replica of it, whichever resource says so."""
     items = list(declared)
-    topics = live.topics.keys() | {d.id.name for d in items}
+    topics = _named(items, live)
     known = frozenset(broker.id for broker in live.cluster.brokers)
     found: dict[str, frozenset[int]] = {}
     for item in items:

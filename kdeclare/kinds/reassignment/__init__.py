@@ -55,10 +55,10 @@ class ReassignmentKind:
             without=body.drain, only=body.target_brokers, strategy=body.strategy, even=body.rebalance
         )
         found = dict.fromkeys(body.matching(topics), rule)
-        for topic in body.names - found.keys():
-            mine = (t.replicas for t in body.targets if t.partition.topic == topic)
-            found[topic] = Arrangement(frozenset(b for replicas in mine for b in replicas), exact=True)
-        return found
+        brokers: dict[str, set[int]] = {}
+        for target in body.targets:
+            brokers.setdefault(target.partition.topic, set()).update(target.replicas)
+        return found | {t: Arrangement(frozenset(ids), exact=True) for t, ids in brokers.items()}
 
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer

@@ -102,12 +102,12 @@ def _placement_problems(resource: str, spec: TopicSpec) -> list[Problem]:
     if placement is None:
         return []
     found: list[tuple[tuple[str | int, ...], str]] = []
-    static = placement.strategy is Strategy.STATIC
+    static = placement.strategy == "static"
     if static and spec.assignments is None:
         found.append((("placement", "strategy"), "'static' says what 'assignments' say; they are missing."))
     if not static and spec.assignments is not None:
         found.append((("placement",), "'assignments' say it all; only the strategy 'static' goes with them."))
-    in_racks = placement.strategy is Strategy.STATIC_IN_RACK
+    in_racks = placement.strategy == "static-in-rack"
     if in_racks != bool(placement.racks):
         text = "'static-in-rack' needs 'racks', the rack of each partition, and no other strategy takes them."
         found.append((("placement",), text))
