@@ -562,3 +562,13 @@ def test_target_brokers_of_one_topic_bar_none_for_a_new_one() -> None:
     assert world.apply(*declared).complete
     assert racks_of(world, "n") == [{"a", "b", "c"}] * 3
     settled(world, *declared)
+
+
+def test_a_pattern_that_matches_nothing_is_warned_of() -> None:
+    world = World(MemoryCluster({1: "a", 2: "b"}))
+    world.apply(topic("orders", partitions=1, replicationFactor=1))
+    plan = world.plan(desired("Reassignment", "off", topics=["/order/", "/ord.*/"], drain=[9]))
+    assert [(d.code, d.severity) for d in plan.diagnostics if d.resource == "Reassignment/off"] == [
+        ("no-such-topics", Severity.WARNING)
+    ]
+    assert "/order/." in plan.diagnostics[0].detail

@@ -7,7 +7,7 @@ from kdeclare.kinds.placing import PlacementError, Placer, Replicas, Wish
 from kdeclare.kinds.reassignment.spec import ReassignmentBody, Target
 from kdeclare.kinds.topic.diff import IN_THE_WAY, MOVE_IN_FLIGHT, not_placed, true_replicas, under_way
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, denied, error
+from kdeclare.model.diagnostics import Diagnostic, denied, error, warning
 from kdeclare.model.ids import ResourceId, TopicPartition
 from kdeclare.model.live import Snapshot
 
@@ -105,6 +105,17 @@ def _unknown(resource: ResourceId, desired: Desired, live: Snapshot) -> list[Dia
             subject=f"Topic/{name}",
         )
         for name in sorted(body.names - partitioned - live.topics.keys())
+    ]
+    found += [
+        warning(
+            "no-such-topics",
+            "A pattern matches no topic",
+            f"There is no topic whose whole name matches {text}.",
+            hint="Correct the regular expression; where the topics are yet to come, nothing is wrong.",
+            place=desired.source,
+            resource=str(resource),
+        )
+        for text in body.idle_patterns(live.topics)
     ]
     if missing := sorted(body.target_brokers - known):
         detail = f"The replicas are to be on {missing}, which the cluster does not have."

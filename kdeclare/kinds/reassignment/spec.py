@@ -88,6 +88,12 @@ class ReassignmentBody:
         patterns = [re.compile(text[1:-1]) for text in self.topics if is_pattern(text)]
         return sorted(t for t in topics if t in self.topics or any(p.fullmatch(t) for p in patterns))
 
+    def idle_patterns(self, topics: Iterable[str]) -> list[str]:
+        """The regular expressions that match none of the topics."""
+        names = list(topics)
+        patterns = [text for text in self.topics if is_pattern(text)]
+        return [text for text in patterns if not any(re.fullmatch(text[1:-1], name) for name in names)]
+
 
 def is_pattern(text: str) -> bool:
     """Whether a topic is given by a regular expression."""
