@@ -94,7 +94,10 @@ class Controller(Topics):
         """One step of time: replicas of active brokers join the in-sync set, added ones once copied."""
         copying = self.active - self.stalled
         for topic in self.topics.values():
-            topic.partitions = [self._caught_up(copied_on(p, copying)) for p in topic.partitions]
+            for number, p in enumerate(topic.partitions):
+                at_rest = p.leader is not None and not p.moving and len(p.isr) == len(p.replicas)
+                if not at_rest:
+                    topic.partitions[number] = self._caught_up(copied_on(p, copying))
 
     def moves(self, wanted: Iterable[str] | None) -> Mapping[TopicPartition, Move]:
         """ListPartitionReassignments; what does not exist is left out."""
