@@ -106,9 +106,11 @@ def _operations(
 def _moves_to_wait_for(
     request: PlanRequest, compared: Sequence[Compared], live: Snapshot, operations: Sequence[Operation]
 ) -> tuple[Operation, ...]:
-    if not request.scope.await_moves:
+    scope = request.scope
+    if scope.override_moves and not scope.await_moves:
         return tuple(operations)
-    stopped = {i.id for i in compared if any(d.code == MOVE_IN_FLIGHT for d in i.difference.diagnostics)}
+    let_through = (d for i in compared for d in i.difference.diagnostics if d.code == MOVE_IN_FLIGHT)
+    stopped = {ResourceId.parse(d.resource) for d in let_through if d.resource and not d.blocks}
     return awaited(operations, stopped, live)
 
 

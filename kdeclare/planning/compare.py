@@ -16,6 +16,7 @@ from kdeclare.model.live import Snapshot
 from kdeclare.planning.request import PlanRequest
 
 _WHERE_REPLICAS_ARE = {"replicas", "assignments", "replicationFactor"}
+_AWAITED = "Apply waits for it before it goes on."
 _OVERRIDDEN = "--override-reassignments: its partitions are sent elsewhere."
 
 
@@ -50,7 +51,8 @@ def compare(request: PlanRequest, live: Snapshot, place: Placer) -> list[Compare
         if desired is None:
             difference = _undeclared(request, id_, owned, difference)
         else:
-            difference = _let_through(request, difference)
+            own = _own_moves_only(request, live, KINDS[id_.kind].query(id_.name, desired.body, owned))
+            difference = _let_through(request, difference, own=own)
         result.append(Compared(id_, desired, owned, difference))
     changing = {str(item.id) for item in result if item.desired and item.change}
     return [replace(item, difference=_weighed(changing, item.difference)) for item in result]
@@ -126,13 +128,24 @@ def _orphaned(id_: ResourceId) -> Diagnostic:
     )
 
 
-def _let_through(request: PlanRequest, difference: Difference) -> Difference:
-    """Someone else's move is no reason for a denial where people have said what to do about it."""
+def _own_moves_only(request: PlanRequest, live: Snapshot, query: Query) -> bool:
+    """Whether what is being moved of these topics, kdeclare itself has begun to move."""
+    own = request.state.leftovers.moves if request.state else ()
+    foreign = {partition.topic for partition in live.moves if str(partition) not in own}
+    return not foreign if query.every_topic else foreign.isdisjoint(query.topics)
+
+
+def _let_through(request: PlanRequest, difference: Difference, *, own: bool) -> Difference:
+    """A move is no reason for a denial where people have said what to do about it, or where it is one's own.
+
+    What an earlier run has begun is waited for.
+    """
     scope = request.scope
     about = {f.path.split(".")[0] for f in difference.change.fields} if difference.change else set()
-    if not (scope.await_moves or (scope.override_moves and about <= _WHERE_REPLICAS_ARE)):
+    overridden = scope.override_moves and about <= _WHERE_REPLICAS_ARE
+    if not (scope.await_moves or overridden or own):
         return difference
-    hint = "--await-reassignments: apply waits for it." if scope.await_moves else _OVERRIDDEN
+    hint = _OVERRIDDEN if overridden and not scope.await_moves else _AWAITED
     diagnostics = tuple(
         replace(d, severity=Severity.WARNING, hint=hint) if d.code == MOVE_IN_FLIGHT else d
         for d in difference.diagnostics
