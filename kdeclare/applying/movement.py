@@ -106,7 +106,7 @@ def waiting(live: Snapshot, partition: TopicPartition, stalled: bool = False) ->
     known = state is not None and partition.partition < len(state.partitions)
     isr = state.partitions[partition.partition].isr if state and known else ()
     brokers = tuple(broker for broker in move.adding if broker not in isr)
-    serving = {broker.id for broker in live.cluster.brokers if not broker.fenced}
+    serving = live.cluster.serving
     return Waiting(str(partition), brokers, tuple(b for b in brokers if b not in serving), stalled)
 
 

@@ -116,6 +116,11 @@ class ClusterInfo:
     brokers: tuple[Broker, ...]
     rf_guard: bool = True
 
+    @property
+    def serving(self) -> frozenset[int]:
+        """Ids of the brokers that are not fenced."""
+        return frozenset(broker.id for broker in self.brokers if not broker.fenced)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

@@ -164,7 +164,7 @@ def _of_moves(flying: Iterable[TopicPartition], wanted: Execution, live: Snapsho
     if wanted.throttle is None:
         return {}
     shifts = [throttles.shift(p, (), live.moves[p], wanted.targets[p]) for p in flying]
-    return throttles.entries(shifts, wanted.throttle, _serving(live))
+    return throttles.entries(shifts, wanted.throttle, live.cluster.serving)
 
 
 def _of_directories(wanted: Execution, live: Snapshot) -> Entries:
@@ -177,11 +177,7 @@ def _of_directories(wanted: Execution, live: Snapshot) -> Entries:
         if (dirs := live.dirs.get(replica)) and (dirs.path != path or dirs.arriving)
     }
     rate = {throttles.DIRS_RATE: str(wanted.dirs_throttle)}
-    return {f"{ConfigScope.BROKER}/{broker}": rate for broker in sorted(copying & _serving(live))}
-
-
-def _serving(live: Snapshot) -> frozenset[int]:
-    return frozenset(broker.id for broker in live.cluster.brokers if not broker.fenced)
+    return {f"{ConfigScope.BROKER}/{broker}": rate for broker in sorted(copying & live.cluster.serving)}
 
 
 def _setting(entries: Entries, flying: Iterable[TopicPartition], seen: Snapshot) -> Operation:

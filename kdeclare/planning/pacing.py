@@ -92,8 +92,7 @@ def throttle_entries(group: Group, live: Snapshot) -> Entries:
     """All that throttles a group; empty where it is to have no throttle, or nothing is copied."""
     if group.pace.throttle is None:
         return {}
-    serving = frozenset(broker.id for broker in live.cluster.brokers if not broker.fenced)
-    return throttles.entries(_shifts(group, live), group.pace.throttle, serving)
+    return throttles.entries(_shifts(group, live), group.pace.throttle, live.cluster.serving)
 
 
 def paced(

@@ -30,13 +30,14 @@ def lack_of_room(operations: Sequence[Operation], cluster: Cluster, pace: Pace) 
         return []
     sizes = _sizes(folders)
     batch = min((from_args(op.args).over(pace).batch_size or len(sizes) for op in moves), default=0)
-    full = {b: need for b, need in _needed(moves, sizes, batch).items() if need > _free(folders).get(b, need)}
+    free = _free(folders)
+    full = {b: need for b, need in _needed(moves, sizes, batch).items() if need > free.get(b, need)}
     found: dict[str, Diagnostic] = {}
     for op in moves:
         broker = next((b for p in op.args["partitions"] for b in _copies(op, p) if b in full), None)
         if broker is not None:
             resource = str(op.resource)
-            found.setdefault(resource, _no_room(resource, broker, full[broker], _free(folders)[broker]))
+            found.setdefault(resource, _no_room(resource, broker, full[broker], free[broker]))
     return list(found.values())
 
 
@@ -63,9 +64,8 @@ def _needed(moves: Iterable[Operation], sizes: Mapping[TopicPartition, int], bat
         for name, after in op.args["partitions"].items():
             size = sizes.get(TopicPartition.parse(name), 0)
             before = op.expect.get(name) or ()
-            for broker in after:
-                if broker not in before:
-                    arriving.setdefault(broker, []).append(size)
+            for broker in _copies(op, name):
+                arriving.setdefault(broker, []).append(size)
             leaving.update({broker: size for broker in before if broker not in after})
     return {
         broker: max(sum(coming) - leaving[broker], sum(sorted(coming, reverse=True)[:batch]))

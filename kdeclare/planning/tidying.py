@@ -43,8 +43,7 @@ def _is_due(partition: TopicPartition, preferred: int, live: Snapshot) -> bool:
     if topic is None or partition.partition >= len(topic.partitions):
         return True
     state = topic.partitions[partition.partition]
-    serving = {broker.id for broker in live.cluster.brokers if not broker.fenced}
-    return state.replicas[:1] != (preferred,) or (preferred in state.isr and preferred in serving)
+    return state.replicas[:1] != (preferred,) or preferred in live.cluster.serving.intersection(state.isr)
 
 
 def is_housekeeping(plan: Plan) -> bool:
