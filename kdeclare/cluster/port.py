@@ -9,6 +9,9 @@ from kdeclare.model.changes import FieldOp
 from kdeclare.model.ids import ConfigResource, TopicPartition
 from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
 
+POLICY_VIOLATION = "POLICY_VIOLATION"
+"""What Kafka calls a request that a policy of the brokers refuses."""
+
 
 class FaultKind(StrEnum):
     """What a fault means for whoever asked."""

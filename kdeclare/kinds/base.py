@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
+from kdeclare.kinds.verbs.base import Effect
 from kdeclare.model.changes import Change
 from kdeclare.model.diagnostics import Diagnostic, Place
 from kdeclare.model.ids import ConfigScope, ResourceId
@@ -24,10 +25,14 @@ NAME: Path = ("metadata", "name")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A diagnostic without its place; whoever has the file turns ``path`` (within ``spec``) into one."""
+    """A diagnostic without its place; whoever has the file turns ``path`` (within ``spec``) into one.
+
+    offset: of the character that it is about, from 0, where ``path`` leads to a text.
+    """
 
     path: Path
     diagnostic: Diagnostic
+    offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,17 @@ class Difference:
     deferred: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a resource says of a topic, as if the topic were created so.
+
+    open: config keys whose value depends on what the topic has, if it is there already.
+    """
+
+    effect: Effect
+    open: frozenset[str] = frozenset()
+
+
 class Kind(Protocol):
     """One kind of resource. Everything that depends on the kind is behind these methods."""
 
@@ -86,6 +102,9 @@ class Kind(Protocol):
 
     def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
         """What it says of where the replicas of which of these topics are to be."""
+
+    def states(self, name: str, body: Any) -> Mapping[str, Stated]:
+        """What the resource says of which topics without asking any cluster."""
 
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer

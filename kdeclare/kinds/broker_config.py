@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from kdeclare.cluster.port import ConfigQuery
-from kdeclare.kinds.base import NAME, Desired, Difference, Problem
+from kdeclare.kinds.base import NAME, Desired, Difference, Problem, Stated
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import NEVER_RESET, ConfigDiff, ConfigSide, diff_configs
 from kdeclare.kinds.config_ops import by_occurrence, config_fields, config_operations
@@ -107,6 +107,10 @@ class BrokerConfigKind:
 
     def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
         """Nothing."""
+        return {}
+
+    def states(self, name: str, body: BrokerConfigBody) -> Mapping[str, Stated]:
+        """Nothing of any topic."""
         return {}
 
     def operations(

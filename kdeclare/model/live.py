@@ -110,11 +110,16 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """Who the cluster is. ``rf_guard``: whether it knows AllowReplicationFactorChange (KIP-860)."""
+    """Who the cluster is.
+
+    rf_guard: whether it knows AllowReplicationFactorChange (KIP-860).
+    principal: whom the brokers take kdeclare for (``User:alice``); None where they authenticate nobody.
+    """
 
     id: str
     brokers: tuple[Broker, ...]
     rf_guard: bool = True
+    principal: str | None = None
 
     @property
     def serving(self) -> frozenset[int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from kdeclare.model.changes import Action, Change
 from kdeclare.model.diagnostics import Diagnostic
@@ -28,14 +29,43 @@ class Base:
     serial: int
 
 
+class VerdictOutcome(StrEnum):
+    """What a policy wants done with a change."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    DENY = "deny"
+
+
+BROKER_POLICY = "broker"
+"""Stands for the policy that the brokers themselves are configured with."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a policy said about one change."""
+    """What a policy said about one change.
+
+    resource: the change's id. topic: the topic that was judged, where the resource is not the topic itself.
+    override: the reason that somebody gave for having it done all the same; the outcome is then ``warn``.
+    """
 
     policy: str
     resource: str
-    outcome: str
-    message: str
+    outcome: VerdictOutcome
+    message: str = ""
+    topic: str | None = None
+    override: str | None = None
+
+    @property
+    def denies(self) -> bool:
+        """Whether the change must not be made."""
+        return self.outcome is VerdictOutcome.DENY
+
+
+def denied_by_brokers(resource: str, message: str) -> Verdict:
+    """The verdict of the brokers' own policy, which need not say why."""
+    words = message or "A policy of the brokers refuses it and does not say why."
+    return Verdict(BROKER_POLICY, resource, VerdictOutcome.DENY, words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kdeclare.model.diagnostics import Diagnostic
-from kdeclare.model.plan import Plan
+from kdeclare.model.plan import Plan, Verdict, denied_by_brokers
 
 
 class Status(StrEnum):
@@ -14,6 +14,7 @@ class Status(StrEnum):
     DONE = "done"
     STARTED = "started"  # a move that goes on in the cluster (--no-wait, or a time-out)
     FAILED = "failed"
+    DENIED = "denied"  # a policy of the brokers refused it
     SKIPPED = "skipped"  # something that it needs did not end well
     STALE = "stale"  # what it touches was changed by someone else
     UNKNOWN = "unknown"  # sent, no answer, and the cluster could not be observed; the next run settles it
@@ -78,6 +79,17 @@ class RunResult:
     results: Mapping[str, OperationResult]
     diagnostics: tuple[Diagnostic, ...] = ()
     interrupted: bool = False
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Those of the plan, and what the brokers' own policies have refused meanwhile."""
+        refused = [op for op in self.plan.operations if self._status(op.id) is Status.DENIED]
+        brokers = (denied_by_brokers(str(op.resource), self.results[op.id].message) for op in refused)
+        return (*self.plan.verdicts, *brokers)
+
+    def _status(self, operation: str) -> Status | None:
+        result = self.results.get(operation)
+        return result.status if result else None
 
     @property
     def complete(self) -> bool:

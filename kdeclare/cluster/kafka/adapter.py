@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from kdeclare.cluster.kafka import configs as _configs
 from kdeclare.cluster.kafka import leaders as _leaders
@@ -23,14 +24,18 @@ class KafkaCluster:
     diagnostics: what the client properties held that has no effect here.
     """
 
-    def __init__(self, wire: Wire, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
+    def __init__(
+        self, wire: Wire, diagnostics: tuple[Diagnostic, ...] = (), principal: str | None = None
+    ) -> None:
+        """principal: whom the brokers take this client for, as far as its properties tell."""
         self._wire = wire
+        self._principal = principal
         self._fresh = Freshness(wire)
         self.diagnostics = diagnostics
 
     def describe(self) -> ClusterInfo:
         """DescribeCluster (KIP-700), fenced brokers included from version 2 on (KIP-1073)."""
-        return _topics.describe(self._wire)
+        return replace(_topics.describe(self._wire), principal=self._principal)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """Metadata; never creates a topic."""

@@ -62,7 +62,8 @@ def connect(
     except BaseException:
         wire.close()
         raise
-    return KafkaCluster(wire, warnings)
+    user = arguments.get("sasl_plain_username")
+    return KafkaCluster(wire, warnings, f"User:{user}" if user else None)
 
 
 def _quiet_client_log() -> None:

@@ -43,7 +43,7 @@ class MemoryCluster(Requests):
     def _info(self) -> ClusterInfo:
         brokers = sorted(self._state.brokers.values(), key=lambda b: b.id)
         shown = tuple(Broker(b.id, "localhost", 9092 + b.id, b.rack, b.fenced) for b in brokers)
-        return ClusterInfo(self._cluster_id, shown, self.rf_guard)
+        return ClusterInfo(self._cluster_id, shown, self.rf_guard, self.principal)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """See `Cluster.topics`. Shows the state before the last change while ``stale_reads`` last."""

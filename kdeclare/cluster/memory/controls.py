@@ -29,6 +29,7 @@ class Controls:
     tick_on_poll: every call of ``moves`` is one tick, once it has answered.
     stale_reads: how often ``topics`` still shows what was before, after each change of metadata.
     rf_guard: whether the brokers know AllowReplicationFactorChange (KIP-860).
+    principal: whom they take the client for; may be set.
     elr: eligible leader replicas, on in a freshly formatted cluster since 4.1: a cluster-wide
         ``min.insync.replicas`` of 1 that cannot be deleted.
     tiered: remote.log.storage.system.enable.
@@ -72,6 +73,7 @@ class Controls:
         self._stale: dict[str, Topic] | None = None
         self._stale_left = 0
         self.rf_guard = rf_guard
+        self.principal: str | None = None
         self.tick_on_poll = tick_on_poll
         self.stale_reads = stale_reads
         self.faults = FaultPlan()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel
 
-from kdeclare.kinds.base import Desired, Difference, Problem
+from kdeclare.kinds.base import Desired, Difference, Problem, Stated
 from kdeclare.kinds.pace import as_args
 from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
@@ -59,6 +59,10 @@ class ReassignmentKind:
         for target in body.targets:
             brokers.setdefault(target.partition.topic, set()).update(target.replicas)
         return found | {t: Arrangement(frozenset(ids), exact=True) for t, ids in brokers.items()}
+
+    def states(self, name: str, body: ReassignmentBody) -> Mapping[str, Stated]:
+        """Nothing of any topic."""
+        return {}
 
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Mapping
 from pydantic import BaseModel
 
 from kdeclare.cluster.port import ConfigQuery
-from kdeclare.kinds.base import Desired, Difference, Problem
+from kdeclare.kinds.base import Desired, Difference, Problem, Stated
 from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.topic.diff import diff_topic
 from kdeclare.kinds.topic.export import topic_manifests
 from kdeclare.kinds.topic.operations import topic_operations
 from kdeclare.kinds.topic.spec import TopicBody, TopicSpec, parse_topic
+from kdeclare.kinds.topic.stated import stated
 from kdeclare.model.changes import Change
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
@@ -55,6 +56,10 @@ class TopicKind:
             brokers = frozenset(broker for replicas in body.assignments.values() for broker in replicas)
             return {name: Arrangement(brokers, exact=True)}
         return {name: Arrangement(strategy=body.strategy)} if body.strategy else {}
+
+    def states(self, name: str, body: TopicBody) -> Mapping[str, Stated]:
+        """See `kinds.topic.stated`."""
+        return {name: stated(body)}
 
     def operations(
         self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer

@@ -59,8 +59,11 @@ def _placed(
         return (), [not_placed(str(resource), str(reason), desired.source)]
 
 
-def _owned_record(body: TopicBody, configs: ConfigDiff) -> Json:
+def _owned_record(desired: Desired, configs: ConfigDiff) -> Json:
+    body: TopicBody = desired.body
     record: dict[str, Json] = {"configs": configs.owned, "preventDestroy": body.prevent_destroy}
+    if desired.labels:
+        record["labels"] = dict(desired.labels)  # policies judge the deletion by them
     if body.assignments is not None:
         record["assignments"] = {str(n): list(replicas) for n, replicas in body.assignments.items()}
     if body.partitions is not None:
@@ -93,7 +96,7 @@ def _creation(
     blocked = wrong[0].code if wrong else None
     change = Change(resource, Action.CREATE, reason, Risk.SAFE, tuple(fields), desired.source, blocked)
     problems = (*wrong, *_min_isr_problems(desired, None))
-    return Difference(change, _owned_record(body, configs), (), problems)
+    return Difference(change, _owned_record(desired, configs), (), problems)
 
 
 def _update(
@@ -106,7 +109,6 @@ def _update(
     placed: tuple[Replicas, ...],
     misplaced: list[Diagnostic],
 ) -> Difference:
-    body: TopicBody = desired.body
     fields, problems = _shape(resource, desired, live, topic, placed)
     problems += misplaced
     moving = [n for n in range(len(topic.partitions)) if TopicPartition(topic.name, n) in live.moves]
@@ -124,7 +126,7 @@ def _update(
         reason = Reason.DRIFTED if drifted else Reason.CHANGED
         risk = _risk(fields)
         change = Change(resource, Action.UPDATE, reason, risk, tuple(fields), desired.source, blocked)
-    return Difference(change, _owned_record(body, configs), configs.unmanaged, tuple(problems))
+    return Difference(change, _owned_record(desired, configs), configs.unmanaged, tuple(problems))
 
 
 def _shape(

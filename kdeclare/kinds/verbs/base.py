@@ -1,7 +1,7 @@
 """What a verb is: how an operation looks at the cluster, runs, and is undone."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kdeclare.cluster.port import Cluster, Result
@@ -37,6 +37,27 @@ class Undo:
     lost: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an operation makes of one topic; what it says nothing of stays as it is.
+
+    created, deleted: whether the topic is there only afterwards, or only before.
+    partitions, factor: of a creation None is "Kafka's default".
+    replicas: by partition, those that are named.
+    configs: the overrides as they will be; None is "no override".
+    fields: what it is about, in the words of a plan: ``partitions``, ``replicationFactor``,
+        ``assignments``, ``configs.<key>``.
+    """
+
+    created: bool = False
+    deleted: bool = False
+    partitions: int | None = None
+    factor: int | None = None
+    replicas: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+    fields: frozenset[str] = frozenset()
+
+
 _IDENTITY = "(id of "
 
 
@@ -59,6 +80,11 @@ def is_identity(element: str) -> bool:
 def other_topic(op: Operation, now: View) -> bool:
     """Whether a topic that ``op`` was planned on is gone, or another one by now."""
     return any(is_identity(e) and now.get(e) != value for e, value in op.expect.items())
+
+
+def joined(value: Json) -> str:
+    """A config value as Kafka takes it; the elements of a list are joined by commas."""
+    return ",".join(value) if isinstance(value, list | tuple) else str(value)
 
 
 class Verb(Protocol):
@@ -89,6 +115,11 @@ class Verb(Protocol):
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """What ``op`` changes, for people; where no diff has said it (a rollback)."""
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """What ``op`` makes of which topics, for policies about topics; steps of the engine's own make
+        nothing of any."""
+        return {}
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The elements of the view under names that are unique in the cluster."""

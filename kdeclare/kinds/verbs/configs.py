@@ -9,12 +9,14 @@ from kdeclare.kinds.config_diff import ConfigSide, override
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import SHOWN, SecretSource, is_secret
 from kdeclare.kinds.verbs.base import (
+    Effect,
     Undo,
     Verb,
     View,
     identities,
     identity_claims,
     is_identity,
+    joined,
     other_topic,
 )
 from kdeclare.model.changes import FieldChange, FieldOp
@@ -72,6 +74,14 @@ class AlterConfigs(Verb):
         keys = catalog(entity(op).scope)
         done = {item["key"]: _result(item, op.expect.get(item["key"]), keys) for item in op.args["ops"]}
         return {**op.expect, **done}
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """The overrides of a topic as they will be."""
+        after = self.after(op)
+        keys = [item["key"] for item in op.args["ops"]]
+        configs = {key: None if after[key] is None else joined(after[key]) for key in keys}
+        fields = frozenset(f"configs.{key}" for key in keys)
+        return {topic: Effect(configs=configs, fields=fields) for topic in topics_of(entity(op))}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a key."""

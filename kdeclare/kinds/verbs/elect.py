@@ -83,7 +83,7 @@ class ElectLeaders(Verb):
     def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
         """What has to wait for moves, or for the preferred leader, is left for later."""
         mine = op.args["partitions"]
-        if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED):
+        if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
             return replace(before, elections={**before.elections, **mine})
         if status is Status.DONE:
             return replace(before, elections={p: b for p, b in before.elections.items() if p not in mine})

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from kdeclare.cluster.port import Cluster, Result
 from kdeclare.kinds.secrets import SecretSource
-from kdeclare.kinds.verbs.base import Undo, View, other_topic
-from kdeclare.kinds.verbs.partitions import PartitionsVerb, joined_result
+from kdeclare.kinds.verbs.base import Effect, Undo, View, other_topic
+from kdeclare.kinds.verbs.partitions import PartitionsVerb, joined_result, moved
 from kdeclare.model.ids import ResourceId, TopicPartition
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
@@ -48,6 +48,10 @@ class CancelMoves(PartitionsVerb):
     """
 
     name = "moves.cancel"
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """The replicas that are left of its partitions."""
+        return moved(op)
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool

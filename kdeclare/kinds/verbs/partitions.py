@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from kdeclare.cluster.port import Fault, FaultKind, Result
 from kdeclare.kinds.query import Query
-from kdeclare.kinds.verbs.base import Verb, View, identities, identity_claims
+from kdeclare.kinds.verbs.base import Effect, Verb, View, identities, identity_claims
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.ids import TopicPartition
 from kdeclare.model.jsontypes import Json
@@ -71,3 +71,17 @@ def joined_result(op: Operation, results: Mapping[TopicPartition, Result]) -> Re
     others = f" ({len(bad) - 1} more partitions were refused)" if len(bad) > 1 else ""
     kind = FaultKind.UNKNOWN if any(f.kind is FaultKind.UNKNOWN for f in bad.values()) else first.kind
     return Fault(first.error, f"{name}: {first.message}{others}", kind)
+
+
+def moved(op: Operation) -> Mapping[str, Effect]:
+    """The replicas named, by topic; it is about the factor, too, where their number becomes another."""
+    replicas: dict[str, dict[int, tuple[int, ...]]] = {}
+    fields: dict[str, set[str]] = {}
+    for name, target in op.args["partitions"].items():
+        partition = TopicPartition.parse(name)
+        replicas.setdefault(partition.topic, {})[partition.partition] = tuple(target)
+        about = fields.setdefault(partition.topic, {"assignments"})
+        before = op.expect.get(name)
+        if before is not None and len(before) != len(target):
+            about.add("replicationFactor")
+    return {t: Effect(replicas=replicas[t], fields=frozenset(fields[t])) for t in replicas}

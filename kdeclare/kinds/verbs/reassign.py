@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from kdeclare.cluster.port import Cluster, Fault, Result
 from kdeclare.kinds.secrets import SecretSource
-from kdeclare.kinds.verbs.base import Undo, View, other_topic
-from kdeclare.kinds.verbs.partitions import PartitionsVerb, joined_result
+from kdeclare.kinds.verbs.base import Effect, Undo, View, other_topic
+from kdeclare.kinds.verbs.partitions import PartitionsVerb, joined_result, moved
 from kdeclare.model.ids import TopicPartition
 from kdeclare.model.live import Move
 from kdeclare.model.operations import Operation
@@ -27,6 +27,10 @@ class ReassignPartitions(PartitionsVerb):
 
     name = "partitions.reassign"
     moves = True
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """The replicas of its partitions."""
+        return moved(op)
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
@@ -63,7 +67,7 @@ class ReassignPartitions(PartitionsVerb):
     def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
         """What may still be on its way: of a refused operation, other partitions move (KIP-455)."""
         mine = tuple(op.args["partitions"])
-        if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED):
+        if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
             return replace(before, moves=tuple(dict.fromkeys([*before.moves, *mine])))
         if status is Status.DONE:
             return replace(before, moves=tuple(p for p in before.moves if p not in mine))

@@ -8,7 +8,16 @@ from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import ConfigSide, override
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import SecretSource
-from kdeclare.kinds.verbs.base import Undo, Verb, View, identities, identity_claims, other_topic
+from kdeclare.kinds.verbs.base import (
+    Effect,
+    Undo,
+    Verb,
+    View,
+    identities,
+    identity_claims,
+    joined,
+    other_topic,
+)
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.model.jsontypes import Json
@@ -87,6 +96,25 @@ class CreateTopic(TopicVerb):
         }
         return {"topic": "present", "partitions": _count(op), "configs": configs}
 
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """The topic as requested."""
+        assignments = op.args["assignments"] or {}
+        replicas = {int(n): tuple(r) for n, r in assignments.items()}
+        sizes = [len(r) for r in replicas.values()]
+        configs = op.args["configs"]
+        stated = {"partitions": _count(op), "replicationFactor": op.args["replication_factor"]}
+        fields = {name for name, value in stated.items() if value is not None}
+        fields |= {f"configs.{key}" for key in configs} | ({"assignments"} if replicas else set())
+        effect = Effect(
+            created=True,
+            partitions=_count(op),
+            factor=min(sizes) if sizes else op.args["replication_factor"],
+            replicas=replicas,
+            configs={key: joined(value) for key, value in configs.items()},
+            fields=frozenset(fields),
+        )
+        return {_topic(op): effect}
+
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The topic, its count and what is set on it as a whole."""
         return {element: f"{element}/{_topic(op)}" for element in self.ABSENT}
@@ -127,6 +155,10 @@ class DeleteTopic(TopicVerb):
     def after(self, op: Operation) -> View:
         """It is gone."""
         return {self.element: "absent"}
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """It is gone."""
+        return {_topic(op): Effect(deleted=True)}
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
@@ -169,6 +201,13 @@ class IncreasePartitions(TopicVerb):
         """The new total."""
         return {**op.expect, self.element: op.args["total"]}
 
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """The new total, and the replicas of the added partitions."""
+        total, before = op.args["total"], op.expect.get(self.element) or 0
+        added = _lists(op.args["assignments"]) or ()
+        replicas = dict(enumerate(added, start=before))
+        return {_topic(op): Effect(partitions=total, replicas=replicas, fields=frozenset({self.element}))}
+
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The count, and the topic's identity."""
         return {**super().claims(op), **identity_claims([_topic(op)])}
@@ -202,7 +241,7 @@ def _count(op: Operation) -> int | None:
 
 def _new_topic(args: Mapping[str, Json]) -> NewTopic:
     assignments = args["assignments"]
-    configs = {k: ",".join(v) if isinstance(v, list) else v for k, v in args["configs"].items()}
+    configs = {key: joined(value) for key, value in args["configs"].items()}
     return NewTopic(
         args["topic"],
         args["partitions"],
