@@ -1,22 +1,30 @@
 """The JSON Schema of manifests."""
 
+from collections.abc import Mapping
+
+from kdeclare.app.policies import RULES
 from kdeclare.kinds.registry import KINDS
 from kdeclare.manifests.schema import json_schema
+from kdeclare.manifests.shapes import Declarable
 from kdeclare.model.jsontypes import Json
+from kdeclare.policy.cases import PolicyTestKind
 
 PROJECT = "Project"
+
+_TEST = PolicyTestKind()
+_DECLARABLE: Mapping[str, Declarable] = {**KINDS, **RULES, _TEST.name: _TEST}
 
 
 def known_kinds() -> tuple[str, ...]:
     """What a schema can be had of."""
-    return (*KINDS, PROJECT)
+    return (*_DECLARABLE, PROJECT)
 
 
 def manifest_schema(kind: str | None) -> Json:
     """The schema of one kind, or of all that a file can hold. Raises KeyError for an unknown kind."""
     if kind is None:
-        return json_schema(KINDS)
-    whole = json_schema({} if kind == PROJECT else {kind: KINDS[kind]})
+        return json_schema(_DECLARABLE)
+    whole = json_schema({} if kind == PROJECT else {kind: _DECLARABLE[kind]})
     [wanted] = [a for a in whole["oneOf"] if kind == PROJECT or not a["$ref"].endswith("/ProjectManifest")]
     definitions = _reachable(wanted, whole["$defs"], {})
     head = {key: whole[key] for key in ("$schema", "title")}

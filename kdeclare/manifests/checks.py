@@ -3,10 +3,23 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from kdeclare.kinds.base import Desired
-from kdeclare.model.diagnostics import Diagnostic, error
+from kdeclare.model.diagnostics import Diagnostic, Place, error
+from kdeclare.model.ids import ResourceId
 
 Check = Callable[[Sequence[Desired]], Iterator[Diagnostic]]
 """What is wrong between the resources of a project; the diagnostics have place and resource."""
+
+
+def declared_twice(resource: ResourceId, place: Place, first: Place | None) -> Diagnostic:
+    """For a second declaration of one thing."""
+    return error(
+        "duplicate-resource",
+        "Resource declared twice",
+        f"{resource} is declared here and at {first}.",
+        hint="Take one of the two out; what differs by environment belongs into an overlay.",
+        place=place,
+        resource=str(resource),
+    )
 
 
 def name_collisions(kind: str) -> Check:

@@ -11,13 +11,14 @@ from pathlib import Path
 from yaml.nodes import Node, ScalarNode
 
 from kdeclare.kinds.base import Desired, Kind
-from kdeclare.manifests.checks import Check
+from kdeclare.manifests.checks import Check, declared_twice
 from kdeclare.manifests.files import Files, read
 from kdeclare.manifests.nodes import compose, find
 from kdeclare.manifests.overlays import Overlays, identify
 from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, Project
 from kdeclare.manifests.reading import Reader
-from kdeclare.manifests.shapes import Shapes
+from kdeclare.manifests.rules import Sieve
+from kdeclare.manifests.shapes import Declarable, Shapes
 from kdeclare.manifests.substitution import Scope
 from kdeclare.model.diagnostics import Diagnostic, Place, error, in_order
 from kdeclare.model.ids import ResourceId
@@ -33,13 +34,15 @@ class Loaded:
     desired: what has a spec of the right shape, in the order of files and documents; the kind may still
         have found errors in it, which are among the diagnostics.
     complete: False when only given paths were loaded; what is not there may then be declared elsewhere.
-    files: how many were read, overlays included.
+    files: how many were read, overlays included; not those that were only looked through for rules.
+    rules: what holds for all of the project, in the order of names; errors as in ``desired``.
     """
 
     desired: tuple[Desired, ...]
     diagnostics: tuple[Diagnostic, ...]
     complete: bool
     files: int
+    rules: tuple[Desired, ...] = ()
 
     @property
     def has_errors(self) -> bool:
@@ -53,16 +56,21 @@ def load(
     kinds: Mapping[str, Kind],
     environ: Mapping[str, str],
     checks: Iterable[Check] = (),
+    rules: Mapping[str, Declarable] | None = None,
 ) -> Loaded:
     """Load the manifests of a project, or only those at ``paths``; mistakes are diagnostics, never raised.
 
     paths: files or folders, relative to where one stands; None or empty for all of the project.
     checks: between the resources, run on those that are valid.
+    rules: kinds whose documents declare no resource but hold for the whole project: they are looked for
+        in all of it even where ``paths`` are given.
     """
     with _collector_paused():
-        loader = _Loader(project, kinds, environ)
+        loader = _Loader(project, kinds, environ, rules or {})
+        loader.all_overlays()
         if paths:
             loader.manifests(paths)
+            loader.search()
         elif project.file is None:
             loader.diagnostics.append(_nothing_to_load())
         else:
@@ -70,7 +78,22 @@ def load(
             loader.diagnostics += loader.overlays.unused()
     desired = loader.desired
     loader.diagnostics += [problem for check in checks for problem in check(desired)]
-    return Loaded(tuple(desired), in_order(loader.diagnostics), not paths, loader.count)
+    diagnostics = in_order(loader.diagnostics)
+    return Loaded(tuple(desired), diagnostics, not paths, loader.count, loader.rules_by_name())
+
+
+def load_rules(
+    project: Project, rules: Mapping[str, Declarable], environ: Mapping[str, str]
+) -> tuple[tuple[Desired, ...], tuple[Diagnostic, ...]]:
+    """What holds for the whole project, and what is wrong with it, for whoever needs no manifests.
+
+    A project without a file has none.
+    """
+    with _collector_paused():
+        loader = _Loader(project, {}, environ, rules)
+        loader.all_overlays(rules_only=True)
+        loader.search()
+    return loader.rules_by_name(), in_order(loader.diagnostics)
 
 
 @contextmanager
@@ -95,7 +118,13 @@ def _roots(project: Project) -> Sequence[Path]:
 class _Loader:
     """Goes through the files one by one; nodes live only as long as they are being worked on."""
 
-    def __init__(self, project: Project, kinds: Mapping[str, Kind], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        project: Project,
+        kinds: Mapping[str, Kind],
+        environ: Mapping[str, str],
+        rules: Mapping[str, Declarable],
+    ) -> None:
         self.desired: list[Desired] = []
         self.diagnostics: list[Diagnostic] = []
         self.overlays = Overlays()
@@ -103,34 +132,65 @@ class _Loader:
         self._project = project
         self._scope = Scope(project.folder, environ, project.environment.variables)
         self._reader = Reader(self._scope)
-        self._shapes = Shapes(kinds)
+        self._shapes = Shapes({**kinds, **rules})
+        self._sieve = Sieve(rules, self._reader)
+        self._rules: list[Desired] = []
+        self._rule_files: set[str] = set()
+        self._files = Files(project.file, project.all_overlays, project.stated)
         self._places: dict[ResourceId, Place | None] = {}
-        for path in project.environment.overlays:
-            self._overlay(path)
 
     def manifests(self, roots: Sequence[Path]) -> None:
         """Load files and folders."""
-        files = Files(self._project.file, self._project.all_overlays, self._project.stated)
-        documents = (root for file in files.find(roots) for root in self._documents(file))
+        documents = (root for file in self._files.find(roots) for root in self._documents(file))
         while batch := list(islice(documents, _BATCH)):
             for root in batch:
                 self._manifest(root)
-        self.diagnostics += files.diagnostics
+        self.diagnostics += self._files.diagnostics
 
-    def _overlay(self, path: Path) -> None:
-        files = Files(self._project.file, stated=self._project.stated)
-        for file in files.find((path,)):
-            # all of a folder is one overlay: the same resource in two of its files has no order
-            self.diagnostics += self.overlays.add(list(self._documents(file)), self._reader)
-        self.diagnostics += files.diagnostics
+    def search(self) -> None:
+        """Look through all of the project for rules; what else is wrong there is not told."""
+        if self._project.file is None or not self._sieve:
+            return
+        told = len(self._files.diagnostics)
+        given = {os.path.realpath(file) for file in self._rule_files}
+        for file in self._files.find(_roots(self._project)):
+            if given and os.path.realpath(file) in given:
+                continue
+            for root in self._documents(file, rules_only=True):
+                self._manifest(root)
+        found = self._files.diagnostics
+        self.diagnostics += [d for d in found[told:] if d.is_error and d not in found[:told]]
 
-    def _documents(self, file: str) -> Iterable[Node]:
+    def rules_by_name(self) -> tuple[Desired, ...]:
+        """The rules, in an order that does not depend on where they were found."""
+        return tuple(sorted(self._rules, key=lambda rule: rule.id))
+
+    def all_overlays(self, *, rules_only: bool = False) -> None:
+        """Read the overlays, which must be known before the manifests."""
+        for path in self._project.environment.overlays:
+            files = Files(self._project.file, stated=self._project.stated)
+            for file in files.find((path,)):
+                # all of a folder is one overlay: the same resource in two of its files has no order
+                documents = list(self._documents(file, rules_only=rules_only))
+                self.diagnostics += self.overlays.add(documents, self._reader)
+            self.diagnostics += files.diagnostics
+
+    def _documents(self, file: str, *, rules_only: bool = False) -> Iterable[Node]:
         data = read(file, self.diagnostics)
         if data is None:
             return
-        self.count += 1
+        seen = self._sieve.passes(data)
+        if rules_only and not seen:
+            return
+        self.count += not rules_only
         for root in compose(file, data, self.diagnostics):
-            if not _is_empty(root):
+            if _is_empty(root):
+                continue
+            kind = self._sieve.kind_of(root)
+            if kind is not None:
+                self._rule_files.add(file)
+                self.diagnostics += self._sieve.hidden(kind, root, seen=seen)
+            if kind is not None or not rules_only:
                 yield root
 
     def _manifest(self, root: Node) -> None:
@@ -149,10 +209,11 @@ class _Loader:
         resource = ResourceId(document.kind, document.name)
         source = find(root, ("metadata", "name"))
         if resource in self._places:
-            self.diagnostics.append(_duplicate(resource, source, self._places[resource]))
+            self.diagnostics.append(declared_twice(resource, source, self._places[resource]))
             return
         self._places[resource] = source
-        self.desired.append(Desired(resource, document.body, document.labels, source))
+        found = self._rules if document.kind in self._sieve.kinds else self.desired
+        found.append(Desired(resource, document.body, document.labels, source))
 
     def _report(self, problems: Iterable[Diagnostic], data: object) -> None:
         name = _resource_name(data)
@@ -176,15 +237,4 @@ def _nothing_to_load() -> Diagnostic:
         "Nothing to load",
         f"There is no '{PROJECT_FILE}' here, and no PATH was given.",
         hint="Give files or folders with manifests, or a project file with --project.",
-    )
-
-
-def _duplicate(resource: ResourceId, place: Place, first: Place | None) -> Diagnostic:
-    return error(
-        "duplicate-resource",
-        "Resource declared twice",
-        f"{resource} is declared here and at {first}.",
-        hint="Take one of the two out; what differs by environment belongs into an overlay.",
-        place=place,
-        resource=str(resource),
     )

@@ -112,6 +112,17 @@ def find(root: Node, path: Sequence[str | int], *, key: bool = False) -> Place:
     return place(node)
 
 
+def node_at(root: Node, path: Sequence[str | int]) -> Node | None:
+    """What ``path`` leads to, if it leads somewhere."""
+    node = root
+    for step in path:
+        pair = child(node, step)
+        if pair is None:
+            return None
+        node = pair[1]
+    return node
+
+
 def child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
     """The key (of a mapping) and the value that one step leads to; None where there is none."""
     if isinstance(node, MappingNode):

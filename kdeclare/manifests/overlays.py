@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.manifests.nodes import child, find
-from kdeclare.manifests.reading import TEXT, Reader
+from kdeclare.manifests.reading import Reader
 from kdeclare.model.diagnostics import Diagnostic, error
 from kdeclare.model.ids import ResourceId
 
@@ -20,10 +20,7 @@ def identify(root: Node, reader: Reader) -> ResourceId | None:
     name = child(metadata[1], "name") if metadata else None
     if kind is None or name is None:
         return None
-    said = len(reader.problems), reader.broken
-    values = [reader.read(kind[1], TEXT), reader.read(name[1], TEXT)]
-    del reader.problems[said[0] :]
-    reader.broken = said[1]
+    values = [reader.peek(kind[1]), reader.peek(name[1])]
     if not all(isinstance(value, str) and value for value in values):
         return None
     return ResourceId(*values)

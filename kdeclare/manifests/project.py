@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.kinds.pace import Pace, PaceSpec, pace_of
-from kdeclare.manifests.nodes import child, compose, find
+from kdeclare.manifests.nodes import child, compose, find, node_at
+from kdeclare.manifests.policies import PolicyEntry, PolicyEntrySpec, policy_entries
 from kdeclare.manifests.reading import KAFKA, VALUE, Reader
 from kdeclare.manifests.schema_errors import Location, explain
 from kdeclare.manifests.shapes import Envelope, Metadata, TextMap, not_a_manifest
@@ -52,6 +53,7 @@ class ProjectSpec(BaseModel):
     defaultEnvironment: str | None = None  # noqa: N815
     environments: dict[str, EnvironmentSpec] = {}
     reassignments: PaceSpec = PaceSpec()
+    policies: list[PolicyEntrySpec] = []
 
 
 class ProjectManifest(Envelope):
@@ -97,6 +99,7 @@ class Project:
     environment: Environment = Environment()
     all_overlays: tuple[Path, ...] = ()
     stated: Mapping[Path, Place] = field(default_factory=dict, repr=False)
+    policies: tuple[PolicyEntry, ...] = ()
 
 
 def open_project(file: Path | None, env: str | None, environ: Mapping[str, str]) -> Project:
@@ -146,6 +149,7 @@ def _project(
         environment,
         tuple(folder / path for path in overlays),
         stated,
+        policy_entries(spec.policies, root, reader),
     )
 
 
@@ -239,11 +243,8 @@ def _mapping(node: Node, pairs: list[tuple[Node, Node]]) -> Node:
 
 def _variables(root: Node, env: str, reader: Reader) -> dict[str, Variable]:
     """Read twice, as a number's text as written cannot be had from the number."""
-    node = root
-    for step in ("spec", "environments", env, "variables"):
-        pair = child(node, step)
-        if pair is None:
-            return {}
-        node = pair[1]
+    node = node_at(root, ("spec", "environments", env, "variables"))
+    if node is None:
+        return {}
     values, texts = reader.read(node, VALUE), reader.read(node, KAFKA)
     return {str(name): Variable(value, texts[name]) for name, value in values.items()}

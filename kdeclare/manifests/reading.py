@@ -1,6 +1,6 @@
 """Composed nodes to plain data: scalars resolved, references substituted, mappings checked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,7 +19,12 @@ TEXT: Final = 1
 KAFKA: Final = 2
 """The same; and as the text can be a secret, no message repeats it."""
 
-_MODES: Final[dict[str | int, int]] = {"metadata": TEXT, "configs": KAFKA, "clientConfig": KAFKA}
+_MODES: Final[dict[str | int, int]] = {
+    "metadata": TEXT,
+    "labels": TEXT,
+    "configs": KAFKA,
+    "clientConfig": KAFKA,
+}
 """Fields, of any kind and at any depth, that are not read as VALUE."""
 
 _STR_TAG = "tag:yaml.org,2002:str"
@@ -48,16 +53,18 @@ class Reader:
     """Reads documents one after another.
 
     scope: what references mean; None leaves them as they are.
+    modes: how fields of certain names are read.
     problems: of the documents read since it was last cleared.
     broken: whether something in them could not be read, apart from texts for Kafka, which are left out.
     """
 
-    def __init__(self, scope: Scope | None) -> None:
+    def __init__(self, scope: Scope | None, modes: Mapping[str | int, int] = _MODES) -> None:
         self.scope = scope
         self.problems: list[Diagnostic] = []
         self.broken = False
         self._meanings: dict[str, tuple[Any, str | None, str | None]] = {}  # indexed by mode
         self._keys: dict[str, str | int] = {}
+        self._modes = modes
 
     def read(self, node: Node, mode: int = VALUE) -> Any:
         """The data of a node."""
@@ -67,9 +74,17 @@ class Reader:
             self._check_tag(node)
         return self._mapping(node, mode) if node.__class__ is MappingNode else self._sequence(node, mode)
 
+    def peek(self, node: Node) -> Any:
+        """The text of a node, or what else it is, without a word about what is wrong with it."""
+        said, broken = len(self.problems), self.broken
+        value = self.read(node, TEXT)
+        del self.problems[said:]
+        self.broken = broken
+        return value
+
     def _mapping(self, node: Node, mode: int) -> dict[str | int, Any]:
         # one pass over all nodes of all manifests: the common cases stay in this loop
-        meanings, keys = self._meanings, self._keys
+        meanings, keys, modes = self._meanings, self._keys, self._modes
         data: dict[str | int, Any] = {}
         for k, v in node.value:
             if k.__class__ is ScalarNode and not k.style and k.tag is None and k.value in keys:
@@ -88,7 +103,7 @@ class Reader:
                     continue
                 data[key] = value
             else:
-                data[key] = self.read(v, _MODES.get(key, mode))
+                data[key] = self.read(v, modes.get(key, mode))
         if len(data) < len(node.value):
             self._check_duplicates(node.value)
         return data

@@ -6,9 +6,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
-from kdeclare.kinds.base import Kind
 from kdeclare.manifests.project import ProjectManifest
-from kdeclare.manifests.shapes import envelope
+from kdeclare.manifests.shapes import Declarable, envelope
 from kdeclare.model.jsontypes import Json
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -23,8 +22,8 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def json_schema(kinds: Mapping[str, Kind]) -> Json:
-    """One schema for a document of any of the kinds, or of kind Project."""
+def json_schema(kinds: Mapping[str, Declarable]) -> Json:
+    """One schema for a document of any of the kinds, of rules too, or of kind Project."""
     models: list[type[BaseModel]] = [envelope(kind.name, kind.spec) for kind in kinds.values()]
     models.append(ProjectManifest)
     mode: JsonSchemaMode = "validation"

@@ -2,19 +2,25 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from yaml.nodes import Node
 
-from kdeclare.kinds.base import NAME, Kind, Problem
-from kdeclare.manifests.nodes import find
+from kdeclare.kinds.base import NAME, Problem
+from kdeclare.manifests.nodes import find, node_at
+from kdeclare.manifests.positions import within
 from kdeclare.manifests.reading import holds_broken
 from kdeclare.manifests.schema_errors import affected_fields, explain
 from kdeclare.manifests.suggest import did_you_mean, one_of
 from kdeclare.model.diagnostics import Diagnostic, error
 
 API_VERSION = "kdeclare/v1"
+
+_ELSEWHERE = {
+    "PolicyTest": "Keep tests of policies outside of the manifests; kdeclare policy test FILE runs them.",
+}
+"""Where documents belong that are no manifests of a project."""
 
 
 TextMap = Annotated[
@@ -31,6 +37,16 @@ class Metadata(BaseModel):
     # read as the text that stands there, so an editor may see a number
     name: Annotated[str, Field(min_length=1, json_schema_extra={"type": ["string", "integer"]})]
     labels: TextMap = {}
+
+
+class Declarable(Protocol):
+    """What a document can declare, as far as reading it goes: a kind of resource, or a kind of rule."""
+
+    name: str
+    spec: type[BaseModel]
+
+    def parse(self, name: str, spec: Any) -> tuple[Any, tuple[Problem, ...]]:
+        """The body of a valid spec, and what is wrong with it beyond its shape. Offline and pure."""
 
 
 class Envelope(BaseModel):
@@ -62,7 +78,7 @@ class Document:
 class Shapes:
     """Validates documents of the known kinds."""
 
-    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, kinds: Mapping[str, Declarable]) -> None:
         self._kinds = kinds
         self._models: dict[str, type[Envelope]] = {}
 
@@ -93,7 +109,7 @@ class Shapes:
             problems += _still_asked(kind, data, wrong, root)
         return None, problems
 
-    def _model(self, kind: Kind) -> type[Envelope]:
+    def _model(self, kind: Declarable) -> type[Envelope]:
         model = self._models.get(kind.name)
         if model is None:
             model = self._models[kind.name] = envelope(kind.name, kind.spec)
@@ -110,7 +126,9 @@ class Shapes:
         return problems
 
 
-def _still_asked(kind: Kind, data: dict[Any, Any], wrong: set[str | int], root: Node) -> list[Diagnostic]:
+def _still_asked(
+    kind: Declarable, data: dict[Any, Any], wrong: set[str | int], root: Node
+) -> list[Diagnostic]:
     """What the kind says of the fields that are well, so that all problems are told at once."""
     spec, metadata = data.get("spec"), data.get("metadata")
     if not isinstance(spec, dict):
@@ -122,9 +140,15 @@ def _still_asked(kind: Kind, data: dict[Any, Any], wrong: set[str | int], root: 
     except ValidationError:
         return []
     _, found = kind.parse(name if isinstance(name, str) else "", parsed)
-    # what is said of the spec as a whole, or of a field that lacks its neighbours, may not be true
-    certain = [p for p in found if len(p.path) > 1 and (name or p.path != NAME)]
-    return [_placed(problem, root) for problem in certain]
+    return [_placed(problem, root) for problem in found if _is_certain(problem, named=bool(name))]
+
+
+def _is_certain(problem: Problem, *, named: bool) -> bool:
+    """Whether it is true however the fields that could not be read turn out.
+
+    What is said of the spec as a whole, or of a field that lacks its neighbours, may not be.
+    """
+    return problem.offset is not None or (len(problem.path) > 1 and (named or problem.path != NAME))
 
 
 def not_a_manifest(root: Node) -> Diagnostic:
@@ -137,13 +161,13 @@ def not_a_manifest(root: Node) -> Diagnostic:
     )
 
 
-def unknown_kind(kind: str, kinds: Mapping[str, Kind], root: Node) -> Diagnostic:
+def unknown_kind(kind: str, kinds: Mapping[str, Declarable], root: Node) -> Diagnostic:
     """For a document of a kind that there is not."""
     return error(
         "unknown-kind",
         "Unknown kind",
         f"'{kind}' is not a kind of resource.",
-        hint=did_you_mean(kind, kinds) or f"Kinds are {one_of(kinds)}.",
+        hint=_ELSEWHERE.get(kind) or did_you_mean(kind, kinds) or f"Kinds are {one_of(kinds)}.",
         place=find(root, ("kind",)),
         subject=kind,
     )
@@ -152,6 +176,8 @@ def unknown_kind(kind: str, kinds: Mapping[str, Kind], root: Node) -> Diagnostic
 def _placed(problem: Problem, root: Node) -> Diagnostic:
     path = problem.path
     full = path if path == NAME else ("spec", *path)
+    if problem.offset is not None and (text := node_at(root, full)) is not None:
+        return replace(problem.diagnostic, place=within(text, problem.offset))
     # a key of a config mapping is what people look for, not its value
     return replace(problem.diagnostic, place=find(root, full, key=_names_key(path)))
 

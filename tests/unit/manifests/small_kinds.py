@@ -1,5 +1,6 @@
 """Kinds as small as can be, so that the loader's tests do not depend on what real kinds check."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
@@ -7,6 +8,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.kinds.base import NAME, Kind, Problem
+from kdeclare.manifests.shapes import Declarable
 from kdeclare.model.diagnostics import error
 
 
@@ -58,6 +60,29 @@ class SmallKind:
             problems.append(Problem((), error("no-size", "No size", detail)))
         return spec.model_dump(exclude_unset=True), tuple(problems)
 
+
+class RuleSpec(BaseModel):
+    """A text with a syntax of its own."""
+
+    model_config = ConfigDict(extra="forbid")
+    rule: str
+    labels: dict[str, str] = {}
+
+
+@dataclass
+class SmallRule:
+    """In its texts the word HERE is a mistake."""
+
+    name: str
+    spec: type[BaseModel] = RuleSpec
+
+    def parse(self, name: str, spec: RuleSpec) -> tuple[Any, tuple[Problem, ...]]:
+        wrong = error("bad-rule", "Bad rule", "HERE is wrong.")
+        found = (Problem(("rule",), wrong, match.start()) for match in re.finditer("HERE", spec.rule))
+        return spec.model_dump(exclude_unset=True), tuple(found)
+
+
+RULES: Mapping[str, Declarable] = {"Rule": SmallRule("Rule")}
 
 # the loader parses and does nothing else with a kind
 KINDS: Mapping[str, Kind] = {name: cast(Kind, SmallKind(name)) for name in ("Topic", "Broker")}

@@ -1,6 +1,7 @@
 """Tables of manifests and of what is said about them, in ``cases/*.txt``.
 
-A case is ``=== name``, then options (``env NAME=value``, ``--env NAME``, ``paths A B``), then files
+A case is ``=== name``, then options (``env NAME=value``, ``--env NAME``, ``paths A B``, ``rules`` for a kind
+of rules, ``show``), then files
 (``--- path``) and at its end ``--- says``: one line a diagnostic, its hint below it.
 UPDATE_CASES=1 writes what is said now into the tables, to be read before it is committed.
 """
@@ -17,7 +18,7 @@ from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import open_project
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError
-from tests.unit.manifests.small_kinds import KINDS
+from tests.unit.manifests.small_kinds import KINDS, RULES
 
 TABLES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 UPDATE = bool(os.environ.get("UPDATE_CASES"))
@@ -73,13 +74,15 @@ def _said(case: Case) -> Iterator[str]:
         given = [Path()]
     try:
         project = open_project(None, env[1] if env else None, environ)
-        loaded = load(project, given, KINDS, environ, [name_collisions("Topic")])
+        rules = RULES if "rules" in case.options.split() else {}
+        loaded = load(project, given, KINDS, environ, [name_collisions("Topic")], rules)
     except KdeclareError as e:
         yield from map(_line, e.diagnostics)
         return
     yield from map(_line, loaded.diagnostics)
     if "show" in case.options.split():
-        yield from (f"{item.id} {dict(item.labels)} {item.body}" for item in loaded.desired)
+        shown = (*loaded.desired, *loaded.rules)
+        yield from (f"{item.id} {dict(item.labels)} {item.body}" for item in shown)
 
 
 def _line(item: Diagnostic) -> str:

@@ -1,5 +1,6 @@
 """A project in one of its environments, and the schema that editors use."""
 
+import pickle
 from pathlib import Path
 
 import jsonschema
@@ -8,8 +9,31 @@ import yaml
 
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.manifests.schema import json_schema
-from kdeclare.model.diagnostics import KdeclareError
-from tests.unit.manifests.small_kinds import KINDS
+from kdeclare.model.diagnostics import KdeclareError, Place
+from tests.unit.manifests.small_kinds import KINDS, RULES
+
+HEAD = "{apiVersion: kdeclare/v1, kind: Project, metadata: {name: p}, "
+
+POLICIES = """\
+apiVersion: kdeclare/v1
+kind: Project
+metadata: {name: payments}
+spec:
+  policies:
+    - name: names
+      class: policies.naming:Names
+      config:
+        max: 48
+        ratio: 0.5
+        configs: {retention.ms: 1000, cleanup.policy: [compact]}
+        labels: {tier: 1}
+        secret: ${env.PW}
+    - name: sizes
+      class: kdeclare.policy.rules:PartitionBounds
+      severity: warn
+      actions: [CREATE]
+      selector: {topics: ['/a.*/', b], labels: {tier: 1}}
+"""
 
 PROJECT = """\
 apiVersion: kdeclare/v1
@@ -77,6 +101,46 @@ def test_without_a_file_all_is_called_default(tmp_path: Path, monkeypatch: pytes
         open_project(None, "prod", {})
 
 
+def test_policies(tmp_path: Path) -> None:
+    (tmp_path / "kdeclare.yaml").write_text(POLICIES)
+    first, second = open_project(tmp_path / "kdeclare.yaml", None, {"PW": "hunter2"}).policies
+    assert (first.name, first.class_name, first.severity) == ("names", "policies.naming:Names", "deny")
+    assert (first.actions, first.topics, first.labels) == (("CREATE", "MODIFY", "DELETE"), (), {})
+    assert first.config == {
+        "max": 48,
+        "ratio": 0.5,
+        "configs": {"retention.ms": 1000, "cleanup.policy": ["compact"]},
+        "labels": {"tier": 1},
+        "secret": "hunter2",
+    }
+    assert "hunter2" not in repr(first)
+    assert (second.severity, second.actions, second.config) == ("warn", ("CREATE",), {})
+    assert (second.topics, second.labels) == (("/a.*/", "b"), {"tier": "1"})
+
+
+def test_the_places_within_a_policy(tmp_path: Path) -> None:
+    path = tmp_path / "kdeclare.yaml"
+    path.write_text(POLICIES)
+    first, second = open_project(path, None, {"PW": "hunter2"}).policies
+    file = str(path)
+    assert first.where() == Place(file, 6, 7)
+    assert first.where(("config", "max")) == Place(file, 9, 14)
+    assert first.where(("config", "max"), key=True) == Place(file, 9, 9)
+    assert first.where(("config", "configs", "cleanup.policy", 0)) == Place(file, 11, 56)
+    assert first.where(("config", "gone", "max"), key=True) == Place(file, 9, 9)
+    assert second.where(("config", "max")) == Place(file, 14, 7)
+    assert second.where(("selector", "topics", 1)) == Place(file, 18, 36)
+    assert pickle.loads(pickle.dumps(second)).where(("class",)) == second.where(("class",))
+
+
+def test_variables_belong_to_environments(tmp_path: Path) -> None:
+    path = tmp_path / "kdeclare.yaml"
+    path.write_text(POLICIES.replace("env.PW", "var.pw"))
+    with pytest.raises(KdeclareError) as failure:
+        open_project(path, None, {})
+    assert [d.place for d in failure.value.diagnostics] == [Place(str(path), 13, 17)]
+
+
 @pytest.mark.parametrize("make", [lambda p: None, Path.mkdir, lambda p: p.write_bytes(b"\xff"), Path.touch])
 def test_a_file_that_is_none(tmp_path: Path, make: object) -> None:
     path = tmp_path / "kdeclare.yaml"
@@ -97,9 +161,14 @@ def test_a_file_that_is_none(tmp_path: Path, make: object) -> None:
         ("{apiVersion: kdeclare/v1, kind: Topic, metadata: {name: a}, spec: {partition: 3}}", False),
         ("{apiVersion: kdeclare/v1, kind: Topik, metadata: {name: a}, spec: {partitions: 3}}", False),
         ("{apiVersion: kdeclare/v1, kind: Topic, metadata: {name: a, labels: {a: 1}}, spec: {}}", True),
+        ("{apiVersion: kdeclare/v1, kind: Rule, metadata: {name: a}, spec: {rule: a}}", True),
+        ("{apiVersion: kdeclare/v1, kind: Rule, metadata: {name: a}, spec: {}}", False),
+        (HEAD + "spec: {policies: [{name: a, class: 'a:B', config: {a: 1}}]}}", True),
+        (HEAD + "spec: {policies: [{name: a, class: 'a:B', selector: {labels: {a: 1}}}]}}", True),
+        (HEAD + "spec: {policies: [{name: a, class: 'a:B', actions: []}]}}", False),
     ],
 )
 def test_the_schema_agrees(text: str, valid: bool) -> None:
-    schema = json_schema(KINDS)
+    schema = json_schema({**KINDS, **RULES})
     jsonschema.Draft202012Validator.check_schema(schema)
     assert jsonschema.Draft202012Validator(schema).is_valid(yaml.safe_load(text)) is valid

@@ -1,0 +1,157 @@
+"""Documents that hold for a whole project, found however little of it is loaded."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from kdeclare.manifests.load import Loaded, load, load_rules
+from kdeclare.manifests.project import Project, open_project
+from kdeclare.model.diagnostics import Diagnostic, Place
+from tests.unit.manifests.small_kinds import KINDS, RULES
+
+PROJECT = "{apiVersion: kdeclare/v1, kind: Project, metadata: {name: p}, spec: {SPEC}}"
+TOPIC = "{apiVersion: kdeclare/v1, kind: Topic, metadata: {name: NAME}, spec: {partitions: 1}}"
+RULE = "{apiVersion: kdeclare/v1, kind: Rule, metadata: {name: NAME}, spec: {rule: TEXT}}"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("manifests").mkdir()
+
+
+def project(spec: str = "") -> Project:
+    Path("kdeclare.yaml").write_text(PROJECT.replace("SPEC", spec))
+    return open_project(None, None, {})
+
+
+def topic(path: str, name: str) -> None:
+    Path(path).write_text(TOPIC.replace("NAME", name))
+
+
+def rule(path: str, name: str, text: str = "x") -> None:
+    Path(path).write_text(RULE.replace("NAME", name).replace("TEXT", text))
+
+
+def loaded(of: Project, *paths: str) -> Loaded:
+    return load(of, [Path(path) for path in paths], KINDS, {}, rules=RULES)
+
+
+def codes(diagnostics: Iterable[Diagnostic]) -> list[str]:
+    return [item.code for item in diagnostics]
+
+
+def names(of: Loaded) -> list[str]:
+    return [item.id.name for item in of.rules]
+
+
+def test_they_come_by_name_from_wherever_they_are() -> None:
+    rule("manifests/1.yaml", "b")
+    rule("manifests/2.yaml", "a")
+    topic("manifests/3.yaml", "t")
+    for paths in ((), ("manifests/3.yaml",), ("manifests/1.yaml",), ("manifests",)):
+        assert names(loaded(project(), *paths)) == ["a", "b"]
+
+
+def test_only_what_was_asked_for_is_counted() -> None:
+    rule("manifests/1.yaml", "b")
+    topic("manifests/3.yaml", "t")
+    assert loaded(project()).files == 2
+    assert loaded(project(), "manifests/3.yaml").files == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+def test_they_are_found_in_every_encoding(encoding: str) -> None:
+    rule("manifests/r.yaml", "r", "'ä HERE'")
+    mark = "\ufeff" if encoding.endswith("be") else ""
+    text = Path("manifests/r.yaml").read_text()
+    Path("manifests/r.yaml").write_bytes((mark + text).encode(encoding))
+    topic("t.yaml", "t")
+    for paths in ((), ("t.yaml",)):
+        result = loaded(project(), *paths)
+        assert names(result) == ["r"]
+        assert [item.place for item in result.diagnostics] == [
+            Place("manifests/r.yaml", 1, text.index("HERE") + 1)
+        ]
+
+
+def test_a_file_that_is_given_by_another_name_is_the_same_file() -> None:
+    rule("manifests/r.yaml", "r")
+    Path("link.yaml").symlink_to("manifests/r.yaml")
+    Path("linked").symlink_to("manifests")
+    for path in (
+        "link.yaml",
+        "linked",
+        "manifests/../manifests/r.yaml",
+        str(Path("manifests/r.yaml").absolute()),
+    ):
+        result = loaded(project(), path)
+        assert names(result) == ["r"]
+        assert not result.diagnostics
+
+
+def test_a_copy_of_a_rule_is_a_second_one() -> None:
+    rule("manifests/r.yaml", "r")
+    rule("r.yaml", "r")
+    assert codes(loaded(project(), "r.yaml").diagnostics) == ["duplicate-resource"]
+
+
+def test_the_rest_of_the_project_may_be_broken() -> None:
+    topic("t.yaml", "t")
+    for name, text in {
+        "a": "[",
+        "b": "kind: Topic",
+        "c": "\x01",
+        "d": "kind: ${var.nowhere}\na: {<<: b}",
+    }.items():
+        Path(f"manifests/{name}.yaml").write_text(text)
+    assert not loaded(project(), "t.yaml").diagnostics
+    Path("manifests/e.yaml").write_text("kind: Topic\n---\n# no Rule\n{")
+    assert codes(loaded(project(), "t.yaml").diagnostics) == ["yaml-syntax"]
+
+
+def test_a_rule_without_a_name_is_not_passed_over() -> None:
+    topic("t.yaml", "t")
+    Path("manifests/r.yaml").write_text("kind: Rule")
+    Path("manifests/s.yaml").write_text("{kind: Topic, kind: Rule}")
+    assert "missing-field" in codes(loaded(project(), "t.yaml").diagnostics)
+    assert "duplicate-key" in codes(loaded(project(), "t.yaml").diagnostics)
+
+
+def test_what_cannot_be_read_could_hold_one() -> None:
+    topic("t.yaml", "t")
+    Path("manifests/gone.yaml").symlink_to("nowhere")
+    assert codes(loaded(project(), "t.yaml").diagnostics) == ["no-such-path"]
+    assert codes(loaded(project(), "t.yaml", "manifests").diagnostics) == ["no-such-path"]
+    assert codes(loaded(project("manifests: [nowhere]"), "t.yaml").diagnostics) == ["no-such-path"]
+
+
+def test_alone() -> None:
+    rule("manifests/r.yaml", "r")
+    rule("manifests/s.yaml", "s")
+    Path("manifests/broken.yaml").write_text("kind: Topic")
+    Path("overlays").mkdir()
+    Path("overlays/a.yaml").write_text(
+        "{kind: Rule, metadata: {name: s}, spec: {rule: two}}\n---\n{kind: Topic}\n---\n"
+        "{kind: Rule, metadata: {name: z}}"
+    )
+    Path("overlays/b.yaml").write_text("[")
+    found, diagnostics = load_rules(project("environments: {e: {overlays: [overlays]}}"), RULES, {})
+    assert [(item.id.name, item.body["rule"]) for item in found] == [("r", "x"), ("s", "two")]
+    assert not diagnostics
+    rule("manifests/t.yaml", "r", "HERE")
+    found, diagnostics = load_rules(project(), RULES, {})
+    assert codes(diagnostics) == ["duplicate-resource", "bad-rule"]
+
+
+def test_alone_without_a_project() -> None:
+    rule("manifests/r.yaml", "r")
+    assert load_rules(Project(), RULES, {}) == ((), ())
+
+
+def test_without_kinds_of_rules_all_is_as_before() -> None:
+    rule("manifests/r.yaml", "r")
+    topic("t.yaml", "t")
+    assert not load(project(), [Path("t.yaml")], KINDS, {}).diagnostics
+    assert codes(load(project(), [], KINDS, {}).diagnostics) == ["unknown-kind"]
