@@ -1,0 +1,23 @@
+"""Policies about topics (KIP-201): the interface that policies of one's own implement.
+
+`kdeclare.policy.rules` has policies that need settings only, and manifests of kind Policy need no code.
+"""
+
+from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
+from kdeclare.policy.interface import (
+    Action,
+    PolicyViolation,
+    RequestMetadata,
+    TopicActionsPolicy,
+    TopicState,
+)
+
+__all__ = [
+    "Action",
+    "AlterConfigPolicy",
+    "CreateTopicPolicy",
+    "PolicyViolation",
+    "RequestMetadata",
+    "TopicActionsPolicy",
+    "TopicState",
+]

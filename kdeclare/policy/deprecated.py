@@ -1,0 +1,123 @@
+"""Kafka's own policy interfaces, which KIP-201 deprecates, and how they are put behind the new one."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.policy.interface import Action, RequestMetadata, TopicActionsPolicy
+
+_CONFIGS = "configs."
+
+
+class _Configurable:
+    """What both have in common: made without arguments, configured once, closed at the end."""
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        """Take the settings from the project file. Whatever this raises is shown to people."""
+
+    def close(self) -> None:
+        """Let go of what ``configure`` or ``validate`` took."""
+
+
+class CreateTopicPolicy(_Configurable, ABC):
+    """A policy that is asked before a topic is created (org.apache.kafka.server.policy.CreateTopicPolicy).
+
+    Deprecated: `TopicActionsPolicy` sees the same and the rest of a topic's life.
+    """
+
+    @dataclass(frozen=True, slots=True)
+    class RequestMetadata:
+        """The topic to be created.
+
+        num_partitions, replication_factor: with the brokers' defaults filled in; None with assignments.
+        replicas_assignments: broker ids by partition, where the request states them; None without.
+        configs: what the request states.
+        """
+
+        topic: str
+        num_partitions: int | None
+        replication_factor: int | None
+        replicas_assignments: Mapping[int, Sequence[int]] | None
+        configs: Mapping[str, str]
+
+    @abstractmethod
+    def validate(self, request: RequestMetadata) -> None:
+        """Return if the request is in order. Raises PolicyViolation if it is not."""
+
+
+class AlterConfigPolicy(_Configurable, ABC):
+    """A policy that is asked before configs are altered (org.apache.kafka.server.policy.AlterConfigPolicy).
+
+    Kafka asks it about the configs of new topics, too. Deprecated: it sees neither what a config was
+    before nor anything else of the topic; `TopicActionsPolicy` does.
+    """
+
+    @dataclass(frozen=True, slots=True)
+    class RequestMetadata:
+        """What is altered: of the resource, these configs and no others; None takes an override away."""
+
+        resource: ConfigResource
+        configs: Mapping[str, str | None]
+
+    @abstractmethod
+    def validate(self, request: RequestMetadata) -> None:
+        """Return if the request is in order. Raises PolicyViolation if it is not."""
+
+
+class CreateTopicAdapter(TopicActionsPolicy):
+    """Shows a CreateTopicPolicy what Kafka would show it: creations, as counts or as assignments."""
+
+    def __init__(self, policy: CreateTopicPolicy) -> None:
+        self._policy = policy
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        """Pass the settings on."""
+        self._policy.configure(configs)
+
+    def validate(self, request: RequestMetadata) -> None:
+        """Pass a creation on; Kafka does not ask about anything else."""
+        post = request.post_request_state
+        if request.action is not Action.CREATE or post is None:
+            return
+        assigned = "assignments" in request.changed
+        self._policy.validate(
+            CreateTopicPolicy.RequestMetadata(
+                topic=request.topic,
+                num_partitions=None if assigned else post.num_partitions,
+                replication_factor=None if assigned else post.replication_factor,
+                replicas_assignments=post.replicas_assignments if assigned else None,
+                configs=post.configs,
+            )
+        )
+
+    def close(self) -> None:
+        """Close the policy."""
+        self._policy.close()
+
+
+class AlterConfigAdapter(TopicActionsPolicy):
+    """Shows an AlterConfigPolicy what Kafka would show it: the configs that a request is about."""
+
+    def __init__(self, policy: AlterConfigPolicy) -> None:
+        self._policy = policy
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        """Pass the settings on."""
+        self._policy.configure(configs)
+
+    def validate(self, request: RequestMetadata) -> None:
+        """Pass configs on; Kafka does not ask about a request without any."""
+        post = request.post_request_state
+        keys = sorted(f.removeprefix(_CONFIGS) for f in request.changed if f.startswith(_CONFIGS))
+        if post is None or not keys:
+            return
+        configs = post.configs
+        resource = ConfigResource(ConfigScope.TOPIC, request.topic)
+        delta = {key: configs.get(key) for key in keys}
+        self._policy.validate(AlterConfigPolicy.RequestMetadata(resource, delta))
+
+    def close(self) -> None:
+        """Close the policy."""
+        self._policy.close()

@@ -1,0 +1,203 @@
+"""Which configs topics must, must not and may have.
+
+All of these rules are about overrides: what the brokers default to is not theirs to judge.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import Annotated
+
+from pydantic import Field, field_validator, model_validator
+
+from kdeclare.policy.interface import TopicState
+from kdeclare.policy.rules.base import S, Settings, StateRule, Violation
+from kdeclare.policy.rules.config_values import ConfigValue, Number, check_keys, number, same_value
+from kdeclare.policy.rules.wording import listed, setting
+
+_PREFIX = "configs."
+
+_LOCAL_RETENTION = frozenset({"local.retention.ms", "local.retention.bytes"})
+_RETENTION = _LOCAL_RETENTION | {"retention.ms", "retention.bytes"}
+_NO_LIMIT, _AS_RETENTION = -1, -2
+
+
+class ConfigRule(StateRule[S]):
+    """A rule about the overrides, one by one."""
+
+    def concerns(self, field: str) -> bool:
+        """Configs that the rule has something to say of."""
+        return field.startswith(_PREFIX) and self.names(field.removeprefix(_PREFIX))
+
+    def names(self, key: str) -> bool:
+        """Whether the rule is about this key."""
+        return True
+
+    def violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
+        """At most one a key."""
+        for key, text in self.wrong(state.configs):
+            yield Violation(_PREFIX + key, f"{topic} would {text}.")
+
+    def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Keys, each with what the topic would have or do."""
+        raise NotImplementedError
+
+
+class RequiredConfigsSettings(Settings):
+    """configs: keys that must be set, each with its value; null takes any."""
+
+    configs: Annotated[dict[str, ConfigValue | None], Field(min_length=1)]
+
+    @field_validator("configs")
+    @classmethod
+    def _are_keys(cls, configs: dict[str, str | None]) -> dict[str, str | None]:
+        check_keys(configs)
+        return configs
+
+
+class RequiredConfigs(ConfigRule[RequiredConfigsSettings]):
+    """Some configs are set, to any value or to a certain one."""
+
+    settings_model = RequiredConfigsSettings
+
+    def names(self, key: str) -> bool:
+        """Those that are required."""
+        return key in self.settings.configs
+
+    def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Keys that are missing or have another value."""
+        for key, wanted in self.settings.configs.items():
+            value = configs.get(key)
+            if value is None:
+                yield key, f"not set {key}; it must be set{f' to {wanted}' if wanted is not None else ''}"
+            elif wanted is not None and not same_value(key, value, wanted):
+                yield key, f"have {setting(key, value)}; it must be {wanted}"
+
+
+class ForbiddenConfigsSettings(Settings):
+    """keys: what must not be set."""
+
+    keys: Annotated[list[str], Field(min_length=1)]
+
+    @field_validator("keys")
+    @classmethod
+    def _are_keys(cls, keys: list[str]) -> list[str]:
+        check_keys(keys)
+        return keys
+
+
+class ForbiddenConfigs(ConfigRule[ForbiddenConfigsSettings]):
+    """Some configs are left to the brokers."""
+
+    settings_model = ForbiddenConfigsSettings
+
+    def names(self, key: str) -> bool:
+        """Those that are forbidden."""
+        return key in self.settings.keys
+
+    def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Keys that are set."""
+        for key in sorted(configs.keys() & set(self.settings.keys)):
+            yield key, f"have {setting(key, configs[key])}; this config must not be set"
+
+
+class AllowedConfigsSettings(Settings):
+    """keys: what may be set, beside what ``configs`` names; not stated, everything may.
+
+    configs: the values that a key may have. A value that is a list is one value: ``[[compact], [compact,
+    delete]]`` allows these two and not ``[delete]``.
+    """
+
+    keys: list[str] | None = None
+    configs: dict[str, Annotated[list[ConfigValue], Field(min_length=1)]] = {}  # noqa: RUF012  frozen
+
+    @model_validator(mode="after")
+    def _say_something(self) -> "AllowedConfigsSettings":
+        if self.keys is None and not self.configs:
+            raise ValueError("needs 'keys', 'configs' or both")
+        check_keys([*(self.keys or ()), *self.configs])
+        return self
+
+
+class AllowedConfigs(ConfigRule[AllowedConfigsSettings]):
+    """Only some configs are set, or some only to certain values."""
+
+    settings_model = AllowedConfigsSettings
+
+    def names(self, key: str) -> bool:
+        """All keys, if only some are allowed."""
+        return self.settings.keys is not None or key in self.settings.configs
+
+    def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Keys that may not be set, and those with values that they may not have."""
+        keys, values = self.settings.keys, self.settings.configs
+        for key, value in sorted(configs.items()):
+            if key in values:
+                if not any(same_value(key, value, allowed) for allowed in values[key]):
+                    yield key, f"have {setting(key, value)}; it may be {listed(values[key], 'or')}"
+            elif keys is not None and key not in keys:
+                known = sorted({*keys, *values})
+                only = f"only {listed(known)} may" if known else "no config may"
+                yield key, f"have {setting(key, value)}; {only} be set"
+
+
+class ValueBounds(Settings):
+    """min, max: both included; at least one of them."""
+
+    min: Number | None = None
+    max: Number | None = None
+
+    @model_validator(mode="after")
+    def _some_and_in_order(self) -> "ValueBounds":
+        if self.min is None and self.max is None:
+            raise ValueError("needs 'min', 'max' or both")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"leaves nothing: 'min' ({self.min}) is more than 'max' ({self.max})")
+        return self
+
+
+class BoundedConfigsSettings(Settings):
+    """configs: keys with the bounds of their values."""
+
+    configs: Annotated[dict[str, ValueBounds], Field(min_length=1)]
+
+    @field_validator("configs")
+    @classmethod
+    def _are_keys(cls, configs: dict[str, ValueBounds]) -> dict[str, ValueBounds]:
+        check_keys(configs)
+        return configs
+
+
+class BoundedConfigs(ConfigRule[BoundedConfigsSettings]):
+    """The numbers of some configs, where they are set, lie within bounds.
+
+    Of retention (``retention.ms``, ``retention.bytes`` and the same with ``local.``), -1 is "no limit" and
+    more than any number. -2 of ``local.`` is "as the other one" and not judged; bound the other one.
+    """
+
+    settings_model = BoundedConfigsSettings
+
+    def names(self, key: str) -> bool:
+        """Those with bounds."""
+        return key in self.settings.configs
+
+    def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Keys with values out of their bounds."""
+        for key, bounds in self.settings.configs.items():
+            wanted = _wanted(key, configs[key], bounds) if key in configs else None
+            if wanted:
+                unlimited = key in _RETENTION and number(configs[key]) == _NO_LIMIT
+                remark = " (no limit)" if unlimited else ""
+                yield key, f"have {setting(key, configs[key])}{remark}; {wanted}"
+
+
+def _wanted(key: str, text: str, bounds: ValueBounds) -> str | None:
+    value = number(text)
+    if value is None:
+        return "it must be a number"
+    if key in _RETENTION and value == _NO_LIMIT:
+        value = inf
+    elif key in _LOCAL_RETENTION and value == _AS_RETENTION:
+        return None
+    if bounds.min is not None and value < bounds.min:
+        return f"it must be at least {bounds.min}"
+    return f"it must be at most {bounds.max}" if bounds.max is not None and value > bounds.max else None

@@ -1,0 +1,129 @@
+"""Holding topics to the rule that they were created by (KIP-201, example 1)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import Field
+
+from kdeclare.policy.deprecated import CreateTopicPolicy
+from kdeclare.policy.importing import adapted, configure, make
+from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
+from kdeclare.policy.rules.base import Rule, Settings
+
+_ASSIGNMENTS = "assignments"
+
+
+class CreationRuleForLifeSettings(Settings):
+    """class: the policy about creations, as ``module:Class``. config: its own settings."""
+
+    class_name: str = Field(alias="class")
+    config: dict[str, Any] = {}  # noqa: RUF012  frozen
+
+
+@dataclass(frozen=True, slots=True)
+class AsCreation:
+    """A request as if the topic were created in one of its states.
+
+    assigned: whether its replicas are shown as what the request states, and not their number.
+    """
+
+    request: RequestMetadata
+    post_request_state: TopicState
+    assigned: bool
+
+    @property
+    def action(self) -> Action:
+        """CREATE."""
+        return Action.CREATE
+
+    @property
+    def topic(self) -> str:
+        """As in the request."""
+        return self.request.topic
+
+    @property
+    def principal(self) -> str | None:
+        """As in the request."""
+        return self.request.principal
+
+    @property
+    def pre_request_state(self) -> None:
+        """None, as nothing is there before a creation."""
+        return
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """As in the request."""
+        return self.request.labels
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """All that the topic has."""
+        counts = ("partitions", "replicationFactor")
+        configs = (f"configs.{key}" for key in self.post_request_state.configs)
+        return frozenset((_ASSIGNMENTS,) if self.assigned else counts).union(configs)
+
+    @property
+    def racks(self) -> Mapping[int, str | None]:
+        """As in the request."""
+        return self.request.racks
+
+    @property
+    def record_count(self) -> int:
+        """0 on CREATE."""
+        return 0
+
+    def partitions_of(self, labels: Mapping[str, str]) -> int:
+        """As in the request."""
+        return self.request.partitions_of(labels)
+
+
+class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
+    """A topic is never modified out of the rule that holds for its creation (KIP-201, example 1).
+
+    The other policy, a TopicActionsPolicy or CreateTopicPolicy, is asked about creations, and about what
+    modifications make of a topic as if it were created so. A modification is denied where the topic would
+    have been allowed as it was before, and would not be as it is afterwards. Where replicas are moved, the
+    topic is shown with counts and once more with assignments, as a CreateTopicPolicy sees either.
+    """
+
+    settings_model = CreationRuleForLifeSettings
+    _policy: TopicActionsPolicy
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        """Make the other policy and configure it. Raises ValidationError or Unusable."""
+        super().configure(configs)
+        name = self.settings.class_name
+        policy = make(name, (TopicActionsPolicy, CreateTopicPolicy))
+        configure(policy, name, self.settings.config)
+        self._policy = adapted(policy)
+
+    def validate(self, request: RequestMetadata) -> None:
+        """See `TopicActionsPolicy.validate`."""
+        pre, post = request.pre_request_state, request.post_request_state
+        if request.action is Action.CREATE:
+            self._policy.validate(request)
+        if pre is None or post is None:
+            return
+        for shown in _creations(request, post):
+            violation = self._violation(shown)
+            if violation and not self._violation(replace(shown, post_request_state=pre)):
+                raise violation
+
+    def close(self) -> None:
+        """Close the other policy."""
+        self._policy.close()
+
+    def _violation(self, request: RequestMetadata) -> PolicyViolation | None:
+        try:
+            self._policy.validate(request)
+        except PolicyViolation as violation:
+            return violation
+        return None
+
+
+def _creations(request: RequestMetadata, state: TopicState) -> Iterator[AsCreation]:
+    yield AsCreation(request, state, assigned=False)
+    if _ASSIGNMENTS in request.changed:
+        yield AsCreation(request, state, assigned=True)

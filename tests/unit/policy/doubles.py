@@ -1,0 +1,105 @@
+"""Requests about topics as plain values, for policies to judge; and what a policy has read of one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
+
+
+@dataclass(frozen=True)
+class State:
+    """A topic as it is or will be (`TopicState`)."""
+
+    num_partitions: int = 3
+    replication_factor: int = 3
+    replicas_assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is done to a topic (`RequestMetadata`). ``sums``: what `partitions_of` says, by label set."""
+
+    action: Action
+    pre_request_state: State | None = None
+    post_request_state: State | None = None
+    changed: frozenset[str] = frozenset()
+    topic: str = "orders"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    principal: str | None = None
+    racks: Mapping[int, str | None] = field(default_factory=dict)
+    record_count: int = 0
+    sums: Mapping[frozenset[tuple[str, str]], int] = field(default_factory=dict)
+
+    def partitions_of(self, labels: Mapping[str, str]) -> int:
+        """As given in ``sums``, else 0."""
+        return self.sums.get(frozenset(labels.items()), 0)
+
+
+def assigned(*replicas: Sequence[int], configs: Mapping[str, str] | None = None) -> State:
+    """A state in which the brokers of each partition are known."""
+    smallest = min(map(len, replicas))
+    return State(len(replicas), smallest, dict(enumerate(replicas)), configs or {})
+
+
+def created(state: State, changed: frozenset[str] | None = None, **more: Any) -> Request:
+    """A creation that states all that the state has, unless ``changed`` says what it states."""
+    stated = {"assignments"} if state.replicas_assignments else {"partitions", "replicationFactor"}
+    stated |= {f"configs.{key}" for key in state.configs}
+    return Request(Action.CREATE, None, state, frozenset(stated) if changed is None else changed, **more)
+
+
+def modified(pre: State, post: State, changed: frozenset[str] | None = None, **more: Any) -> Request:
+    """A modification of all in which the states differ, unless ``changed`` says of what."""
+    fields = {
+        "partitions": pre.num_partitions != post.num_partitions,
+        "replicationFactor": pre.replication_factor != post.replication_factor,
+        "assignments": any(
+            replicas != post.replicas_assignments.get(n) for n, replicas in pre.replicas_assignments.items()
+        ),
+    }
+    keys = pre.configs.keys() | post.configs.keys()
+    fields |= {f"configs.{key}": pre.configs.get(key) != post.configs.get(key) for key in keys}
+    different = frozenset(name for name, differs in fields.items() if differs)
+    return Request(Action.MODIFY, pre, post, different if changed is None else changed, **more)
+
+
+def deleted(pre: State, **more: Any) -> Request:
+    """A deletion."""
+    return Request(Action.DELETE, pre, None, **more)
+
+
+class _Watched:
+    """Passes everything on and writes down the names; the states are watched in turn."""
+
+    def __init__(self, inner: object, reads: list[str], prefix: str = "") -> None:
+        self._inner, self._reads, self._prefix = inner, reads, prefix
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        if isinstance(value, State):
+            return _Watched(value, self._reads, name.partition("_")[0] + ".")
+        if value is not None:
+            self._reads.append(self._prefix + name)
+        return value
+
+
+_FREE = frozenset({"action", "topic", "changed"})
+"""What a request is about; that is known before anything is asked."""
+
+
+def reads_of(policy: TopicActionsPolicy, request: Request) -> set[str]:
+    """What a policy reads of a request beyond what it is about: ``labels``, ``post.configs``, ``racks``."""
+    reads: list[str] = []
+    verdict(policy, cast(RequestMetadata, _Watched(request, reads)))
+    return set(reads) - _FREE
+
+
+def verdict(policy: TopicActionsPolicy, request: RequestMetadata) -> str | None:
+    """Why the policy denies a request; None if it does not."""
+    try:
+        policy.validate(request)
+    except PolicyViolation as violation:
+        return str(violation)
+    return None

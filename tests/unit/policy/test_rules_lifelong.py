@@ -1,0 +1,167 @@
+"""KIP-201's first example: what is allowed at creation holds for life."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
+from kdeclare.policy.importing import Unusable
+from kdeclare.policy.interface import PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.rules import CreationRuleForLife, PartitionBounds
+from tests.unit.policy.doubles import Request, State, assigned, created, deleted, modified, reads_of, verdict
+
+HERE = __name__
+__all__ = ["PartitionBounds"]
+
+
+class Creations(TopicActionsPolicy):
+    """A policy whose author thought of creations only: no more partitions than that, and none deleted."""
+
+    closed = False
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        self.most = configs["most"]
+
+    def validate(self, request: RequestMetadata) -> None:
+        assert request.pre_request_state is None
+        assert request.post_request_state is not None
+        if request.post_request_state.num_partitions > self.most:
+            raise PolicyViolation(f"{request.topic}: {request.post_request_state.num_partitions}")
+
+    def close(self) -> None:
+        Creations.closed = True
+
+
+class Counts(CreateTopicPolicy):
+    """One of Kafka's: counts by counts or by assignments, and ties a config to them."""
+
+    def validate(self, request: CreateTopicPolicy.RequestMetadata) -> None:
+        if request.replicas_assignments is not None:
+            if any(1 not in replicas for replicas in request.replicas_assignments.values()):
+                raise PolicyViolation("broker 1 has all")
+            return
+        assert request.num_partitions is not None
+        if request.num_partitions > 6 and "retention.ms" not in request.configs:
+            raise PolicyViolation("large topics state their retention")
+
+
+class Everything(TopicActionsPolicy):
+    """Reads all that there is to be read."""
+
+    def validate(self, request: RequestMetadata) -> None:
+        assert request.pre_request_state is None
+        assert request.record_count == 0
+        assert request.partitions_of({"team": "a"}) == 7
+        assert request.post_request_state is not None
+        if request.post_request_state.configs:
+            told = (request.topic, request.action, request.principal, request.labels, request.racks)
+            raise PolicyViolation(f"{told} {sorted(request.changed)}")
+
+
+def for_life(name: str, **config: Any) -> CreationRuleForLife:
+    policy = CreationRuleForLife()
+    policy.configure({"class": f"{HERE}:{name}", "config": config})
+    return policy
+
+
+def sized(partitions: int, **configs: str) -> State:
+    return State(partitions, configs={key.replace("_", "."): value for key, value in configs.items()})
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (created(sized(6)), None),
+        (created(sized(7)), "orders: 7"),
+        (modified(sized(3), sized(6)), None),
+        (modified(sized(3), sized(7)), "orders: 7"),
+        (modified(sized(7), sized(8)), None),  # it was out of the rule before
+        (modified(sized(7), sized(7, flush_ms="1")), None),
+        (deleted(sized(7)), None),
+    ],
+)
+def test_a_policy_about_creations_holds_for_life(request_: Request, expected: str | None) -> None:
+    assert verdict(for_life("Creations", most=6), request_) == expected
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (created(sized(7)), "large topics state their retention"),
+        (created(sized(7, retention_ms="1")), None),
+        (modified(sized(6), sized(7)), "large topics state their retention"),
+        (modified(sized(7, retention_ms="1"), sized(7)), "large topics state their retention"),
+        (modified(sized(7), sized(7, flush_ms="1")), None),
+        (created(assigned([2])), "broker 1 has all"),
+        (modified(assigned([1, 2]), assigned([3, 2])), "broker 1 has all"),
+        (modified(assigned([2]), assigned([3])), None),
+        (modified(assigned([2]), State(1, 3, {0: [2]}, {"flush.ms": "1"})), None),
+    ],
+)
+def test_a_policy_of_kafkas_holds_for_life(request_: Request, expected: str | None) -> None:
+    assert verdict(for_life("Counts"), request_) == expected
+
+
+def test_a_modification_is_shown_as_a_creation() -> None:
+    team = {frozenset({("team", "a")}): 7}
+    post = State(3, configs={"flush.ms": "1"})
+    request = modified(State(2), post, labels={"a": "b"}, racks={1: "r"}, principal="User:a", sums=team)
+    told = "('orders', <Action.CREATE: 'CREATE'>, 'User:a', {'a': 'b'}, {1: 'r'})"
+    changed = "['configs.flush.ms', 'partitions', 'replicationFactor']"
+    assert verdict(for_life("Everything"), request) == f"{told} {changed}"
+
+
+def test_nothing_is_read_of_before_where_all_is_well_afterwards() -> None:
+    policy = for_life("Creations", most=6)
+    assert reads_of(policy, modified(sized(3), sized(6))) == {"post.num_partitions"}
+    assert reads_of(policy, modified(sized(6), sized(7))) == {"post.num_partitions", "pre.num_partitions"}
+    assert reads_of(policy, deleted(sized(7))) == set()
+
+
+def test_closing_closes_the_other_policy() -> None:
+    for_life("Creations", most=1).close()
+    assert Creations.closed
+
+
+class NoCreations(AlterConfigPolicy):
+    """About something else."""
+
+    def validate(self, request: AlterConfigPolicy.RequestMetadata) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "path", "detail"),
+    [
+        ("NoCreations", {}, ("class",), "is no subclass of CreateTopicPolicy or TopicActionsPolicy"),
+        ("Creation", {}, ("class",), "has no class 'Creation'"),
+        ("Creations", {}, ("config",), "does not take its settings: KeyError: 'most' (tests/unit/policy/"),
+        ("PartitionBounds", {"max": "six"}, ("config", "max"), "'config.max' takes a whole number"),
+    ],
+)
+def test_a_policy_that_cannot_be_held_to(
+    name: str, config: dict[str, Any], path: tuple[str, ...], detail: str
+) -> None:
+    with pytest.raises(Unusable) as caught:
+        for_life(name, **config)
+    (problem,) = caught.value.problems
+    assert problem.path == path
+    assert detail in problem.diagnostic.detail
+
+
+states = st.builds(sized, st.integers(1, 9), flush_ms=st.sampled_from("12"))
+
+
+@given(states, st.lists(states), st.integers(1, 9))
+def test_what_was_created_in_order_stays_so(first: State, later: list[State], most: int) -> None:
+    policy = for_life("Creations", most=most)
+    if verdict(policy, created(first)) is not None:
+        return
+    now = first
+    for wanted in later:
+        if verdict(policy, modified(now, wanted)) is None:
+            now = wanted
+        assert verdict(policy, created(now)) is None

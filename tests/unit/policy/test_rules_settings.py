@@ -1,0 +1,160 @@
+"""What rules can be told, and properties that hold whatever they are told."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from kdeclare.policy import rules
+from kdeclare.policy.interface import TopicActionsPolicy
+from kdeclare.policy.rules.base import Rule
+from tests.unit.policy.doubles import State, assigned, created, modified, verdict
+
+
+def rule(name: str, settings: dict[str, Any]) -> TopicActionsPolicy:
+    policy: Rule[Any] = getattr(rules, name)()
+    policy.configure(settings)
+    return policy
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "loc", "said"),
+    [
+        ("NamePattern", {}, ("pattern",), "Field required"),
+        ("NamePattern", {"pattern": "[a"}, ("pattern",), "no regular expression (RE2): missing ]"),
+        ("NamePattern", {"pattern": "(?=a)"}, ("pattern",), "no regular expression (RE2)"),
+        ("PartitionBounds", {}, (), "needs 'min', 'max' or both"),
+        ("PartitionBounds", {"min": 3, "max": 2}, (), "leaves nothing: 'min' (3) is more than 'max' (2)"),
+        ("PartitionBounds", {"max": "48"}, ("max",), "valid integer"),
+        ("PartitionBounds", {"max": True}, ("max",), "valid integer"),
+        ("PartitionBounds", {"max": 1.0}, ("max",), "valid integer"),
+        ("PartitionBounds", {"min": 0}, ("min",), "greater than or equal to 1"),
+        ("PartitionBounds", {"maximum": 1}, ("maximum",), "not permitted"),
+        ("ReplicationFactorBounds", {}, (), "needs 'min', 'max' or both"),
+        ("MinInsyncReplicas", {"min": 0}, ("min",), "greater than or equal to 1"),
+        ("RequiredConfigs", {}, ("configs",), "Field required"),
+        ("RequiredConfigs", {"configs": {}}, ("configs",), "at least 1 item"),
+        ("RequiredConfigs", {"configs": {"flush.ms": {}}}, ("configs", "flush.ms"), "valid string"),
+        ("RequiredConfigs", {"configs": {"retention.m": None}}, ("configs",), "did you mean 'retention.ms'?"),
+        ("ForbiddenConfigs", {"keys": []}, ("keys",), "at least 1 item"),
+        ("ForbiddenConfigs", {"keys": ["flushms"]}, ("keys",), "did you mean 'flush.ms'?"),
+        ("AllowedConfigs", {}, (), "needs 'keys', 'configs' or both"),
+        ("AllowedConfigs", {"configs": {"flush.ms": []}}, ("configs", "flush.ms"), "at least 1 item"),
+        ("AllowedConfigs", {"keys": ["clean.policy"]}, (), "did you mean 'cleanup.policy'?"),
+        ("BoundedConfigs", {"configs": {"flush.ms": {}}}, ("configs", "flush.ms"), "needs 'min', 'max'"),
+        (
+            "BoundedConfigs",
+            {"configs": {"flush.ms": {"min": 2, "max": 1}}},
+            ("configs", "flush.ms"),
+            "leaves",
+        ),
+        ("BoundedConfigs", {"configs": {"flushms": {"max": 1}}}, ("configs",), "did you mean 'flush.ms'?"),
+        ("NoPartitionIncrease", {"labels": {"keyed": None}}, ("labels", "keyed"), "valid string"),
+        ("NoDelete", {"label": {}}, ("label",), "not permitted"),
+        ("NoDeleteWithRecords", {"max": 1}, ("max",), "not permitted"),
+        ("MinRacks", {}, ("racks",), "Field required"),
+        ("MinRacks", {"racks": 0}, ("racks",), "greater than or equal to 1"),
+        ("PartitionBudget", {}, (), "needs 'max', 'budgets' or both"),
+        ("PartitionBudget", {"max": -1}, ("max",), "greater than or equal to 0"),
+        ("CreationRuleForLife", {"config": {}}, ("class",), "Field required"),
+    ],
+)
+def test_wrong_settings(name: str, settings: dict[str, Any], loc: tuple[str, ...], said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        rule(name, settings)
+    (problem,) = caught.value.errors()
+    assert problem["loc"] == loc
+    assert said in problem["msg"]
+
+
+@pytest.mark.parametrize("value", ["5", float("inf"), float("nan"), True, None, []])
+def test_a_bound_is_a_finite_number(value: object) -> None:
+    with pytest.raises(ValidationError):
+        rule("BoundedConfigs", {"configs": {"flush.ms": {"max": value}}})
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted", "value", "same"),
+    [
+        ("retention.ms", 604800000, "604800000", True),
+        ("retention.ms", "604800000", " 604800000", True),
+        ("min.cleanable.dirty.ratio", 0.5, "0.50", True),
+        ("preallocate", True, "TRUE", True),
+        ("preallocate", True, "false", False),
+        ("cleanup.policy", ["compact", "delete"], "delete,compact", True),
+        ("cleanup.policy", "compact, delete", "delete,compact", True),
+        ("cleanup.policy", ["compact"], "compact,delete", False),
+        ("compression.type", "lz4", "LZ4", False),
+        ("a.key.of.tomorrow", 5, "5", True),
+        ("a.key.of.tomorrow", 5, "5.0", False),
+    ],
+)
+def test_values_are_compared_by_what_they_mean(key: str, wanted: object, value: str, same: bool) -> None:
+    policy = rule("RequiredConfigs", {"configs": {key: wanted}})
+    assert (verdict(policy, created(State(configs={key: value}))) is None) is same
+
+
+def test_every_rule_says_what_can_be_set() -> None:
+    for name in rules.__all__:
+        model = getattr(rules, name).settings_model
+        assert model.model_config["extra"] == "forbid"
+        assert model.model_json_schema()["additionalProperties"] is False
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
+def test_bounds(low: int, high: int, before: int, after: int) -> None:
+    if low > high:
+        return
+    for name, states in {
+        "PartitionBounds": (State(before, 1), State(after, 1)),
+        "ReplicationFactorBounds": (assigned(range(before)), assigned(range(after))),
+    }.items():
+        policy = rule(name, {"min": low, "max": high})
+        inside = low <= after <= high
+        assert (verdict(policy, created(states[1])) is None) is inside
+        assert (verdict(policy, modified(*states)) is None) is (inside or before == after)
+        settings = State(9 * before, 9 * before, configs={"flush.ms": "1"})
+        assert verdict(policy, modified(State(9 * before, 9 * before), settings)) is None
+
+
+replicas = st.lists(st.integers(1, 5), min_size=1, max_size=4, unique=True)
+configs = st.dictionaries(
+    st.sampled_from(["retention.ms", "min.insync.replicas", "cleanup.policy"]),
+    st.sampled_from(["-1", "2", "3"]),
+)
+
+
+@st.composite
+def states(draw: st.DrawFn) -> State:
+    return assigned(*draw(st.lists(replicas, min_size=1, max_size=3)), configs=draw(configs))
+
+
+STATE_RULES: list[tuple[str, dict[str, Any]]] = [
+    ("PartitionBounds", {"max": 2}),
+    ("ReplicationFactorBounds", {"min": 2, "max": 3}),
+    ("MinInsyncReplicas", {"min": 2}),
+    ("RequiredConfigs", {"configs": {"retention.ms": None, "min.insync.replicas": 2}}),
+    ("ForbiddenConfigs", {"keys": ["cleanup.policy"]}),
+    ("AllowedConfigs", {"keys": ["retention.ms"], "configs": {"min.insync.replicas": [2]}}),
+    ("BoundedConfigs", {"configs": {"retention.ms": {"max": 2}}}),
+    ("MinRacks", {"racks": 2}),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), STATE_RULES)
+@given(before=states(), after=states())
+def test_a_rule_is_neither_escaped_by_a_modification_nor_held_against_others(
+    name: str, settings: dict[str, Any], before: State, after: State
+) -> None:
+    policy = rule(name, settings)
+    racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: None}
+    modification = verdict(policy, modified(before, after, racks=racks))
+    as_created = verdict(policy, created(after, racks=racks))
+    if verdict(policy, created(before, racks=racks)) is None:
+        # of a topic in order, modifications are allowed just as far as they leave it so
+        assert modification == as_created
+    if as_created is None:
+        assert modification is None
+    assert verdict(policy, modified(before, before, racks=racks)) is None
