@@ -1,0 +1,270 @@
+"""Rules in CEL: what they see and read, what is wrong with them, and that none lets a mistake through."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from kdeclare.model.references import Referenced
+from kdeclare.policy.bindings import Bindings
+from kdeclare.policy.cel import CelPolicy, compile_rule
+from kdeclare.policy.cel_source import MAX_GROWTH
+from kdeclare.policy.interface import PolicyViolation, RequestMetadata
+from tests.unit.policy.doubles import Request, State, created, deleted, modified, reads_of, verdict
+
+BEFORE = State(3, 2, {0: (1, 2), 1: (2, 3), 2: (3, 1)}, {"retention.ms": "1000"})
+AFTER = State(6, 3, {0: (1, 2, 3)}, {"retention.ms": "2000", "cleanup.policy": "compact"})
+MODIFIED = modified(BEFORE, AFTER, labels={"tier": "gold"}, principal="User:alice")
+CREATED = created(AFTER, labels={"tier": "gold"})
+DELETED = deleted(BEFORE)
+
+
+def policy(rule: str) -> CelPolicy:
+    return CelPolicy(compile_rule(rule), "against the rule", Bindings())
+
+
+def said(rule: str, request: Request = MODIFIED) -> str | None:
+    return verdict(policy(rule), cast(RequestMetadata, request))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "action == 'MODIFY'",
+        "topic == 'orders'",
+        "principal == 'User:alice'",
+        "labels == {'tier': 'gold'}",
+        "labels.tier == 'gold'",
+        "'partitions' in changed && 'configs.retention.ms' in changed && size(changed) == 5",
+        "pre != null && post != null",
+        "pre.partitions == 3 && post.partitions == 6",
+        "pre.replicationFactor == 2 && post.replicationFactor == 3",
+        "pre.assignments == {0: [1, 2], 1: [2, 3], 2: [3, 1]} && post.assignments[0] == [1, 2, 3]",
+        "pre.configs == {'retention.ms': '1000'} && int(post.configs['retention.ms']) == 2000",
+        "has(pre.configs.x) == false && has(labels.tier)",
+        "post.assignments.all(p, post.assignments[p].size() >= 3)",
+        "topic.matches('^ord.*s$') && topic.startsWith('or') // a comment",
+        "[1, 2].exists(post, post == 2)",
+    ],
+)
+def test_what_a_rule_sees(rule: str) -> None:
+    assert said(rule) is None
+    assert said(f"!({rule.removesuffix(' // a comment')})") == "against the rule"
+
+
+def test_states_that_are_not_there_are_null() -> None:
+    rule = "pre == null || post == null || post.partitions >= pre.partitions"
+    assert [said(rule, request) for request in (CREATED, MODIFIED, DELETED)] == [None] * 3
+    assert said(rule, modified(AFTER, BEFORE)) == "against the rule"
+    assert (
+        said("(pre == null) == (action == 'CREATE') && (post == null) == (action == 'DELETE')", CREATED)
+        is None
+    )
+    assert (
+        said("(pre == null) == (action == 'CREATE') && (post == null) == (action == 'DELETE')", DELETED)
+        is None
+    )
+    assert said("principal == null", CREATED) is None
+
+
+def test_values_from_outside_the_manifests_are_texts_like_others() -> None:
+    secret = Referenced("2000", "${env.RETENTION}")
+    request = created(
+        State(configs={"retention.ms": secret}), labels={"tier": Referenced("gold", "${env.T}")}
+    )
+    assert said("post.configs['retention.ms'] == '2000' && labels.tier == 'gold'", request) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "read"),
+    [
+        ("topic != 'x' && action != 'DELETE'", set()),
+        ("'partitions' in changed", set()),
+        ("labels.tier == 'gold' || topic == 'post.partitions'", {"labels"}),
+        ("post.partitions > 0", {"post.num_partitions"}),
+        ("pre == null || post != null", set()),
+        ("pre == null || pre.replicationFactor > 0", {"pre.replication_factor"}),
+        ("post.configs.size() > 0 && principal != ''", {"post.configs", "principal"}),
+        ("[post.assignments].exists(labels, labels.size() > 0)", {"post.replicas_assignments"}),
+        ("true // labels pre.configs", set()),
+    ],
+)
+def test_only_what_a_rule_speaks_of_is_read(rule: str, read: set[str]) -> None:
+    assert reads_of(policy(rule), MODIFIED) == read
+
+
+def test_rules_that_are_asked_together_read_once() -> None:
+    bindings = Bindings()
+    rules = [
+        "post.partitions > 1",
+        "post.partitions > 2 && post.configs.size() > 0",
+        "post.configs.size() > 1",
+    ]
+    policies = [CelPolicy(compile_rule(rule), "", bindings) for rule in rules]
+    counted = _Counted()
+    for item in policies:
+        item.validate(cast(RequestMetadata, replace(MODIFIED, post_request_state=cast(State, counted))))
+    assert sorted(counted.reads) == ["configs", "configs", "num_partitions", "num_partitions"]  # 3 requests
+    counted.reads.clear()
+    request = cast(RequestMetadata, replace(MODIFIED, post_request_state=cast(State, counted)))
+    for item in policies:
+        item.validate(request)
+    assert sorted(counted.reads) == ["configs", "num_partitions"]
+
+
+class _Counted:
+    def __init__(self) -> None:
+        self.reads: list[str] = []
+
+    @property
+    def num_partitions(self) -> int:
+        self.reads.append("num_partitions")
+        return 6
+
+    @property
+    def configs(self) -> Mapping[str, str]:
+        self.reads.append("configs")
+        return {"a": "1", "b": "2"}
+
+
+class NotKnown(BaseException):
+    """What requests raise for what nobody can tell yet."""
+
+
+class _Partly(Mapping[str, str]):
+    """Only ``a`` is known to be there, and ``b`` not to be; nobody knows what else is."""
+
+    def __getitem__(self, key: str) -> str:
+        if key not in ("a", "b"):
+            raise NotKnown
+        return {"a": "1"}[key]
+
+    def __iter__(self) -> Iterator[str]:
+        raise NotKnown
+
+    def __len__(self) -> int:
+        raise NotKnown
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("post.configs['a'] == '1'", None),
+        ("'a' in post.configs && post.configs.a == '2'", "against the rule"),
+        ("!has(post.configs.b) && has(post.configs.a)", None),
+        (r"!('b' in post.configs) && post.configs['\x61'] == '1'", None),
+        ("post.configs['c'] == '1'", NotKnown),
+        ("'a' in post.configs && post.configs.size() == 1", NotKnown),
+        ("'a' + 'b' in post.configs", NotKnown),
+        ("'a' in post.configs.map(k, k)", NotKnown),
+        ("post.configs[topic] == '1'", NotKnown),
+    ],
+)
+def test_what_is_known_of_configs_is_enough_for_rules_that_look_at_nothing_else(
+    rule: str, expected: str | type[NotKnown] | None
+) -> None:
+    request = created(State())
+    request = replace(request, post_request_state=replace(State(), configs=_Partly()))
+    if expected is NotKnown:
+        with pytest.raises(NotKnown):
+            said(rule, request)
+    else:
+        assert said(rule, request) == expected
+
+
+def test_what_reading_raises_is_passed_on() -> None:
+    class Unknown(_Counted):
+        @property
+        def num_partitions(self) -> int:
+            raise NotKnown
+
+    request = cast(RequestMetadata, replace(MODIFIED, post_request_state=cast(State, Unknown())))
+    bindings = Bindings()
+    sizes = CelPolicy(compile_rule("post.partitions > 1"), "", bindings)
+    for _ in range(2):
+        with pytest.raises(NotKnown):
+            sizes.validate(request)
+    CelPolicy(compile_rule("post.configs.size() > 1"), "", bindings).validate(request)
+
+
+@pytest.mark.parametrize(
+    ("rule", "request_", "why"),
+    [
+        (
+            "post.configs['x'] == '1'",
+            MODIFIED,
+            "no 'x' in post.configs. The rule's author can write 'x' in post.conf",
+        ),
+        ("pre.configs.x == '1'", MODIFIED, "no 'x' in pre.configs"),
+        ("labels.team == 'x'", MODIFIED, "no 'team' in labels"),
+        ("labels['te' + 'am'] == 'x'", MODIFIED, "no 'team' in one of its mappings"),
+        ("post.assignments[9].size() > 1", MODIFIED, "9 in post.assignments"),
+        (
+            "pre.partitions > 1",
+            CREATED,
+            "'pre' is null on CREATE. The rule's author can write pre == null || …",
+        ),
+        ("post.partitions > 1", DELETED, "'post' is null on DELETE"),
+        ("principal.startsWith('User:')", CREATED, "'principal' is null"),
+        ("topic.matches(topic + '(')", MODIFIED, "'orders(' is no regular expression, missing )"),
+        ("int(topic) > 1", MODIFIED, "no whole number"),
+        ("1 / (post.partitions - 6) > 1", MODIFIED, "divides by zero"),
+        ("post.partitions + 9223372036854775807 > 1", MODIFIED, "too large"),
+        ("post.assignments[0][7] > 1", MODIFIED, "fewer elements"),
+        ("dyn(topic) > 1", MODIFIED, "No matching overloads"),
+        ("'a' in labels ? labels.a == '' : labels.b == ''", MODIFIED, "no 'b' in labels"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_a_violation_that_says_why(
+    rule: str, request_: Request, why: str
+) -> None:
+    message = said(rule, request_)
+    assert message is not None
+    assert message.startswith("The rule cannot be evaluated here: ")
+    assert why in message
+    assert said(f"!({rule})", request_) == message.replace(rule, f"!({rule})")
+
+
+def test_one_side_can_be_enough() -> None:
+    assert said("labels.nothing == 'x' || post.partitions == 6") is None
+    assert said("labels.nothing == 'x' && post.partitions == 7") == "against the rule"
+
+
+def test_half_a_character_lets_nothing_through() -> None:
+    assert "cannot be evaluated" in (said("topic == 'orders'", replace(MODIFIED, topic="\ud800")) or "")
+
+
+TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
+BOMB = f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, {TEN}.all(e, {TEN}.all(f, true))))))"
+
+
+def test_a_bomb_is_a_violation() -> None:
+    started = time.monotonic()
+    assert "it takes too many steps" in (said(BOMB) or "")
+    assert time.monotonic() - started < 2
+
+
+def test_the_largest_growth_that_is_let_through_takes_no_time() -> None:
+    doublings = MAX_GROWTH.bit_length() - 1
+    started = time.monotonic()
+    assert said("[topic]" + ".map(x, x + x)" * doublings + ".all(x, x.size() > 1)") is None
+    assert time.monotonic() - started < 2
+
+
+def test_a_regular_expression_takes_no_time() -> None:
+    started = time.monotonic()
+    request = replace(MODIFIED, topic="a" * 249)
+    assert said("topic.matches('^(a+)+(a+)+(a|aa)+$b')", request) == "against the rule"
+    assert time.monotonic() - started < 1
+
+
+def test_a_policy_lets_go_of_the_last_request() -> None:
+    bindings = Bindings()
+    item = CelPolicy(compile_rule("topic != ''"), "", bindings)
+    item.validate(cast(RequestMetadata, MODIFIED))
+    item.close()
+    assert bindings._last == (None, {})
+    with pytest.raises(PolicyViolation):
+        CelPolicy(compile_rule("topic == ''"), "no", bindings).validate(cast(RequestMetadata, MODIFIED))

@@ -1,0 +1,198 @@
+"""Policies in manifests, from the file to the verdict; mistakes with their exact places."""
+
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+from kdeclare.manifests.load import Loaded, load
+from kdeclare.manifests.project import Project, open_project
+from kdeclare.model.diagnostics import Place
+from kdeclare.model.plan import VerdictOutcome
+from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
+from kdeclare.policy.interface import Action
+from kdeclare.policy.manifest import PolicyKind
+from kdeclare.policy.selector import EVERYTHING
+from tests.unit.policy.doubles import State, created, deleted, modified, verdict
+
+KIND = PolicyKind()
+HEAD = "apiVersion: kdeclare/v1\nkind: Policy\nmetadata: {name: p}\nspec:\n"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def loaded(spec: str, head: str = HEAD) -> Loaded:
+    Path("p.yaml").write_text(head + spec)
+    return load(Project(), [Path("p.yaml")], {}, {"MIN": "3"}, rules={"Policy": KIND})
+
+
+def said(spec: str, head: str = HEAD) -> list[tuple[int, int, str]]:
+    """Line and column, counted from ``spec``'s first field, and the detail."""
+    found = loaded(spec, head).diagnostics
+    lines = head.count("\n")
+    return [(d.place.line - lines, d.place.column, d.detail) for d in found if d.place]
+
+
+def policy(spec: str) -> ConfiguredPolicy:
+    result = loaded(spec)
+    assert not result.diagnostics
+    [rule] = result.rules
+    return KIND.configured(pickle.loads(pickle.dumps(rule)))
+
+
+def test_a_policy_and_its_verdicts() -> None:
+    item = policy(
+        "  severity: warn\n  actions: [CREATE, MODIFY]\n  selector: {topics: ['/.*/'], labels: {tier: 1}}\n"
+        "  rule: post.replicationFactor >= 3\n  message: gold topics need three replicas\n"
+    )
+    assert (item.name, item.outcome, item.bounded) == ("p", VerdictOutcome.WARN, True)
+    assert item.place == Place("p.yaml", 3, 18)
+    assert item.actions == {Action.CREATE, Action.MODIFY}
+    small, large = State(1, 2), State(1, 3)
+    assert item.covers(created(small, labels={"tier": "1"}))
+    assert not item.covers(created(small))
+    assert not item.covers(deleted(small, labels={"tier": "1"}))
+    assert verdict(item.policy, created(small)) == "gold topics need three replicas"
+    assert verdict(item.policy, modified(small, large)) is None
+
+
+def test_what_need_not_be_stated() -> None:
+    item = policy("  rule: |\n    topic\n      != 'orders'\n")
+    assert (item.outcome, item.actions, item.selector) == (VerdictOutcome.DENY, EVERY_ACTION, EVERYTHING)
+    assert verdict(item.policy, created(State())) == "The rule is not met: topic != 'orders'"
+    long = policy(f"  rule: topic != 'orders' && topic != '{'x' * 500}'\n")
+    assert len(verdict(long.policy, created(State())) or "") < 230
+
+
+def test_references_in_rules() -> None:
+    item = policy("  actions: [CREATE]\n  rule: post.partitions >= ${env.MIN}\n")
+    assert verdict(item.policy, created(State(2))) == "The rule is not met: post.partitions >= 3"
+    assert verdict(item.policy, created(State(3))) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "line", "column", "detail"),
+    [
+        ("  rule: topic == 'a' && foo", 1, 25, "There is nothing called 'foo'."),
+        ("  rule: topic == 'a' and true", 1, 22, "'and' is not expected here."),
+        ("  rule: 'topic == ''a'' && foo'", 1, 28, "There is nothing called 'foo'."),
+        ('  rule: "topic == \\"a\\" &&\\n foo"', 1, 30, "There is nothing called 'foo'."),
+        (
+            "  rule: |\n    topic == 'a' &&\n      post.partition > 3\n",
+            3,
+            12,
+            "'post' has no field 'partition'.",
+        ),
+        ("  rule: |-\n\n      true &&\n    # no comment\n", 3, 14, "The rule ends too early"),
+        ("  rule: |\n    true ||\n    // a comment\n    labels.x > 3\n", 4, 14, "'>' does not take text and"),
+        ("  rule: post.partitions >   # more", 1, 26, "The rule ends too early"),
+        ("  rule: |\n    post.partitions >\n\n", 2, 22, "The rule ends too early"),
+        ("  rule: >\n    true &&\n    foo\n", 1, 9, "There is nothing called 'foo'."),
+        ("  rule: topic.matches('(')", 1, 23, "This is no regular expression: missing ) in '('."),
+        ("  rule: post.partitions", 1, 9, "A rule must be true or false, and this is a whole number."),
+        ("  rule: true", 1, 9, "'spec.rule' takes text, not true."),
+        ('  rule: ""', 1, 9, "'spec.rule' needs at least one character."),
+        ("  rule: topic != ''\n  rul: a", 2, 3, "There is no field 'rul' in 'spec'."),
+        ("  rule: topic != ''\n  severity: error", 2, 13, "'spec.severity' takes deny or warn"),
+        ("  rule: topic != ''\n  actions: []", 2, 12, "'spec.actions' needs at least one element."),
+        ("  rule: topic != ''\n  actions: [create]", 2, 13, "takes CREATE, DELETE or MODIFY, not 'create'."),
+        ("  rule: topic != ''\n  message: ''", 2, 12, "'spec.message' needs at least one character."),
+        (
+            "  rule: topic != ''\n  selector: {topics: [a, '/(/']}",
+            2,
+            26,
+            "'/(/' is no regular expression: missing",
+        ),
+        ("  message: a", 1, 3, "'spec' needs a field 'rule'."),
+    ],
+)
+def test_mistakes(spec: str, line: int, column: int, detail: str) -> None:
+    [(at_line, at_column, text)] = said(spec)
+    assert (at_line, at_column) == (line, column)
+    assert detail in text
+
+
+def test_mistakes_in_several_fields_are_told_together() -> None:
+    found = said("  severity: error\n  rule: foo && bar\n")
+    assert [(line, column) for line, column, _ in found] == [(1, 13), (2, 9), (2, 16)]
+
+
+def test_the_name_of_the_brokers_is_theirs() -> None:
+    result = loaded("  rule: topic != ''\n", HEAD.replace("{name: p}", "{name: broker}"))
+    assert [(d.code, d.place) for d in result.diagnostics] == [("reserved-name", Place("p.yaml", 3, 18))]
+
+
+@pytest.mark.parametrize(
+    ("actions", "rule", "hint"),
+    [
+        ("", "post.partitions > 1", "Limit it with actions: [CREATE, MODIFY], or write post == null || …."),
+        ("", "pre.partitions > 1", "Limit it with actions: [MODIFY, DELETE], or write pre == null || …."),
+        (
+            "",
+            "post.partitions > pre.partitions",
+            "Limit it with actions: [MODIFY], or write pre == null || post == null || ….",
+        ),
+        (
+            "",
+            "pre == null || post.partitions > pre.partitions",
+            "Limit it with actions: [CREATE, MODIFY], or",
+        ),
+        ("[DELETE]", "post.partitions > 1", "Write post == null || …."),
+        ("[CREATE, DELETE]", "topic == 'a' || 'x' in post.configs", "Limit it with actions: [CREATE], or"),
+    ],
+)
+def test_a_state_that_is_not_always_there(actions: str, rule: str, hint: str) -> None:
+    stated = f"  actions: {actions}\n" if actions else ""
+    [found] = loaded(f'{stated}  rule: "{rule}"\n').diagnostics
+    assert found.code == "invalid-rule"
+    assert "is null on" in found.detail
+    assert hint in found.hint
+    assert found.place == Place("p.yaml", 6 if actions else 5, 9)
+
+
+@pytest.mark.parametrize(
+    ("actions", "rule"),
+    [
+        ("[CREATE, MODIFY]", "post.partitions > 1"),
+        ("[MODIFY, DELETE]", "pre.partitions > 1"),
+        ("[MODIFY]", "pre.partitions > post.partitions"),
+        ("[CREATE, MODIFY, DELETE]", "post == null || post.partitions > 1"),
+        ("[CREATE, MODIFY, DELETE]", "action == 'DELETE' || post.partitions > 1"),
+        ("[CREATE, MODIFY, DELETE]", "pre != null ? pre.partitions > 1 : topic != 'post.partitions'"),
+    ],
+)
+def test_states_that_are_looked_at_with_care(actions: str, rule: str) -> None:
+    assert not loaded(f'  actions: {actions}\n  rule: "{rule}"\n').diagnostics
+
+
+def test_a_policy_with_a_mistake_is_no_policy() -> None:
+    result = loaded("  rule: foo\n")
+    assert result.has_errors
+    with pytest.raises(Exception, match="nothing called 'foo'"):
+        KIND.configured(result.rules[0])
+
+
+def test_policies_hold_whatever_is_loaded_of_a_project() -> None:
+    Path("manifests").mkdir()
+    Path("kdeclare.yaml").write_text(
+        "{apiVersion: kdeclare/v1, kind: Project, metadata: {name: p}, spec: {}}"
+    )
+    Path("manifests/p.yaml").write_text(HEAD + "  rule: topic != 'a'\n")
+    Path("manifests/q.yaml").write_text(HEAD.replace("name: p", "name: q") + "  rule: foo\n")
+    Path("other.yaml").write_text(HEAD.replace("name: p", "name: o") + "  rule: topic != 'b'\n")
+    result = load(open_project(None, None, {}), [Path("other.yaml")], {}, {}, rules={"Policy": KIND})
+    assert [str(rule.id) for rule in result.rules] == ["Policy/o", "Policy/p", "Policy/q"]
+    assert [str(d.place) for d in result.diagnostics] == ["manifests/q.yaml:5:9"]
+
+
+def test_who_needs_no_rules_does_not_wait_for_cel() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, kdeclare.policy.manifest; print([m for m in sys.modules if m.startswith('cel')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"\[\]\s*", done.stdout)

@@ -1,0 +1,154 @@
+"""Which topics a policy is about, and regular expressions that cannot hang."""
+
+import pickle
+import re
+import time
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.model.references import Referenced
+from kdeclare.policy.interface import RequestMetadata
+from kdeclare.policy.patterns import Pattern, why_invalid
+from kdeclare.policy.selector import EVERYTHING, Selector, wrong_patterns
+from tests.unit.policy.doubles import State, created
+
+
+def request(topic: str, labels: Mapping[str, str] | None = None) -> RequestMetadata:
+    return created(State(), topic=topic, labels=labels or {})
+
+
+@pytest.mark.parametrize(
+    ("topics", "topic", "covered"),
+    [
+        ((), "orders", True),
+        (("orders",), "orders", True),
+        (("orders",), "orders.eu", False),
+        (("payments", "/orders(-.*)?/"), "orders-eu", True),
+        (("payments", "/orders(-.*)?/"), "orders", True),
+        (("/orders/",), "my-orders", False),
+        (("/orders|payments/",), "payments-eu", False),
+        (("/a/", "/b/"), "b", True),
+        (("/",), "/", True),
+        (("//",), "a", False),
+    ],
+)
+def test_topics(topics: tuple[str, ...], topic: str, covered: bool) -> None:
+    assert Selector(topics).covers(request(topic)) is covered
+
+
+@pytest.mark.parametrize(
+    ("labels", "covered"),
+    [
+        ({}, True),
+        ({"tier": "gold"}, True),
+        ({"tier": "gold", "team": "a"}, True),
+        ({"tier": "silver"}, False),
+        ({"tier": "gold", "team": "b"}, False),
+        ({"nothing": ""}, False),
+    ],
+)
+def test_labels(labels: Mapping[str, str], covered: bool) -> None:
+    there = {"tier": Referenced("gold", "${env.TIER}"), "team": "a"}
+    assert Selector(labels=labels).covers(request("orders", there)) is covered
+    assert Selector(("orders",), labels).covers(request("orders", there)) is covered
+    assert not Selector(("payments",), labels).covers(request("orders", there))
+
+
+class _WithoutLabels:
+    topic = "orders"
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        raise AssertionError("nobody asked for them")
+
+
+def test_labels_are_looked_at_only_where_some_are_stated() -> None:
+    silent: RequestMetadata = _WithoutLabels()  # type: ignore[assignment]
+    assert EVERYTHING.covers(silent)
+    assert Selector(("orders",)).covers(silent)
+    assert not Selector(("payments",), {"tier": "gold"}).covers(silent)
+
+
+def test_it_is_a_plain_value() -> None:
+    selector = Selector(("a", "/b+/", "/(c|d)/"), {"tier": "gold"})
+    again = pickle.loads(pickle.dumps(selector))
+    assert again == selector
+    assert again.covers(request("d", {"tier": "gold"}))
+    assert selector != Selector(("a",), {"tier": "gold"})
+
+
+def test_wrong_patterns() -> None:
+    topics = ("(", "/(/", "/a/", "/a)|(b/", r"/(a)\1/")
+    assert list(wrong_patterns(topics)) == [
+        (1, "missing ) in '('"),
+        (3, "unexpected ) in 'a)|(b'"),
+        (4, r"invalid escape sequence in '\1'"),
+    ]
+    with pytest.raises(ValueError, match="missing"):
+        Selector(topics)
+
+
+@pytest.mark.parametrize(
+    ("text", "matching", "other"),
+    [
+        ("", "", "a"),
+        ("a.*", "abc", "ba"),
+        ("a|bc", "bc", "ac"),
+        ("(?i)abc", "ABC", "ABCD"),
+        ("^a$", "a", "a\n"),
+        (r"\d+\.x", "12.x", "12-x"),
+        (r"\Qa.b\E", "a.b", "acb"),
+        ("é+", "éé", "e"),
+        ("[^a-c]x?", "dx", "ax"),
+        ("[a-z0-9-]+", "a-1", "A"),
+        ("(?m)a$", "a", "a\n"),
+    ],
+)
+def test_patterns_match_whole_texts(text: str, matching: str, other: str) -> None:
+    assert Pattern(text).matches(matching)
+    assert not Pattern(text).matches(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("(", "missing ) in '('"),
+        ("a)|(b", "unexpected ) in 'a)|(b'"),
+        ("[z-a]", "invalid character class range in 'z-a'"),
+        ("a**", "bad repetition operator in '**'"),
+        ("a{1001}", "invalid repetition size in '{1001}'"),
+        ("(?=x)", "invalid perl operator in '(?='"),
+        (r"\Qa", r"\Q without \E"),
+        ("\ud800", "no Unicode text"),
+    ],
+)
+def test_patterns_that_are_none(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(reason) + "$"):
+        Pattern(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["(a+)+b", "(a|aa)*b", "(.*)*b", ".*.*.*.*.*.*b", ".*a.*b", "a*a*b", "[a-z]*[a-z]+b"]
+)
+def test_no_pattern_takes_long(text: str) -> None:
+    started = time.monotonic()
+    assert not Pattern(text).matches("a" * 249)
+    assert time.monotonic() - started < 0.5
+
+
+_PIECES = ["a", "b", "-", ".", r"\.", "[a-b]", "[^a-]", "[ab-]", "*", "+", "?", "\n", "0"]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=8).map("".join), st.text("ab-.0\n", max_size=8))
+def test_the_quick_way_says_what_re2_says(text: str, name: str) -> None:
+    if why_invalid(text) is not None:
+        with pytest.raises(ValueError, match=r".+"):
+            Pattern(text)
+        return
+    pattern = Pattern(text)
+    slow = Pattern(text)
+    slow._quick = None
+    assert pattern.matches(name) is slow.matches(name)
