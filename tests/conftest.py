@@ -1,5 +1,6 @@
 """Fixtures for all tests: real brokers once a session, and the two beds that contract tests run on."""
 
+import logging
 import os
 import random
 from collections.abc import Iterator
@@ -24,6 +25,17 @@ def free_port(brokers: int) -> int:
         settings = SandboxSettings(Path(), brokers, 1, random.randrange(20000, 30000))
         if all(kafka_sandbox.is_free(p) for i in settings.broker_ids for p in settings.ports(i)):
             return settings.port
+
+
+@pytest.fixture(autouse=True)
+def _quiet_again() -> Iterator[None]:
+    """A command that ran in this process has its own idea of where the log goes."""
+    loggers = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
+    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    yield
+    for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,15 @@
 """Applying manifests or a saved plan, and rolling a run back: all under the lock."""
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 
 from kdeclare.app.history import unknown_run
 from kdeclare.app.plan import loaded_well, plan_for, save_plan
+from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked, tidied_up
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace, who
@@ -22,6 +23,7 @@ from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult
 from kdeclare.planning.build import check_cluster_id
+from kdeclare.planning.judging import judged
 from kdeclare.planning.planfile import PlanFile, read_plan
 from kdeclare.planning.preflight import Progress
 from kdeclare.planning.request import Scope
@@ -36,7 +38,7 @@ class How:
     """How a run is done.
 
     command: what the person typed, for the history. stopping: called from a signal handler when the
-    first Ctrl-C is heeded.
+    first Ctrl-C is heeded. overrides: policies whose denials are not heeded, each with the reason.
     """
 
     command: str
@@ -45,6 +47,7 @@ class How:
     options: RunOptions
     skip_stale: bool = False
     stopping: Callable[[], None] = lambda: None
+    overrides: Mapping[str, str] = field(default_factory=dict)
 
 
 def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, how: How) -> RunResult | None:
@@ -52,11 +55,15 @@ def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, h
     connection = workspace.connecting()
     try:
         loaded = loaded_well(workspace, paths)
-        with workspace.explained(), workspace.store.lock(how.command):
+        with (
+            workspace.explained(),
+            policies_in_force(workspace, loaded.rules, scope.overrides) as in_force,
+            workspace.store.lock(how.command),
+        ):
             cluster = connection.get()
             notices = recover_locked(workspace, cluster, how.command)
-            planned = plan_for(workspace, loaded, cluster, scope, how.progress, notices)
-            return confirmed(workspace, cluster, planned.plan, planned.secrets, how, notices)
+            planned = plan_for(workspace, loaded, in_force, cluster, scope, how.progress, notices)
+            return confirmed(workspace, cluster, planned.plan, planned.secrets, how, in_force, notices)
     finally:
         connection.close()
 
@@ -65,11 +72,15 @@ def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | N
     """Apply a plan file; None when the person said no. Raises KdeclareError."""
     plan = file.plan
     _same_environment(workspace, plan)
-    with workspace.cluster() as cluster, workspace.store.lock(how.command):
+    with (
+        policies_in_force(workspace) as in_force,
+        workspace.cluster() as cluster,
+        workspace.store.lock(how.command),
+    ):
         check_cluster_id(plan.cluster.id, cluster.describe().id, workspace.cluster_name)
-        notices = recover_locked(workspace, cluster, how.command)
+        notices = (*in_force.diagnostics, *recover_locked(workspace, cluster, how.command))
         secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
-        return confirmed(workspace, cluster, plan, secrets, how, notices, file.plan_id)
+        return confirmed(workspace, cluster, plan, secrets, how, in_force, notices, file.plan_id)
 
 
 def roll_back(
@@ -79,8 +90,12 @@ def roll_back(
     store = workspace.store
     if run_id is None and not store.runs():
         raise _nothing_to_undo()
-    with workspace.cluster() as cluster, store.lock(how.command):
-        notices = recover_locked(workspace, cluster, how.command)
+    with (
+        policies_in_force(workspace, overrides=how.overrides) as in_force,
+        workspace.cluster() as cluster,
+        store.lock(how.command),
+    ):
+        notices = (*in_force.diagnostics, *recover_locked(workspace, cluster, how.command))
         run, record = _find_run(workspace, run_id)
         check_cluster_id(run.cluster.id, cluster.describe().id, workspace.cluster_name)
         secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
@@ -88,11 +103,14 @@ def roll_back(
         plan = rollback_plan(
             run, record, store.read(), cluster, secrets, pace=pace, allow_data_loss=allow_data_loss
         )
+        state = store.read()
+        records = state.resources if state else {}
+        plan = judged(plan, cluster, in_force.policies, records, lambda v: how.overrides.get(v.policy))
         if out is not None:
             save_plan(plan, out)
             how.confirm(plan, notices)
             return None
-        return confirmed(workspace, cluster, plan, secrets, how, notices)
+        return confirmed(workspace, cluster, plan, secrets, how, in_force, notices)
 
 
 def confirmed(
@@ -101,6 +119,7 @@ def confirmed(
     plan: Plan,
     secrets: SecretSource,
     how: How,
+    in_force: InForce,
     notices: tuple[Diagnostic, ...],
     identity: str | None = None,
     *,
@@ -108,6 +127,7 @@ def confirmed(
 ) -> RunResult | None:
     """Ask, and run the plan; None when the person said no. The caller holds the lock.
 
+    in_force: the policies that the plan has to pass once more.
     notices: what was found on the way to the plan. identity: the plan's id where it was read from a file.
     tidies: take away afterwards what this run or an earlier one has left and nobody needs any more.
     Raises KdeclareError.
@@ -115,7 +135,16 @@ def confirmed(
     if not how.confirm(plan, notices):
         return None
     stop = Event()
-    applier = Applier(workspace.store, cluster, secrets, how.progress, who(), how.command, stop=stop)
+    applier = Applier(
+        workspace.store,
+        cluster,
+        secrets,
+        how.progress,
+        who(),
+        how.command,
+        stop=stop,
+        policies=in_force.policies,
+    )
     with _stops_at_ctrl_c(stop, how.stopping):
         run = applier.apply(plan, how.options, skip_stale=how.skip_stale, identity=identity)
         if not tidies:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kdeclare.app.policies import RULES, InForce, policies_in_force
 from kdeclare.app.recovering import recover_if_possible
 from kdeclare.app.secrets import ProjectSecrets, known_secrets
 from kdeclare.app.workspace import Workspace
@@ -34,7 +35,7 @@ class Planned:
 
 def load_manifests(workspace: Workspace, paths: Sequence[Path]) -> Loaded:
     """All that the manifests say, mistakes included."""
-    return load(workspace.project, paths, KINDS, workspace.environ, CHECKS)
+    return load(workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES)
 
 
 def make_plan(
@@ -47,10 +48,10 @@ def make_plan(
     connecting = workspace.connecting()
     try:
         loaded = loaded_well(workspace, paths)
-        with workspace.explained():
+        with workspace.explained(), policies_in_force(workspace, loaded.rules, scope.overrides) as in_force:
             cluster = connecting.get()
             notices = recover_if_possible(workspace, cluster, what)
-            return plan_for(workspace, loaded, cluster, scope, progress, notices)
+            return plan_for(workspace, loaded, in_force, cluster, scope, progress, notices)
     finally:
         connecting.close()
 
@@ -66,6 +67,7 @@ def loaded_well(workspace: Workspace, paths: Sequence[Path]) -> Loaded:
 def plan_for(
     workspace: Workspace,
     loaded: Loaded,
+    in_force: InForce,
     cluster: Cluster,
     scope: Scope,
     progress: Progress,
@@ -83,8 +85,9 @@ def plan_for(
         desired=loaded.desired,
         state=workspace.store.read(),
         scope=replace(scope, complete=loaded.complete),
-        diagnostics=loaded.diagnostics,
+        diagnostics=(*loaded.diagnostics, *in_force.diagnostics),
         pace=project.environment.pace,
+        policies=in_force.policies,
     )
     return Planned(build_plan(request, cluster, secrets, progress), secrets, notices)
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kdeclare.app.apply import How, confirmed
+from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.reassign_checks import check_places, check_topics, existing_moves
 from kdeclare.app.reassign_throttles import Out, Told, clear, foreign, limits, settle_and_clear
 from kdeclare.app.recovering import recover_locked
@@ -13,7 +14,6 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.cluster.port import Cluster, LogDir
 from kdeclare.kinds.pace import Pace
 from kdeclare.kinds.query import Query
-from kdeclare.kinds.reassignment.diff import PREFIX
 from kdeclare.kinds.verbs.moves import CancelMoves
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.kinds.verbs.relocate import RelocateReplicas, parse
@@ -24,10 +24,11 @@ from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 from kdeclare.model.run import RunResult, Status
 from kdeclare.planning.cancelling import cancel_plan
-from kdeclare.planning.executing import Execution, Replica, execution_plan
+from kdeclare.planning.executing import Execution, Replica, execution_plan, not_to_move
 from kdeclare.planning.generating import left_out, proposal
+from kdeclare.planning.judging import judged
 from kdeclare.planning.observe import observe, replica_dirs
-from kdeclare.planning.request import PlanRequest
+from kdeclare.planning.request import PlanRequest, Scope
 from kdeclare.report.reassign_dirs_text import (
     NO_MOVES,
     DirState,
@@ -96,8 +97,12 @@ def generate(
 
 def execute(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways, how: How, out: Out) -> Ended:
     """Begin to move, and wait for nothing but log directories. Raises KdeclareError."""
-    with workspace.cluster() as cluster, workspace.store.lock(how.command):
-        notices = recover_locked(workspace, cluster, how.command)
+    with (
+        policies_in_force(workspace, overrides=how.overrides) as in_force,
+        workspace.cluster() as cluster,
+        workspace.store.lock(how.command),
+    ):
+        notices = (*in_force.diagnostics, *recover_locked(workspace, cluster, how.command))
         if not ways.additional and cluster.moves():
             raise existing_moves()
         live, there = _seen(cluster, assignments)
@@ -105,8 +110,9 @@ def execute(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways,
         out(rollback_hint(_current([a.partition for a in assignments], live, there)))
         wanted = _execution(workspace, assignments, ways)
         secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
-        plan = execution_plan(_request(workspace), wanted, live, cluster, secrets, how.progress)
-        run = confirmed(workspace, cluster, plan, secrets, how, notices)
+        request = _request(workspace, in_force, how)
+        plan = execution_plan(request, wanted, live, cluster, secrets, how.progress)
+        run = confirmed(workspace, cluster, plan, secrets, how, in_force, notices)
         if run is None:
             return Ended(None)
         moved = _begun(run, wanted, cluster)
@@ -153,15 +159,23 @@ def cancel(
     keep_throttles: bool,
 ) -> Ended:
     """Stop those of the moves that are active, and take their throttles away. Raises KdeclareError."""
-    with workspace.cluster() as cluster, workspace.store.lock(how.command):
-        notices = recover_locked(workspace, cluster, how.command, keep_throttles=True)
+    with (
+        policies_in_force(workspace, overrides=how.overrides) as in_force,
+        workspace.cluster() as cluster,
+        workspace.store.lock(how.command),
+    ):
+        left = recover_locked(workspace, cluster, how.command, keep_throttles=True)
+        notices = (*in_force.diagnostics, *left)
         live, _ = _seen(cluster, assignments)
         directories = _directories(assignments)
-        plan = cancel_plan(_request(workspace), live, [a.partition for a in assignments], directories)
+        request = _request(workspace, in_force, how)
+        plan = cancel_plan(request, live, [a.partition for a in assignments], directories)
+        records = request.state.resources if request.state else {}
+        plan = judged(plan, cluster, in_force.policies, records, lambda v: how.overrides.get(v.policy))
         secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
         run: RunResult | None = RunResult(None, plan, {})
         if plan.operations:
-            run = confirmed(workspace, cluster, plan, secrets, how, notices, tidies=False)
+            run = confirmed(workspace, cluster, plan, secrets, how, in_force, notices, tidies=False)
         else:
             tell(notices)  # there is nothing to ask about
         if run is None:
@@ -179,7 +193,7 @@ def cancel(
         return Ended(run, problems)
 
 
-def _request(workspace: Workspace) -> PlanRequest:
+def _request(workspace: Workspace, in_force: InForce, how: How) -> PlanRequest:
     project = workspace.project
     return PlanRequest(
         project=project.name,
@@ -187,6 +201,8 @@ def _request(workspace: Workspace) -> PlanRequest:
         cluster_name=workspace.cluster_name,
         desired=(),
         state=workspace.store.read(),
+        scope=Scope(overrides=how.overrides),
+        policies=in_force.policies,
     )
 
 
@@ -243,12 +259,7 @@ def _current(
 
 def _begun(run: RunResult, wanted: Execution, cluster: Cluster) -> list[TopicPartition]:
     """What is where it is to be, or on its way there. Of a refused operation other partitions may move."""
-    left = {
-        TopicPartition.parse(field.path.removeprefix(PREFIX))
-        for change in run.plan.changes
-        for field in change.fields
-        if change.blocked and field.path.startswith(PREFIX)
-    }
+    left = set(not_to_move(run.plan))
     doubtful = {
         TopicPartition.parse(name)
         for op in run.plan.operations
@@ -269,6 +280,7 @@ def _status(run: RunResult, op: Operation) -> Status | None:
 def _not_moved(run: RunResult) -> tuple[Diagnostic, ...]:
     """What was denied beforehand, and what was refused."""
     denials = [d.detail for d in run.plan.diagnostics if d.severity is Severity.DENIED]
+    denials += [f"{v.topic or v.resource}: {v.message}" for v in run.plan.verdicts if v.denies]
     return _failed(run, "Error reassigning partition(s)", denials)
 
 

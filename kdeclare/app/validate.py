@@ -1,18 +1,61 @@
 """Reading manifests without any cluster, to say what is wrong with them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kdeclare.app.plan import CHECKS
+from kdeclare.app.policies import RULES, project_policies
+from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import open_project
+from kdeclare.model.diagnostics import Diagnostic, denied, in_order, warning
+from kdeclare.model.plan import Verdict
+from kdeclare.planning.judging import POLICY_VIOLATION
+from kdeclare.policy.checking import Foreseen, foresee
 from kdeclare.report.views import ValidationView
+
+WOULD_DENY = "policy-if-created"
+"""What policies have against a topic that may be there already, and is then judged in another way."""
 
 
 def validate(
     project_file: Path | None, env: str | None, paths: Sequence[Path], environ: Mapping[str, str]
 ) -> ValidationView:
     """All that can be said offline. Raises KdeclareError for a project file that cannot be used."""
-    loaded = load(open_project(project_file, env, environ), paths, KINDS, environ, CHECKS)
-    return ValidationView(loaded.files, len(loaded.desired), loaded.diagnostics)
+    project = open_project(project_file, env, environ)
+    loaded = load(project, paths, KINDS, environ, CHECKS, RULES)
+    with project_policies(project, loaded.rules) as found:
+        diagnostics = [*loaded.diagnostics, *found.diagnostics]
+        if not any(d.is_error for d in found.diagnostics):
+            diagnostics += _foreseen(foresee(found.policies, loaded.desired), loaded.desired)
+    resources = len(loaded.desired) + len(loaded.rules)
+    return ValidationView(loaded.files, resources, in_order(diagnostics))
+
+
+def _foreseen(found: Foreseen, desired: Sequence[Desired]) -> Iterator[Diagnostic]:
+    places = {str(item.id): item.source for item in desired}
+    for verdict in found.certain:
+        say = denied if verdict.denies else warning
+        yield say(
+            POLICY_VIOLATION,
+            "A policy denies this" if verdict.denies else "A policy warns of this",
+            _told(verdict),
+            place=places[verdict.resource],
+            resource=verdict.resource,
+            subject=verdict.policy,
+        )
+    for verdict in found.created:
+        yield warning(
+            WOULD_DENY,
+            "A policy denies the creation of this" if verdict.denies else "A policy warns of creating this",
+            _told(verdict),
+            hint="If the topic is there already, kdeclare plan tells what holds for the change.",
+            place=places[verdict.resource],
+            resource=verdict.resource,
+            subject=verdict.policy,
+        )
+
+
+def _told(verdict: Verdict) -> str:
+    return f"{verdict.resource}, policy '{verdict.policy}': {verdict.message}"

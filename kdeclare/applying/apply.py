@@ -1,13 +1,13 @@
 """Applying a plan: refuse what is stale, run the rest, remember what is owned."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Literal
 
 from kdeclare.applying.attempt import Attempt
 from kdeclare.applying.clock import Clock, SystemClock, timestamp
-from kdeclare.applying.entries import FinishLine, RunLine, as_json, end_line, fold
+from kdeclare.applying.entries import FinishLine, OverrideLine, RunLine, as_json, end_line, fold
 from kdeclare.applying.expectations import Mismatch, changed_secrets, shown, stale_live, stale_owned
 from kdeclare.applying.lookout import RunOptions
 from kdeclare.applying.ownership import next_state
@@ -20,8 +20,10 @@ from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import OperationResult, RunResult, Status
 from kdeclare.model.state import State
+from kdeclare.planning.judging import judged, overridden
 from kdeclare.planning.planfile import plan_file_text
 from kdeclare.planning.preflight import Progress
+from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.state.port import StateStore
 from kdeclare.state.runs import new_run_id
 
@@ -30,7 +32,8 @@ from kdeclare.state.runs import new_run_id
 class Applier:
     """What it takes to apply plans: a cluster, a store whose lock is held, and how to go about it.
 
-    who, command: for the history. stop: set from outside to end in good order.
+    who, command: for the history. stop: set from outside to end in good order. policies: what every
+    change has to pass once more, on the cluster as it is then.
     """
 
     store: StateStore
@@ -41,6 +44,7 @@ class Applier:
     command: str
     clock: Clock = field(default_factory=SystemClock)
     stop: Event = field(default_factory=Event)
+    policies: tuple[ConfiguredPolicy, ...] = ()
 
     def apply(
         self,
@@ -66,9 +70,17 @@ class Applier:
             raise KdeclareError(*map(_stale_problem, stale), exit_code=ExitCode.STALE)
         left_out = _left_out(plan, stale)
         untaken = _untaken(plan, stale)
+        allowed = self._judged(plan, state, left_out)
+        if allowed is not plan:
+            plan, (text, _) = allowed, plan_file_text(allowed)
         if not plan.operations and not plan.ownership:
             return RunResult(None, plan, {})
         return self._run(plan, text, identity, state, left_out, untaken, options)
+
+    def _judged(self, plan: Plan, state: State | None, left_out: Collection[str]) -> Plan:
+        """Without what the policies deny by now; what is left out anyway is not put before them."""
+        records = state.resources if state else {}
+        return judged(plan, self.cluster, self.policies, records, overridden(plan), left_out)
 
     def _stale(self, plan: Plan, state: State | None) -> list[Mismatch]:
         secrets = changed_secrets(plan.operations, self.secrets)
@@ -90,6 +102,7 @@ class Applier:
     ) -> RunResult:
         run_id = new_run_id(self.clock.now(), identity, self.store.runs())
         operations = [op for op in plan.operations if op.id not in left_out]
+        left_out = {op.id: left_out[op.id] for op in plan.operations if op.id in left_out}
         attempt = Attempt(self.cluster, self.secrets, self.clock)
         with self.store.begin_run(run_id, text) as journal:
             start = RunLine(
@@ -98,6 +111,7 @@ class Applier:
                 who=self.who,
                 command=self.command,
                 undoes=plan.undoes,
+                overrides=self._overrides(plan),
             )
             journal.append(as_json(start))
             if left_out:
@@ -111,6 +125,17 @@ class Applier:
             if not any(r.status is Status.UNKNOWN for r in results.values()):
                 journal.append(as_json(FinishLine(at=timestamp(self.clock), outcome=_outcome(result))))
         return result
+
+    def _overrides(self, plan: Plan) -> list[OverrideLine]:
+        """Who has had which policy's denial overridden, and why."""
+        found = [(v, v.override) for v in plan.verdicts if v.override is not None]
+        principal = self.cluster.describe().principal if found else None
+        return [
+            OverrideLine(
+                policy=v.policy, resource=v.resource, topic=v.topic, reason=reason, principal=principal
+            )
+            for v, reason in found
+        ]
 
 
 def _outcome(result: RunResult) -> Literal["complete", "partial", "interrupted"]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kdeclare.applying.clock import Clock
 from kdeclare.applying.expectations import changed_secrets, mismatches, shown, views
-from kdeclare.cluster.port import Cluster, Fault, FaultKind, Result
+from kdeclare.cluster.port import POLICY_VIOLATION, Cluster, Fault, FaultKind, Result
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import View
 from kdeclare.kinds.verbs.registry import VERBS
@@ -113,7 +113,8 @@ def done(op: Operation) -> OperationResult:
 
 def failed(op: Operation, fault: Fault) -> OperationResult:
     """It did not, and the cluster says why."""
-    return OperationResult(op.id, Status.FAILED, fault.error, fault.message)
+    status = Status.DENIED if fault.error == POLICY_VIOLATION else Status.FAILED
+    return OperationResult(op.id, status, fault.error, fault.message)
 
 
 def _result(op: Operation, answer: Result) -> OperationResult:

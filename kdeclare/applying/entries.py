@@ -16,6 +16,20 @@ class _Line(BaseModel):
     at: str
 
 
+class OverrideLine(BaseModel):
+    """One denial of a policy that was not heeded, and why.
+
+    principal: whom the brokers took the person for; None where they authenticate nobody.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    policy: str
+    resource: str
+    topic: str | None = None
+    reason: str
+    principal: str | None = None
+
+
 class RunLine(_Line):
     """The first line: what runs, and on whose behalf."""
 
@@ -24,6 +38,7 @@ class RunLine(_Line):
     who: str
     command: str
     undoes: str | None = None
+    overrides: list[OverrideLine] = []
 
 
 class BeginLine(_Line):

@@ -93,7 +93,8 @@ def _may_have_acted(op: Operation, record: RunRecord) -> bool:
     if result is None or VERBS[op.verb].moves:
         return True
     refused = result.status is Status.FAILED and result.error != OUTCOME_UNCLEAR
-    return not refused and result.status not in (Status.STALE, Status.SKIPPED, Status.INTERRUPTED)
+    untouched = (Status.DENIED, Status.STALE, Status.SKIPPED, Status.INTERRUPTED)
+    return not refused and result.status not in untouched
 
 
 def _steps(begun: Sequence[Operation], live: Snapshot, *, allow_data_loss: bool) -> list[_Step]:

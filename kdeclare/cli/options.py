@@ -19,6 +19,22 @@ Format = Annotated[
     Literal["text", "json"],
     typer.Option("--format", metavar="text|json", help="What stdout is for: people or scripts."),
 ]
+PlanFormat = Annotated[
+    Literal["text", "json", "markdown", "sarif"],
+    typer.Option(
+        "--format",
+        metavar="text|json|markdown|sarif",
+        help="What stdout is for: people, scripts, a comment on a pull request, or annotations of files.",
+    ),
+]
+FindingsFormat = Annotated[
+    Literal["text", "json", "sarif"],
+    typer.Option(
+        "--format",
+        metavar="text|json|sarif",
+        help="What stdout is for: people, scripts, or annotations of files.",
+    ),
+]
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(
@@ -107,7 +123,30 @@ class Talk:
 
 
 @dataclass(frozen=True)
-class Planning:
+class Overriding:
+    """Which policies are overridden, and why."""
+
+    override_policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Do also what this policy denies; needs --reason. Repeatable."),
+    ] = None
+    reason: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Why a policy is overridden; stands in the plan and the history."),
+    ] = None
+
+    def overrides(self) -> dict[str, str]:
+        """The reason by policy. Raises BadParameter for one without the other."""
+        names, reason = self.override_policy or [], (self.reason or "").strip()
+        if names and not reason:
+            raise typer.BadParameter("needs --reason TEXT; it is recorded.", param_hint="--override-policy")
+        if self.reason is not None and not names:
+            raise typer.BadParameter("goes with --override-policy NAME.", param_hint="--reason")
+        return dict.fromkeys(names, reason)
+
+
+@dataclass(frozen=True)
+class Planning(Overriding):
     """What a plan is about and may do."""
 
     target: Annotated[
@@ -168,6 +207,7 @@ class Planning:
             client_guard=self.rf_guard == "client",
             await_moves=self.await_reassignments,
             override_moves=self.override_reassignments,
+            overrides=self.overrides(),
         )
 
 

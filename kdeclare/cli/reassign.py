@@ -1,6 +1,6 @@
 """``kdeclare reassign``: the options, the files and the output of kafka-reassign-partitions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,7 @@ from kdeclare.cli.asking import Asking
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Servers, Yes
+from kdeclare.cli.options import Overriding, Servers, Yes
 from kdeclare.cli.running import Manner, carry_out
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.exits import ExitCode
@@ -158,7 +158,13 @@ def register(app: typer.Typer) -> None:
 
 
 def reassign(
-    *, action: Action, details: Details, yes: Yes = False, servers: Servers, console: Console
+    *,
+    action: Action,
+    details: Details,
+    yes: Yes = False,
+    overriding: Overriding,
+    servers: Servers,
+    console: Console,
 ) -> ExitCode:
     """Move replicas as kafka-reassign-partitions does.
 
@@ -167,6 +173,9 @@ def reassign(
     """
     chosen = action.name
     details.check(chosen)
+    overrides = overriding.overrides()
+    if overrides and chosen not in ("execute", "cancel"):
+        raise typer.BadParameter(f"--{chosen} changes no replicas.", param_hint="--override-policy")
     if chosen == "generate":
         return _generate(console, details, servers)
     if chosen == "list":
@@ -177,8 +186,10 @@ def reassign(
     if chosen == "verify":
         return _verify(console, details, servers)
     if chosen == "execute":
-        return _execute(console, details, servers, Asking(console, "Move these replicas?", yes, aside=True))
-    return _cancel(console, details, servers, Asking(console, "Cancel these moves?", yes, aside=True))
+        asking = Asking(console, "Move these replicas?", yes, aside=True)
+        return _execute(console, details, overrides, servers, asking)
+    asking = Asking(console, "Cancel these moves?", yes, aside=True)
+    return _cancel(console, details, overrides, servers, asking)
 
 
 def _generate(console: Console, details: Details, servers: Servers) -> ExitCode:
@@ -213,7 +224,9 @@ def _verify(console: Console, details: Details, servers: Servers) -> ExitCode:
     return ExitCode.OK
 
 
-def _execute(console: Console, details: Details, servers: Servers, asking: Asking) -> ExitCode:
+def _execute(
+    console: Console, details: Details, overrides: Mapping[str, str], servers: Servers, asking: Asking
+) -> ExitCode:
     from kdeclare.app.reassign import Ways, execute
 
     timeout_ms = _TIMEOUT_MS if details.timeout is None else details.timeout
@@ -226,10 +239,14 @@ def _execute(console: Console, details: Details, servers: Servers, asking: Askin
     )
     assignments = _assignments(details)
     workspace = servers.workspace()
-    return _run(console, asking, lambda how: execute(workspace, assignments, ways, how, console.out))
+    return _run(
+        console, asking, overrides, lambda how: execute(workspace, assignments, ways, how, console.out)
+    )
 
 
-def _cancel(console: Console, details: Details, servers: Servers, asking: Asking) -> ExitCode:
+def _cancel(
+    console: Console, details: Details, overrides: Mapping[str, str], servers: Servers, asking: Asking
+) -> ExitCode:
     from kdeclare.app.reassign import cancel
 
     keep = details.preserve_throttles
@@ -238,11 +255,14 @@ def _cancel(console: Console, details: Details, servers: Servers, asking: Asking
     return _run(
         console,
         asking,
+        overrides,
         lambda how: cancel(workspace, assignments, how, console.out, console.notices, keep_throttles=keep),
     )
 
 
-def _run(console: Console, asking: Asking, act: "Callable[[How], Ended]") -> ExitCode:
+def _run(
+    console: Console, asking: Asking, overrides: Mapping[str, str], act: "Callable[[How], Ended]"
+) -> ExitCode:
     """One run that waits for nothing; what the tool says of it has been printed by then."""
     problems: list[Diagnostic] = []
 
@@ -252,7 +272,11 @@ def _run(console: Console, asking: Asking, act: "Callable[[How], Ended]") -> Exi
         return ended.run
 
     return carry_out(
-        console, asking, Manner(wait=False), once, show=lambda run: _shown(console, run, problems)
+        console,
+        asking,
+        Manner(wait=False, overrides=overrides),
+        once,
+        show=lambda run: _shown(console, run, problems),
     )
 
 

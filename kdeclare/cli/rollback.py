@@ -9,7 +9,7 @@ from kdeclare.cli.asking import Asking
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Reach, Yes
+from kdeclare.cli.options import Format, Overriding, Reach, Yes
 from kdeclare.cli.running import Manner, carry_out
 from kdeclare.model.exits import ExitCode
 
@@ -41,6 +41,7 @@ def rollback(
         bool,
         typer.Option("--allow-data-loss", help="Delete topics that the run created, records and all."),
     ] = False,
+    overriding: Overriding,
     reach: Reach,
     console: Console,
 ) -> ExitCode:
@@ -53,12 +54,13 @@ def rollback(
     from kdeclare.cli.plan import show_plan
     from kdeclare.report.outcome import plan_outcome
 
+    overrides = overriding.overrides()
     workspace = reach.workspace()
     asking = Asking(console, "Roll back?", yes, only_show=out is not None)
     code = carry_out(
         console,
         asking,
-        Manner(),
+        Manner(overrides=overrides),
         lambda how: roll_back(workspace, run_id, how, allow_data_loss=allow_data_loss, out=out),
     )
     if out is not None and asking.plan is not None:

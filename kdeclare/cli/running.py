@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kdeclare.cli.asking import Asking
@@ -24,6 +24,7 @@ class Manner:
     wait: bool = True
     move_timeout_s: float | None = None
     skip_stale: bool = False
+    overrides: Mapping[str, str] = field(default_factory=dict)
 
 
 def carry_out(
@@ -47,7 +48,15 @@ def carry_out(
         options = RunOptions(
             fail_fast=manner.fail_fast, wait=manner.wait, move_timeout_s=manner.move_timeout_s
         )
-    how = How(console.command, asking, console.progress, options, manner.skip_stale, _stopping)
+    how = How(
+        console.command,
+        asking,
+        console.progress,
+        options,
+        manner.skip_stale,
+        _stopping,
+        manner.overrides,
+    )
     console.progress("Connecting", 0, 0)
     try:
         result = act(how)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.placing import PlacementError, Placer
+from kdeclare.kinds.query import Query
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.topic.diff import MOVE_IN_FLIGHT, not_placed
@@ -14,11 +15,12 @@ from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, in_orde
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
-from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary
+from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
 from kdeclare.model.state import Leftovers
 from kdeclare.planning import order
 from kdeclare.planning.compare import Compared, compare, unknown_names, what_to_observe
 from kdeclare.planning.guards import awaited, lacks_guard, unguarded, with_guard
+from kdeclare.planning.judging import POLICY_VIOLATION, cut, declared_labels
 from kdeclare.planning.observe import observe
 from kdeclare.planning.pacing import at_pace
 from kdeclare.planning.placement import SharedLoad, rack_findings
@@ -26,6 +28,8 @@ from kdeclare.planning.preflight import Progress, preflight
 from kdeclare.planning.request import PlanRequest
 from kdeclare.planning.room import lack_of_room
 from kdeclare.planning.unknown_keys import weighed
+from kdeclare.policy.facts import Facts
+from kdeclare.policy.judge import judge
 
 
 def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, progress: Progress) -> Plan:
@@ -47,12 +51,16 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     diagnostics += problems
     operations = _moves_to_wait_for(request, compared, live, operations)
     blocked = {d.resource: d.code for d in problems if d.resource and d.blocks}
+    operations, verdicts, denied = _judged(request, cluster, query, live, operations)
     if preflights and not any(d.is_error for d in diagnostics):
         refused = preflight(cluster, operations, secrets, progress)
-        diagnostics += refused.values()
+        verdicts += refused.verdicts
         crammed = lack_of_room(operations, cluster, request.pace)
-        diagnostics += crammed
-        blocked |= {d.resource: d.code for d in (*crammed, *refused.values()) if d.resource}
+        found = [*crammed, *refused.diagnostics]
+        diagnostics += found
+        blocked |= {d.resource: d.code for d in found if d.resource}
+        denied |= {v.resource for v in refused.verdicts}
+    blocked |= dict.fromkeys(denied, POLICY_VIOLATION)
     operations = order.without(operations, [op.id for op in operations if str(op.resource) in blocked])
     if not any(d.is_error for d in diagnostics):
         left = request.state.leftovers if request.state else Leftovers()
@@ -61,7 +69,7 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
         if placer.has_moved:
             racks = rack_findings(live.cluster.brokers)
             diagnostics += [info("racks", "The racks are not alike", text) for text in racks]
-    return _assembled(request, live, compared, operations, diagnostics, blocked)
+    return _assembled(request, live, compared, operations, verdicts, diagnostics, blocked)
 
 
 def check_cluster_id(planned: str, live: str, cluster_name: str) -> None:
@@ -114,11 +122,29 @@ def _moves_to_wait_for(
     return awaited(operations, stopped, live)
 
 
+def _judged(
+    request: PlanRequest, cluster: Cluster, query: Query, live: Snapshot, operations: Sequence[Operation]
+) -> tuple[tuple[Operation, ...], tuple[Verdict, ...], frozenset[str]]:
+    """What the policies leave of the operations, what they say, and the resources they leave nothing of."""
+    labels = declared_labels(request.desired, request.state.resources if request.state else {})
+    overrides = request.scope.overrides
+    said = judge(
+        request.policies,
+        operations,
+        lambda topics: Facts(cluster, topics, live, query),
+        labels,
+        lambda verdict: overrides.get(verdict.policy),
+    )
+    left, denied = cut(operations, said.denied)
+    return left, said.verdicts, denied
+
+
 def _assembled(
     request: PlanRequest,
     live: Snapshot,
     compared: Sequence[Compared],
     operations: tuple[Operation, ...],
+    verdicts: tuple[Verdict, ...],
     diagnostics: list[Diagnostic],
     blocked: Mapping[str, str],
 ) -> Plan:
@@ -136,6 +162,7 @@ def _assembled(
         changes=changes,
         operations=operations,
         ownership=tuple(_ownership(compared, by_id, {op.resource for op in operations})),
+        verdicts=verdicts,
         diagnostics=in_order(diagnostics),
         unmanaged_configs={
             str(item.id): item.difference.unmanaged for item in compared if item.difference.unmanaged

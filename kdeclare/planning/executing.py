@@ -88,16 +88,25 @@ def execution_plan(
     )
     if plan.has_errors:
         return plan
+    stay = {*resized, *not_to_move(plan)}
     wanted = replace(
         wanted,
-        targets={t.partition: t.replicas for t in targets},
-        directories={r: path for r, path in wanted.directories.items() if r[0] not in resized},
+        targets={t.partition: t.replicas for t in targets if t.partition not in stay},
+        directories={r: path for r, path in wanted.directories.items() if r[0] not in stay},
     )
     left = request.state.leftovers if request.state else Leftovers()
     relocations = {r: path for r, path in wanted.directories.items() if _heading(live, r) != path}
     plan = _with_relocations(plan, relocations, live)
     plan = _with_throttle(plan, wanted, live, left, cluster)
     return _with_denied(plan, resized, live)
+
+
+def not_to_move(plan: Plan) -> frozenset[TopicPartition]:
+    """What a plan says of partitions, and nothing of it does: a guard or a policy has denied it."""
+    moves = [op for op in plan.operations if VERBS[op.verb].moves]
+    moving = {f"{PREFIX}{name}" for op in moves for name in op.args["partitions"]}
+    stated = {f.path for change in plan.changes for f in change.fields if f.path.startswith(PREFIX)}
+    return frozenset(TopicPartition.parse(path.removeprefix(PREFIX)) for path in stated - moving)
 
 
 def _resized(targets: Mapping[TopicPartition, Replicas], live: Snapshot) -> dict[TopicPartition, Replicas]:

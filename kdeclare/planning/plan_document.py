@@ -8,7 +8,7 @@ from kdeclare.model.changes import Change
 from kdeclare.model.diagnostics import Diagnostic, Place
 from kdeclare.model.jsontypes import fingerprint
 from kdeclare.model.operations import Operation
-from kdeclare.model.plan import FORMAT_VERSION, Plan, Summary
+from kdeclare.model.plan import FORMAT_VERSION, Plan, Summary, Verdict
 from kdeclare.version import VERSION
 
 NOT_HASHED = frozenset({"plan_id", "created_at", "signature"})
@@ -52,6 +52,21 @@ def diagnostic_document(item: Diagnostic) -> dict[str, Any]:
     }
 
 
+def verdict_document(verdict: Verdict) -> dict[str, Any]:
+    """One verdict as JSON-able data; ``topic`` and ``override`` are there only where they are set."""
+    document = {
+        "policy": verdict.policy,
+        "resource": verdict.resource,
+        "outcome": verdict.outcome.value,
+        "message": verdict.message,
+    }
+    if verdict.topic is not None:
+        document["topic"] = verdict.topic
+    if verdict.override is not None:
+        document["override"] = verdict.override
+    return document
+
+
 def summary_document(summary: Summary) -> dict[str, int]:
     """The counts by name."""
     return {name: getattr(summary, name) for name in SUMMARY_FIELDS}
@@ -70,10 +85,7 @@ def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, Any]:
         "changes": [_change_document(c) for c in plan.changes],
         "operations": [_operation_document(o) for o in plan.operations],
         "ownership": [{"id": str(o.id), "before": o.before, "after": o.after} for o in plan.ownership],
-        "verdicts": [
-            {"policy": v.policy, "resource": v.resource, "outcome": v.outcome, "message": v.message}
-            for v in plan.verdicts
-        ],
+        "verdicts": [verdict_document(v) for v in plan.verdicts],
         "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
         "unmanaged_configs": {id_: list(keys) for id_, keys in plan.unmanaged_configs.items()},
         "undoes": plan.undoes,

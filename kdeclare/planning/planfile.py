@@ -13,22 +13,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, Severity, error
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.operations import Operation
-from kdeclare.model.plan import FORMAT_VERSION, Base, ClusterRef, Ownership, Plan, Summary, Verdict
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.plan import FORMAT_VERSION, Plan
 from kdeclare.planning.plan_document import content_hash, plan_body, plan_document, plan_id, timestamp
+from kdeclare.planning.plan_values import plan_of
 from kdeclare.version import VERSION
 
 if TYPE_CHECKING:
-    from kdeclare.planning.planfile_schema import (
-        ChangeDocument,
-        DiagnosticDocument,
-        OperationDocument,
-        PlaceDocument,
-        PlanDocument,
-    )
+    from kdeclare.planning.planfile_schema import PlanDocument
 
 __all__ = [
     "PlanFile",
@@ -160,7 +152,7 @@ def read_plan_file(text: str, name: str) -> PlanFile:
         )
     document = _validated(raw, name)
     return PlanFile(
-        _plan(document), document["plan_id"], document["created_at"], document["kdeclare_version"]
+        plan_of(document), document["plan_id"], document["created_at"], document["kdeclare_version"]
     )
 
 
@@ -202,72 +194,6 @@ def _validated(raw: dict[str, Any], name: str) -> "PlanDocument":
 def _malformed(what: str, raw: Mapping[str, Any], name: str) -> KdeclareError:
     made_by = f"It says that kdeclare {raw.get('kdeclare_version')} made it; this is {VERSION}."
     return _refused("plan-malformed", f"is not a valid plan: {what}", name, made_by)
-
-
-def _plan(document: "PlanDocument") -> Plan:
-    cluster, base = document["cluster"], document["base"]
-    return Plan(
-        project=document["project"],
-        env=document["env"],
-        cluster=ClusterRef(cluster["id"], cluster["name"]),
-        base=Base(base["lineage"], base["serial"]),
-        summary=Summary(**document["summary"]),
-        changes=tuple(_change(c) for c in document["changes"]),
-        operations=tuple(_operation(o) for o in document["operations"]),
-        ownership=tuple(
-            Ownership(ResourceId.parse(o["id"]), o["before"], o["after"]) for o in document["ownership"]
-        ),
-        verdicts=tuple(Verdict(**v) for v in document["verdicts"]),
-        diagnostics=tuple(_diagnostic(d) for d in document["diagnostics"]),
-        unmanaged_configs={id_: tuple(keys) for id_, keys in document["unmanaged_configs"].items()},
-        undoes=document["undoes"],
-    )
-
-
-def _change(c: "ChangeDocument") -> Change:
-    return Change(
-        ResourceId.parse(c["id"]),
-        Action(c["action"]),
-        Reason(c["reason"]),
-        Risk(c["risk"]),
-        tuple(
-            FieldChange(f["path"], FieldOp(f["op"]), f["before"], f["after"], f["value"]) for f in c["fields"]
-        ),
-        _place(c["source"]),
-        c.get("blocked"),
-    )
-
-
-def _operation(o: "OperationDocument") -> Operation:
-    reasons = o.get("reasons", {})
-    return Operation(
-        o["id"],
-        o["verb"],
-        ResourceId.parse(o["resource"]),
-        o["args"],
-        o["expect"],
-        {need: reasons.get(need, "") for need in o["needs"]},
-        dict(o["inverse"]) if "inverse" in o else None,
-        o.get("irreversible"),
-        {id_: reasons.get(id_, "") for id_ in o.get("follows", ())},
-    )
-
-
-def _diagnostic(d: "DiagnosticDocument") -> Diagnostic:
-    return Diagnostic(
-        Severity(d["severity"]),
-        d["code"],
-        d["summary"],
-        d["detail"],
-        d["hint"],
-        _place(d["place"]),
-        d["resource"],
-        d["subject"],
-    )
-
-
-def _place(document: "PlaceDocument | None") -> Place | None:
-    return None if document is None else Place(document["file"], document["line"], document["column"])
 
 
 def _replace(target: Path, text: str) -> None:

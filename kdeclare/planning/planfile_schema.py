@@ -131,6 +131,12 @@ class VerdictDocument(TypedDict):
     resource: str
     outcome: Literal["allow", "warn", "deny"]
     message: str
+    topic: NotRequired[
+        Annotated[str, Field(description="The topic that was judged, where the resource is not the topic.")]
+    ]
+    override: NotRequired[
+        Annotated[str, Field(description="The reason given for overriding the policy; outcome is warn.")]
+    ]
 
 
 @with_config(CLOSED)

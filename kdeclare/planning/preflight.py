@@ -1,21 +1,21 @@
 """Kafka's own word before anything is done: validate-only requests, in batches."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from kdeclare.cluster.port import Cluster, Fault
+from kdeclare.cluster.port import POLICY_VIOLATION, Cluster, Fault
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import batches
 from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.diagnostics import Diagnostic, denied, error
+from kdeclare.model.diagnostics import Diagnostic, error
 from kdeclare.model.operations import Operation
+from kdeclare.model.plan import Verdict, denied_by_brokers
 from kdeclare.model.run import MoveProgress
 
 BATCH = 2000
 """Operations at a time. The cluster's adapter makes requests of them, and sends the next one before the
 answer to the last."""
-
-POLICY_VIOLATION = "policy-violation"
 
 
 class Progress(Protocol):
@@ -28,22 +28,37 @@ class Progress(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What the cluster would refuse: as diagnostics, and as verdicts where a policy of its own decides."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+
 def preflight(
     cluster: Cluster, operations: Sequence[Operation], secrets: SecretSource, progress: Progress
-) -> Mapping[str, Diagnostic]:
-    """What the cluster refuses, by operation id. Raises Fault when it does not answer."""
+) -> Refused:
+    """Have the cluster check what can be checked. Raises Fault when it does not answer."""
     by_id = {op.id: op for op in operations}
     checked = [op for op in operations if _can_be_checked(op, by_id)]
-    refused: dict[str, Diagnostic] = {}
+    refused: list[tuple[Operation, Fault]] = []
     done = 0
     for verb in sorted({op.verb for op in checked}):
         mine = [op for op in checked if op.verb == verb]
         for batch in batches(VERBS[verb], mine, BATCH):
             results = VERBS[verb].execute(cluster, batch, secrets, validate_only=True)
-            refused |= {id_: _refusal(by_id[id_], fault) for id_, fault in results.items() if fault}
+            refused += [(by_id[id_], fault) for id_, fault in results.items() if fault]
             done += len(batch)
             progress("Checking with the cluster", done, len(checked))
-    return refused
+    return Refused(
+        tuple(_refusal(op, fault) for op, fault in refused if fault.error != POLICY_VIOLATION),
+        tuple(
+            denied_by_brokers(str(op.resource), fault.message)
+            for op, fault in refused
+            if fault.error == POLICY_VIOLATION
+        ),
+    )
 
 
 def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
@@ -55,16 +70,12 @@ def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
 
 
 def _refusal(op: Operation, fault: Fault) -> Diagnostic:
-    by_policy = fault.error == "POLICY_VIOLATION"
     unauthorised = fault.error.endswith("AUTHORIZATION_FAILED")
     hint = "Correct the manifest; nothing was changed."
     if unauthorised:
         hint = "Ask for the permission, or plan with --no-preflight to leave this to apply."
-    elif by_policy:
-        hint = "A policy of the cluster itself decides this; talk to those who run it."
-    say = denied if by_policy else error
-    return say(
-        POLICY_VIOLATION if by_policy else "not-authorized" if unauthorised else "refused-by-cluster",
+    return error(
+        "not-authorized" if unauthorised else "refused-by-cluster",
         "The cluster refuses this change",
         f"{op.resource}: {fault.message or 'no reason given'} ({fault.error}).",
         hint=hint,

@@ -8,6 +8,7 @@ from kdeclare.kinds.pace import Pace
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.state import State
+from kdeclare.policy.configured import ConfiguredPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Scope:
     targets, selector: None and empty mean everything.
     await_moves: what someone else's move is in the way of waits for it, instead of being denied.
     override_moves: the partitions of someone else's move are sent elsewhere.
+    overrides: policies whose denials are not heeded, each with the reason.
     """
 
     complete: bool = True
@@ -29,6 +31,7 @@ class Scope:
     client_guard: bool = False
     await_moves: bool = False
     override_moves: bool = False
+    overrides: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def whole(self) -> bool:
@@ -47,7 +50,7 @@ class PlanRequest:
 
     state: None before the first apply.
     diagnostics: what loading the manifests said.
-    pace: of moves whose manifest says nothing else.
+    pace: of moves whose manifest says nothing else. policies: what every change has to pass.
     """
 
     project: str
@@ -58,3 +61,4 @@ class PlanRequest:
     scope: Scope = Scope()
     diagnostics: tuple[Diagnostic, ...] = ()
     pace: Pace = field(default_factory=Pace)
+    policies: tuple[ConfiguredPolicy, ...] = ()

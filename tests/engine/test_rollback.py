@@ -34,7 +34,7 @@ def test_a_topic_that_somebody_else_has_changed_since_is_left_alone() -> None:
 def test_a_refused_change_is_not_undone_where_somebody_else_made_it_by_hand() -> None:
     world = World()
     world.apply(topic("x", partitions=1, replicationFactor=1))
-    world.cluster.faults.fail(Fault("POLICY_VIOLATION", "no"), item="TOPIC/x")
+    world.cluster.faults.fail(Fault("INVALID_CONFIG", "no"), item="TOPIC/x")
     world.apply(topic("x", partitions=1, replicationFactor=1, configs={"retention.ms": "5"}))
     world.set("x", retention_ms="5")
     assert not world.rollback_plan().operations

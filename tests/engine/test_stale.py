@@ -32,7 +32,7 @@ from tests.engine.moving import (
 )
 from tests.engine.world import World, topic
 
-REFUSED = Fault("POLICY_VIOLATION", "Not on my cluster.")
+REFUSED = Fault("INVALID_REQUEST", "Not on my cluster.")
 AGAIN = Fault("NOT_CONTROLLER", "I am not the controller.", FaultKind.RETRIABLE)
 
 
@@ -389,7 +389,7 @@ def test_dependents_are_skipped_with_the_cause_and_other_branches_go_on() -> Non
     failed = result.results[increase.id]
     assert (failed.status, failed.error, failed.message) == (
         Status.FAILED,
-        "POLICY_VIOLATION",
+        "INVALID_REQUEST",
         "Not on my cluster.",
     )
     skipped = [result.results[op.id] for op in chain]

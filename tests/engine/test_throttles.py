@@ -213,7 +213,7 @@ def is_refused(world: Moving, kept: list[Desired]) -> RunResult:
 
 def fails_fast(world: Moving, kept: list[Desired]) -> RunResult:
     plan = world.plan(*kept, to_four(), topic("new", partitions=1, replicationFactor=1))
-    world.cluster.faults.fail(Fault("POLICY_VIOLATION", "No."), method="create_topics", item="new")
+    world.cluster.faults.fail(Fault("INVALID_REQUEST", "No."), method="create_topics", item="new")
     return world.run(plan, fail_fast=True)
 
 

@@ -24,6 +24,7 @@ from kdeclare.model.run import MoveProgress, RunResult
 from kdeclare.planning.build import build_plan
 from kdeclare.planning.planfile import read_plan
 from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.state.memory import MemoryStore
 
 
@@ -88,6 +89,7 @@ class World:
     clock: TestClock = field(default_factory=TestClock)
     stop: Event = field(default_factory=Event)
     pace: Pace = field(default_factory=Pace)
+    policies: tuple[ConfiguredPolicy, ...] = ()
 
     def plan(self, *declared: Desired, scope: Scope | None = None) -> Plan:
         """What the manifests would change."""
@@ -111,7 +113,15 @@ class World:
 
     def _applier(self) -> Applier:
         return Applier(
-            self.store, self.cluster, self.secrets, nothing, "me@here", "test", self.clock, self.stop
+            self.store,
+            self.cluster,
+            self.secrets,
+            nothing,
+            "me@here",
+            "test",
+            self.clock,
+            self.stop,
+            self.policies,
         )
 
     def run(
@@ -161,4 +171,6 @@ class World:
 
     def _request(self, declared: Sequence[Desired], scope: Scope) -> PlanRequest:
         state = self.store.read()
-        return PlanRequest("test", "default", "memory", tuple(declared), state, scope, (), self.pace)
+        return PlanRequest(
+            "test", "default", "memory", tuple(declared), state, scope, (), self.pace, self.policies
+        )

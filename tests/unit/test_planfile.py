@@ -3,6 +3,7 @@
 import gc
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, Severit
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import fingerprint
 from kdeclare.model.operations import Operation
-from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
+from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
 from kdeclare.planning.planfile import (
     is_plan_file,
     load_plan,
@@ -55,7 +56,9 @@ changes = st.builds(
     places,
     st.none() | words,
 )
-verdicts = st.builds(Verdict, texts, texts, st.sampled_from(["allow", "warn", "deny"]), texts)
+verdicts = st.builds(
+    Verdict, texts, texts, st.sampled_from(VerdictOutcome), texts, st.none() | texts, st.none() | texts
+)
 diagnostics = st.builds(
     Diagnostic,
     st.sampled_from(Severity),
@@ -156,6 +159,18 @@ def test_the_document_fits_its_schema_and_its_file(plan: Plan) -> None:
 @given(plans, plans)
 def test_ids_are_equal_when_plans_are(one: Plan, other: Plan) -> None:
     assert (plan_id(one) == plan_id(other)) == (one == other)
+
+
+def test_a_verdict_says_topic_and_override_only_where_there_are_some() -> None:
+    bare = Verdict("bounds", "Topic/orders", VerdictOutcome.DENY, "too many")
+    full = replace(bare, outcome=VerdictOutcome.WARN, topic="orders", override="a migration")
+    document = plan_document(replace(small(), verdicts=(bare, full)))
+    assert set(document["verdicts"][0]) == {"policy", "resource", "outcome", "message"}
+    assert document["verdicts"][1]["topic"] == "orders"
+    assert document["verdicts"][1]["override"] == "a migration"
+    read = read_plan(signed(document), "x").verdicts
+    assert read == (bare, full)
+    assert [v.denies for v in read] == [True, False]
 
 
 def test_the_order_of_a_mapping_means_nothing_to_the_id() -> None:

@@ -1,0 +1,87 @@
+"""The policies of a project, for as long as a command needs them."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kdeclare.app.workspace import Workspace
+from kdeclare.kinds.base import Desired
+from kdeclare.manifests.load import load_rules
+from kdeclare.manifests.project import Project
+from kdeclare.manifests.suggest import did_you_mean
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.plan import BROKER_POLICY
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.loading import load_policies
+from kdeclare.policy.manifest import PolicyKind
+
+_KIND = PolicyKind()
+
+RULES = {_KIND.name: _KIND}
+"""The kinds of manifests that hold for a whole project, by name."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """The policies that hold, and what should be known of them."""
+
+    policies: tuple[ConfiguredPolicy, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@contextmanager
+def project_policies(project: Project, rules: Sequence[Desired]) -> Iterator[InForce]:
+    """The policies of a project file and of manifests; whatever is wrong with them is a diagnostic."""
+    policies, diagnostics = load_policies(project, rules, _KIND)
+    try:
+        yield InForce(policies, diagnostics)
+    finally:
+        for item in policies:
+            _close(item)
+
+
+@contextmanager
+def policies_in_force(
+    workspace: Workspace, rules: Sequence[Desired] | None = None, overrides: Mapping[str, str] | None = None
+) -> Iterator[InForce]:
+    """All of them, well.
+
+    rules: the manifests among them, where they have been loaded already; the project's else.
+    overrides: policies that are to be overridden, which must be among them. Raises KdeclareError.
+    """
+    if rules is None:
+        rules, problems = load_rules(workspace.project, RULES, workspace.environ)
+        _raise_errors(problems)
+    with project_policies(workspace.project, rules) as found:
+        _raise_errors(found.diagnostics)
+        _raise_errors(_not_there(found.policies, overrides or {}))
+        yield found
+
+
+def _raise_errors(diagnostics: Sequence[Diagnostic]) -> None:
+    if any(d.is_error for d in diagnostics):
+        raise KdeclareError(*diagnostics)
+
+
+def _not_there(policies: Sequence[ConfiguredPolicy], overrides: Mapping[str, str]) -> list[Diagnostic]:
+    known = [item.name for item in policies]
+    found = []
+    for name in overrides:
+        if name == BROKER_POLICY:
+            detail = "The brokers' own policy decides for itself; kdeclare cannot override it."
+            found.append(error("unknown-policy", "Not to be overridden", detail))
+        elif name not in known:
+            hint = did_you_mean(name, known) or f"The policies are {', '.join(known) or 'none'}."
+            detail = f"--override-policy names '{name}', and the project has no such policy."
+            found.append(error("unknown-policy", "No such policy", detail, hint=hint))
+    return found
+
+
+def _close(item: ConfiguredPolicy) -> None:
+    try:
+        item.policy.close()
+    except Exception:  # noqa: BLE001  it has been asked all there was; what it does now changes nothing
+        _log.warning("Policy '%s' could not be closed", item.name, exc_info=True)

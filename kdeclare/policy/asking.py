@@ -1,0 +1,90 @@
+"""Asking one policy about one request, whatever the policy does then."""
+
+import logging
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from threading import Thread
+from types import TracebackType
+
+from kdeclare.cluster.port import Fault
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.interface import PolicyViolation, RequestMetadata
+from kdeclare.policy.raised import told
+
+_log = logging.getLogger(__name__)
+
+LIMIT_S = 30.0
+"""How long a policy may think about one topic, in seconds; reading what it asks for is part of it."""
+
+_Answer = str | BaseException | None
+_Call = Callable[[], _Answer]
+
+
+class Asking:
+    """Asks policies; a context, as other people's code runs in a thread of its own while it is open.
+
+    A policy that does not answer in time is not asked again: all else that it would have been asked
+    about is denied.
+    """
+
+    def __init__(self, limit_s: float = LIMIT_S) -> None:
+        self._limit_s = limit_s
+        self._lost: set[str] = set()
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._answers: SimpleQueue[_Answer] = SimpleQueue()
+        self._running = False
+
+    def __enter__(self) -> "Asking":
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._calls.put(None)
+
+    def ask(self, item: ConfiguredPolicy, request: RequestMetadata) -> str | None:
+        """What the policy has against the request; None if nothing.
+
+        Raises Fault where the cluster did not give what the policy wanted to see.
+        """
+        if self._lost and item.name in self._lost:
+            return f"Policy '{item.name}' did not answer about another topic and is not asked again."
+        if item.bounded:
+            answer = _answer(item, request)
+        else:
+            answer = self._in_time(item, lambda: _answer(item, request))
+        if answer is not None and not isinstance(answer, str):
+            raise answer
+        return answer
+
+    def _in_time(self, item: ConfiguredPolicy, call: _Call) -> _Answer:
+        if not self._running:
+            self._running = True
+            Thread(target=_work, args=(self._calls, self._answers), name="policy", daemon=True).start()
+        self._calls.put(call)
+        try:
+            return self._answers.get(timeout=self._limit_s)
+        except Empty:
+            self._lost.add(item.name)
+            # the thread is lost to it; the others get a new one
+            self._calls, self._answers, self._running = SimpleQueue(), SimpleQueue(), False
+            return f"Policy '{item.name}' did not answer within {self._limit_s:g} s."
+
+
+def _work(calls: SimpleQueue[_Call | None], answers: SimpleQueue[_Answer]) -> None:
+    while (call := calls.get()) is not None:
+        answers.put(call())
+
+
+def _answer(item: ConfiguredPolicy, request: RequestMetadata) -> _Answer:
+    """A violation's message, None, or what is to be raised where the answer is waited for."""
+    try:
+        item.policy.validate(request)
+    except PolicyViolation as violation:
+        return str(violation) or "It is against the policy, which does not say why."
+    except Fault as fault:
+        return fault
+    except (Exception, SystemExit) as failure:  # noqa: BLE001  whatever other people's code raises denies
+        _log.info("Policy '%s' failed about topic '%s'", item.name, request.topic, exc_info=True)
+        return f"Policy '{item.name}' failed, and what cannot be judged is denied: {told(failure)}."
+    except BaseException as unknown:  # noqa: BLE001  raised again by `ask`: what only a plan can say
+        return unknown
+    return None

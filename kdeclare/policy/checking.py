@@ -1,0 +1,127 @@
+"""Asking policies about topics as they are declared, or as they are: without any plan."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kdeclare.kinds.base import Desired, Stated
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.plan import Verdict, VerdictOutcome
+from kdeclare.policy.asking import Asking
+from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
+from kdeclare.policy.declared import DeclaredRequest, NotKnownYet
+from kdeclare.policy.existing import ExistingRequest
+from kdeclare.policy.facts import Facts
+from kdeclare.policy.interface import Action, RequestMetadata
+from kdeclare.policy.requests import Labels, Outlook
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What policies say of topics.
+
+    open: policy and resource, where only a cluster can tell.
+    """
+
+    verdicts: tuple[Verdict, ...] = ()
+    open: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What policies have against manifests, before any cluster is asked.
+
+    certain: whatever the cluster has. created: if the topic is not there yet.
+    """
+
+    certain: tuple[Verdict, ...]
+    created: tuple[Verdict, ...]
+
+
+def foresee(policies: Sequence[ConfiguredPolicy], desired: Iterable[Desired]) -> Foreseen:
+    """What can be said of the topics that are declared."""
+    certain: list[Verdict] = []
+    created: list[Verdict] = []
+    asked = [(policy, _whichever(policy)) for policy in policies]
+    with Asking() as asking:
+        for item, topic, stated in _declared(desired):
+            request = DeclaredRequest(topic, item.labels, stated)
+            for policy, whichever in asked:
+                try:
+                    certain += _said(asking, whichever, request, item.id)
+                except NotKnownYet:
+                    try:
+                        created += _said(asking, policy, replace(request, created=True), item.id)
+                    except NotKnownYet:
+                        continue  # the plan will tell
+    return Foreseen(_objections(certain), _objections(created))
+
+
+def _whichever(policy: ConfiguredPolicy) -> ConfiguredPolicy:
+    """A policy about creations and modifications is about all that is declared: no need to ask which."""
+    both = {Action.CREATE, Action.MODIFY} <= policy.actions
+    return replace(policy, actions=EVERY_ACTION) if both else policy
+
+
+def check_declared(policies: Sequence[ConfiguredPolicy], desired: Iterable[Desired]) -> Checked:
+    """The topics that are declared, as if they were created now."""
+    verdicts: list[Verdict] = []
+    left: list[tuple[str, str]] = []
+    with Asking() as asking:
+        for item, topic, stated in _declared(desired):
+            request = DeclaredRequest(topic, item.labels, stated, created=True)
+            for policy in policies:
+                try:
+                    verdicts += _said(asking, policy, request, item.id)
+                except NotKnownYet:
+                    left.append((policy.name, str(item.id)))
+    return Checked(tuple(verdicts), tuple(left))
+
+
+def check_live(
+    policies: Sequence[ConfiguredPolicy],
+    topics: Sequence[ResourceId],
+    facts: Facts,
+    labels: Labels,
+    progress: Callable[[int], None],
+) -> Checked:
+    """Topics of a cluster as they are: as if they were created so, or changed without any effect.
+
+    progress: told how many topics are done. Raises Fault when the cluster does not answer.
+    """
+    outlook = Outlook(facts, labels, {})
+    verdicts: list[Verdict] = []
+    with Asking() as asking:
+        for done, topic in enumerate(topics, start=1):
+            for policy in policies:
+                for action in (Action.CREATE, Action.MODIFY):
+                    found = _said(asking, policy, ExistingRequest(topic.name, action, outlook), topic)
+                    if facts.fault is not None:
+                        raise facts.fault
+                    verdicts += found
+                    if found:
+                        break
+            progress(done)
+    return Checked(tuple(verdicts))
+
+
+def _declared(desired: Iterable[Desired]) -> Iterator[tuple[Desired, str, Stated]]:
+    for item in desired:
+        for topic, stated in KINDS[item.id.kind].states(item.id.name, item.body).items():
+            yield item, topic, stated
+
+
+def _said(
+    asking: Asking, policy: ConfiguredPolicy, request: RequestMetadata, resource: ResourceId
+) -> list[Verdict]:
+    """Its verdict, if it is asked about such requests at all."""
+    if not policy.covers(request):
+        return []
+    message = asking.ask(policy, request)
+    if message is None:
+        return [Verdict(policy.name, str(resource), VerdictOutcome.ALLOW)]
+    return [Verdict(policy.name, str(resource), policy.outcome, message)]
+
+
+def _objections(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    return tuple(v for v in verdicts if v.outcome is not VerdictOutcome.ALLOW)

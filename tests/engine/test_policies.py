@@ -1,0 +1,553 @@
+"""Policies about topics (KIP-201): what they are shown, and what becomes of what they deny."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kdeclare.applying.entries import fold
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.model.plan import Plan, Verdict, VerdictOutcome
+from kdeclare.model.run import Status
+from kdeclare.planning.judging import judged
+from kdeclare.planning.planfile import plan_file_text, read_plan
+from kdeclare.planning.request import Scope
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.interface import (
+    Action,
+    PolicyViolation,
+    RequestMetadata,
+    TopicActionsPolicy,
+    TopicState,
+)
+from kdeclare.report.outcome import plan_outcome, run_outcome
+from tests.cases import case
+from tests.engine.world import World, desired, topic
+
+State = tuple[int, int, Mapping[int, Sequence[int]], Mapping[str, str]] | None
+
+
+def seen(state: TopicState | None) -> State:
+    """All that a state has."""
+    if state is None:
+        return None
+    replicas = {n: tuple(r) for n, r in state.replicas_assignments.items()}
+    return state.num_partitions, state.replication_factor, replicas, dict(state.configs)
+
+
+@dataclass
+class Recorder(TopicActionsPolicy):
+    """Remembers all that it is shown, and denies some topics."""
+
+    denied: frozenset[str] = frozenset()
+    shown: list[tuple[Action, str, State, State]] = field(default_factory=list)
+    changed: list[frozenset[str]] = field(default_factory=list)
+    labels: list[Mapping[str, str]] = field(default_factory=list)
+    principals: list[str | None] = field(default_factory=list)
+
+    def validate(self, request: RequestMetadata) -> None:
+        pre, post = request.pre_request_state, request.post_request_state
+        self.shown.append((request.action, request.topic, seen(pre), seen(post)))
+        self.changed.append(request.changed)
+        self.labels.append(request.labels)
+        self.principals.append(request.principal)
+        if request.topic in self.denied:
+            raise PolicyViolation(f"Not {request.topic}.")
+
+
+class Asks(TopicActionsPolicy):
+    """Does what it is given."""
+
+    def __init__(self, ask: Callable[[RequestMetadata], object]) -> None:
+        self._ask = ask
+
+    def validate(self, request: RequestMetadata) -> None:
+        self._ask(request)
+
+
+def held(policy: TopicActionsPolicy | Callable[[RequestMetadata], object], **more: Any) -> ConfiguredPolicy:
+    """A policy in force, called ``test``."""
+    made = policy if isinstance(policy, TopicActionsPolicy) else Asks(policy)
+    return ConfiguredPolicy("test", made, **more)
+
+
+def world(*policies: ConfiguredPolicy) -> World:
+    """A world with brokers 1 to 4 and these policies."""
+    return World(cluster=MemoryCluster({1: "a", 2: "b", 3: "c", 4: None}), policies=policies)
+
+
+def lasting(policy: TopicActionsPolicy, *topics: Any) -> World:
+    """A world in which these topics have been applied; the policy comes after that."""
+    here = world()
+    here.apply(*topics)
+    here.policies = (held(policy),)
+    return here
+
+
+def outcomes(plan: Plan) -> dict[str, VerdictOutcome]:
+    return {v.topic or v.resource: v.outcome for v in plan.verdicts}
+
+
+def blocked(plan: Plan) -> dict[str, str | None]:
+    return {str(change.id): change.blocked for change in plan.changes}
+
+
+# what they are shown
+
+
+@case("POL-07")
+def test_a_policy_sees_the_state_before_and_the_state_after() -> None:
+    recorder = Recorder()
+    here = world(held(recorder))
+    orders = topic("orders", assignments={0: [1, 2], 1: [2, 3]}, configs={"retention.ms": 1000})
+    here.apply(orders)
+    first: State = (2, 2, {0: (1, 2), 1: (2, 3)}, {"retention.ms": "1000"})
+    assert recorder.shown[0] == (Action.CREATE, "orders", None, first)
+    more = topic(
+        "orders",
+        assignments={0: [1, 2], 1: [2, 4], 2: [3, 1]},
+        configs={"cleanup.policy": {"append": ["compact"]}},
+    )
+    recorder.shown.clear()
+    here.plan(more)
+    after: State = (3, 2, {0: (1, 2), 1: (2, 4), 2: (3, 1)}, {"cleanup.policy": "delete,compact"})
+    assert recorder.shown == [(Action.MODIFY, "orders", first, after)]
+    recorder.shown.clear()
+    here.plan(scope=Scope(allow_deletes=True))
+    assert recorder.shown == [(Action.DELETE, "orders", first, None)]
+
+
+def test_what_a_creation_leaves_to_kafka_is_resolved_as_kafka_would() -> None:
+    recorder = Recorder()
+    here = World(
+        cluster=MemoryCluster(static={"num.partitions": "7", "default.replication.factor": "2"}),
+        policies=(held(recorder),),
+    )
+    here.plan(topic("orders"))
+    assert recorder.shown == [(Action.CREATE, "orders", None, (7, 2, {}, {}))]
+    assert recorder.changed == [frozenset()]
+
+
+@pytest.mark.parametrize(
+    ("declared", "changed"),
+    [
+        (topic("t", partitions=3), {"partitions"}),
+        (topic("t", configs={"retention.ms": 5}), {"configs.retention.ms"}),
+        (topic("t", assignments={0: [2, 1], 1: [1, 2]}), {"assignments"}),
+        (topic("t", replicationFactor=3), {"assignments", "replicationFactor"}),
+    ],
+)
+def test_modify_covers_configs_partitions_replicas_and_their_number(declared: Any, changed: set[str]) -> None:
+    recorder = Recorder(denied=frozenset({"t"}))
+    here = lasting(recorder, topic("t", assignments={0: [1, 2], 1: [1, 2]}))
+    run = here.apply(declared)
+    assert [(action, name) for action, name, _, _ in recorder.shown] == [(Action.MODIFY, "t")]
+    assert recorder.changed == [changed]
+    assert run_outcome(run).exit_code is ExitCode.DENIED
+    assert run.results == {}
+    assert here.cluster.topics()["t"].partitions[0].replicas == (1, 2)
+
+
+def test_a_move_under_way_counts_as_done() -> None:
+    recorder = Recorder()
+    here = lasting(recorder, topic("t", assignments={0: [1, 2]}))
+    here.cluster.move_ticks, here.cluster.tick_on_poll = 5, False
+    here.cluster.reassign({TopicPartition("t", 0): (3, 4)}, allow_replication_factor_change=False)
+    here.plan(topic("t", assignments={0: [1, 2]}, configs={"retention.ms": 5}), scope=Scope(await_moves=True))
+    assert recorder.shown[0][2] == (1, 2, {0: (3, 4)}, {})
+
+
+def test_labels_are_those_declared_and_on_delete_those_last_applied() -> None:
+    recorder = Recorder()
+    here = world(held(recorder))
+    here.apply(desired("Topic", "t", {"team": "blue"}, partitions=1))
+    here.plan(desired("Topic", "t", {"team": "red"}, partitions=2))
+    here.plan(scope=Scope(allow_deletes=True))
+    assert [labels.get("team") for labels in recorder.labels] == ["blue", "blue", "red", "blue"]
+
+
+def test_nobody_is_authenticated_unless_the_brokers_say_so() -> None:
+    recorder = Recorder()
+    here = world(held(recorder))
+    here.plan(topic("t", partitions=1))
+    here.cluster.principal = "User:alice"
+    here.plan(topic("t", partitions=1))
+    assert recorder.principals == [None, "User:alice"]
+
+
+def test_two_resources_on_one_topic_are_judged_one_after_the_other() -> None:
+    recorder = Recorder()
+    here = lasting(recorder, topic("t", assignments={0: [1, 2]}, configs={"retention.ms": 1}))
+    moved = desired("Reassignment", "move", partitions=[{"topic": "t", "partition": 0, "replicas": [3, 4]}])
+    plan = here.plan(topic("t", configs={"retention.ms": 2}), moved)
+    by_resource = {v.resource: shown for v, shown in zip(plan.verdicts, recorder.shown, strict=True)}
+    states = [shown[2:] for shown in by_resource.values()]
+    assert states[0][1] == states[1][0]
+    assert {v.resource: v.topic for v in plan.verdicts} == {"Topic/t": None, "Reassignment/move": "t"}
+    after_all = states[1][1]
+    assert after_all == (1, 2, {0: (3, 4)}, {"retention.ms": "2"})
+
+
+# nothing is fetched that nobody asks for
+
+
+def calls_of(here: World, plan: Callable[[], object]) -> list[str]:
+    before = len(here.cluster.calls)
+    plan()
+    return [call.method for call in here.cluster.calls[before:]]
+
+
+@pytest.mark.parametrize(
+    ("ask", "asked"),
+    [
+        (lambda r: (r.topic, r.action, r.labels, r.changed), []),
+        (lambda r: r.pre_request_state.num_partitions, ["topics"]),
+        (lambda r: r.post_request_state.num_partitions, ["topics"]),
+        (lambda r: r.post_request_state.replicas_assignments, ["topics", "moves"]),
+        (lambda r: r.post_request_state.replication_factor, ["topics", "moves"]),
+        (lambda r: r.pre_request_state.configs, ["topics", "configs"]),
+        (lambda r: r.racks, ["describe"]),
+        (lambda r: r.principal, ["describe"]),
+        (lambda r: r.record_count, ["topics", "record_counts"]),
+        (lambda r: r.partitions_of({"team": "blue"}), ["topics"]),
+    ],
+    ids=["itself", "count", "count-after", "replicas", "factor", "configs", "racks", "who", "records", "sum"],
+)
+def test_what_a_policy_does_not_ask_for_is_not_fetched(
+    ask: Callable[[RequestMetadata], object], asked: list[str]
+) -> None:
+    """Where nothing is known yet, as when a saved plan is applied: and for all topics in one go."""
+    names = [f"t{n}" for n in range(20)]
+    here = world()
+    here.apply(*(desired("Topic", name, {"team": "blue"}, partitions=1) for name in names))
+    plan = here.plan(*(desired("Topic", n, {"team": "blue"}, configs={"retention.ms": 9}) for n in names))
+    state = here.store.read()
+    assert state is not None
+    again = calls_of(here, lambda: judged(plan, here.cluster, [held(ask)], state.resources, lambda _: None))
+    assert again == asked
+
+
+def test_planning_has_read_it_all_already() -> None:
+    ask = Recorder()
+    here = lasting(ask, *(topic(f"t{n}", partitions=1) for n in range(20)))
+    changed = [topic(f"t{n}", configs={"retention.ms": 9}) for n in range(20)]
+    without = World(cluster=here.cluster, store=here.store)
+    assert calls_of(here, lambda: here.plan(*changed)) == calls_of(without, lambda: without.plan(*changed))
+    assert len(ask.shown) == 20
+
+
+def test_the_defaults_of_the_brokers_are_read_only_where_they_matter() -> None:
+    counted = world(held(lambda r: r.post_request_state and r.post_request_state.num_partitions))
+    plain = world()
+    for wanted, more in ((topic("t", partitions=1), []), (topic("t"), ["configs"])):
+        found = calls_of(counted, partial(counted.plan, wanted))
+        for call in calls_of(plain, partial(plain.plan, wanted)):
+            found.remove(call)
+        assert found == more
+
+
+# what becomes of what they deny
+
+
+@case("POL-09")
+def test_a_violation_denies_its_topic_and_no_other() -> None:
+    here = lasting(Recorder(denied=frozenset({"a"})), topic("a", partitions=1), topic("b", partitions=1))
+    declared = [topic(name, partitions=1, configs={"retention.ms": 5}) for name in "ab"]
+    plan = here.plan(*declared)
+    assert plan.verdicts == (
+        Verdict("test", "Topic/a", VerdictOutcome.DENY, "Not a."),
+        Verdict("test", "Topic/b", VerdictOutcome.ALLOW),
+    )
+    assert blocked(plan) == {"Topic/a": "policy-violation", "Topic/b": None}
+    assert (plan.summary.update, plan.summary.blocked) == (1, 1)
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    run = here.run(plan)
+    assert run_outcome(run).exit_code is ExitCode.DENIED
+    assert here.overrides("a") == {}
+    assert here.overrides("b") == {"retention.ms": "5"}
+    assert "retention.ms" not in here.owned()["Topic/a"]["configs"]
+
+
+def test_of_a_move_of_many_topics_only_the_denied_ones_stay() -> None:
+    here = lasting(
+        Recorder(denied=frozenset({"b"})), *(topic(name, assignments={0: [1, 2]}) for name in "abc")
+    )
+    drain = desired("Reassignment", "off-1", topics=["a", "b", "c"], drain=[1], throttle="1MiB/s")
+    stay = [topic(name, partitions=1) for name in "abc"]
+    plan = here.plan(*stay, drain)
+    assert outcomes(plan) == {"a": "allow", "b": "deny", "c": "allow"}
+    assert plan.summary.reassign == 2
+    assert plan.summary.blocked == 0
+    assert not [op for op in plan.operations if "b-0" in str(op.args)]
+    run = here.run(plan)
+    assert run_outcome(run).exit_code is ExitCode.DENIED
+    replicas = {name: here.cluster.topics()[name].partitions[0].replicas for name in "abc"}
+    assert [1 in replicas[name] for name in "abc"] == [False, True, False]
+    assert [here.overrides(name) for name in "abc"] == [{}, {}, {}]
+
+
+def test_a_denied_move_needs_no_throttle() -> None:
+    here = lasting(Recorder(denied=frozenset("ab")), *(topic(n, assignments={0: [1, 2]}) for n in "ab"))
+    drain = desired("Reassignment", "off-1", topics=["a", "b"], drain=[1], throttle="1MiB/s", batchSize=1)
+    stay = [topic(name, partitions=1) for name in "ab"]
+    plan = here.plan(*stay, drain)
+    assert plan.operations == ()
+    assert plan.summary.blocked == 1
+    here.policies = ()
+    free = here.plan(*stay, drain)
+    assert len(free.operations) > 4
+    here.policies = (held(Recorder(denied=frozenset("ab"))),)
+    assert here.run(free).plan.operations == ()
+
+
+@pytest.mark.parametrize("denied", ["a", "b"])
+def test_what_is_denied_of_a_batch_takes_only_its_own_company_along(denied: str) -> None:
+    here = lasting(Recorder(), *(topic(n, assignments={0: [1, 2]}) for n in "ab"))
+    drain = desired("Reassignment", "off-1", topics=["a", "b"], drain=[1], throttle="1MiB/s", batchSize=1)
+    plan = here.plan(*(topic(name, partitions=1) for name in "ab"), drain)
+    here.policies = (held(Recorder(denied=frozenset(denied))),)
+    run = here.run(plan)
+    assert run_outcome(run).exit_code is ExitCode.DENIED
+    moved = {n: 1 not in here.cluster.topics()[n].partitions[0].replicas for n in "ab"}
+    assert moved == {n: n != denied for n in "ab"}
+    assert [here.overrides(name) for name in "ab"] == [{}, {}]
+    brokers = [ConfigResource(ConfigScope.BROKER, str(broker)) for broker in (1, 2, 3, 4)]
+    assert [here.cluster.overrides(broker) for broker in brokers] == [{}] * 4
+
+
+def test_a_warning_lets_the_change_through() -> None:
+    recorder = Recorder(denied=frozenset({"t"}))
+    here = world(held(recorder, outcome=VerdictOutcome.WARN))
+    run = here.apply(topic("t", partitions=1))
+    assert run_outcome(run).exit_code is ExitCode.OK
+    assert run.verdicts == (Verdict("test", "Topic/t", VerdictOutcome.WARN, "Not t."),)
+
+
+def test_a_policy_is_asked_about_its_actions_only() -> None:
+    recorder = Recorder()
+    here = world(held(recorder, actions=frozenset({Action.DELETE})))
+    here.apply(topic("t", partitions=1))
+    assert recorder.shown == []
+    here.apply(scope=Scope(allow_deletes=True))
+    assert {action for action, *_ in recorder.shown} == {Action.DELETE}
+
+
+def test_broker_configs_are_no_topics() -> None:
+    recorder = Recorder()
+    here = world(held(recorder))
+    run = here.apply(desired("BrokerConfig", "cluster-default", configs={"log.cleaner.threads": 2}))
+    assert run.complete
+    assert recorder.shown == []
+
+
+# policies that misbehave
+
+
+@pytest.mark.parametrize("failure", [ValueError("odd"), KeyError("k"), SystemExit(0), StopIteration()])
+def test_a_policy_that_crashes_denies(failure: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    def crash(request: RequestMetadata) -> None:
+        if request.topic == "a":
+            raise failure
+
+    here = world(held(crash))
+    with caplog.at_level("INFO", logger="kdeclare"):
+        plan = here.plan(topic("a", partitions=1), topic("b", partitions=1))
+    assert outcomes(plan) == {"Topic/a": "deny", "Topic/b": "allow"}
+    message = plan.verdicts[0].message
+    assert type(failure).__name__ in message
+    assert "test_policies.py:" in message
+    assert "Traceback" in caplog.text
+
+
+def test_a_policy_that_does_not_come_to_an_end_denies_all_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    from threading import Event
+
+    monkeypatch.setattr("kdeclare.policy.judge.LIMIT_S", 0.2)
+    release = Event()
+
+    def hang(request: RequestMetadata) -> None:
+        if request.topic == "b":
+            release.wait(30)
+
+    here = world(held(hang), ConfiguredPolicy("other", Recorder()))
+    plan = here.plan(*(topic(name, partitions=1) for name in "abc"))
+    release.set()
+    mine = {v.resource: v for v in plan.verdicts if v.policy == "test"}
+    assert [mine[f"Topic/{n}"].outcome for n in "abc"] == ["allow", "deny", "deny"]
+    assert "did not answer within 0.2 s" in mine["Topic/b"].message
+    assert "not asked again" in mine["Topic/c"].message
+    assert [v.outcome for v in plan.verdicts if v.policy == "other"] == ["allow"] * 3
+
+
+def test_a_cluster_that_does_not_answer_is_no_verdict_even_if_the_policy_does_not_care() -> None:
+    def careless(request: RequestMetadata) -> None:
+        try:
+            assert request.record_count >= 0
+        except Exception:  # noqa: BLE001  as somebody will write it
+            return
+
+    here = world()
+    here.apply(topic("t", partitions=1))
+    here.policies = (held(careless),)
+    here.cluster.faults.fail(Fault("NETWORK_EXCEPTION", "gone", FaultKind.UNKNOWN), method="record_counts")
+    with pytest.raises(Fault, match="gone"):
+        here.plan(topic("t", partitions=2))
+
+
+# again at apply
+
+
+def test_they_are_asked_again_when_a_saved_plan_is_applied() -> None:
+    here = lasting(Recorder(), *(topic(name, partitions=1) for name in "ab"))
+    plan = here.plan(*(topic(name, partitions=2) for name in "ab"))
+    assert outcomes(plan) == {"Topic/a": "allow", "Topic/b": "allow"}
+    text, identity = plan_file_text(plan)
+
+    def holds_records(request: RequestMetadata) -> None:
+        if request.record_count:
+            raise PolicyViolation(f"{request.topic} holds {request.record_count} records.")
+
+    here.policies = (held(holds_records),)
+    here.cluster.produce("a", 3)
+    run = here.run(read_plan(text, "it.plan"), identity=identity)
+    assert run_outcome(run).exit_code is ExitCode.DENIED
+    assert [v.message for v in run.verdicts if v.denies] == ["a holds 3 records."]
+    assert [len(here.cluster.topics()[n].partitions) for n in "ab"] == [1, 2]
+    assert {str(c.id): c.blocked for c in run.plan.changes} == {
+        "Topic/a": "policy-violation",
+        "Topic/b": None,
+    }
+    assert (run.plan.summary.update, run.plan.summary.blocked) == (1, 1)
+    assert here.owned()["Topic/a"]["partitions"] == 1
+    assert here.owned()["Topic/b"]["partitions"] == 2
+    record = fold(run.run_id or "", here.store.entries(run.run_id or ""))
+    assert record.start is not None
+    assert record.start.plan_id == identity
+    assert set(record.results) == {op.id for op in run.plan.operations}
+    undone = here.rollback()
+    assert undone.plan.undoes == run.run_id
+
+
+def test_a_topic_that_is_gone_by_then_is_not_judged() -> None:
+    here = lasting(Recorder(), *(topic(name, partitions=1) for name in "ab"))
+    plan = here.plan(*(topic(name, partitions=1, configs={"retention.ms": 1}) for name in "ab"))
+    here.cluster.delete_topics(["a"])
+    here.policies = (held(lambda r: r.post_request_state and r.post_request_state.num_partitions),)
+    run = here.run(plan, skip_stale=True)
+    assert [v.outcome for v in run.verdicts] == ["allow", "allow"]
+    assert run_outcome(run).exit_code is ExitCode.PARTIAL
+    assert here.overrides("b") == {"retention.ms": "1"}
+
+
+# overriding
+
+
+def test_an_override_is_named_and_recorded_with_its_reason() -> None:
+    here = world(held(Recorder(denied=frozenset({"t"}))))
+    here.cluster.principal = "User:alice"
+    scope = Scope(overrides={"test": "agreed on Monday"})
+    plan = here.plan(topic("t", partitions=1), scope=scope)
+    assert plan.verdicts == (
+        Verdict("test", "Topic/t", VerdictOutcome.WARN, "Not t.", override="agreed on Monday"),
+    )
+    text, identity = plan_file_text(plan)
+    run = here.run(read_plan(text, "it.plan"), identity=identity)
+    assert run_outcome(run).exit_code is ExitCode.OK
+    assert "t" in here.cluster.topics()
+    record = fold(run.run_id or "", here.store.entries(run.run_id or ""))
+    assert record.start is not None
+    assert [line.model_dump() for line in record.start.overrides] == [
+        {
+            "policy": "test",
+            "resource": "Topic/t",
+            "topic": None,
+            "reason": "agreed on Monday",
+            "principal": "User:alice",
+        }
+    ]
+
+
+def test_an_override_holds_for_what_was_known_of_when_it_was_planned() -> None:
+    here = world(held(Recorder(denied=frozenset({"a"}))))
+    scope = Scope(overrides={"test": "agreed"})
+    plan = here.plan(topic("a", partitions=1), topic("b", partitions=1), scope=scope)
+    here.policies = (held(Recorder(denied=frozenset({"a", "b"}))),)
+    run = here.run(plan)
+    assert set(here.cluster.topics()) == {"a"}
+    assert {v.resource: v.outcome for v in run.verdicts} == {"Topic/a": "warn", "Topic/b": "deny"}
+
+
+def test_another_policy_is_not_overridden_along() -> None:
+    other = ConfiguredPolicy("other", Recorder(denied=frozenset({"t"})))
+    here = world(held(Recorder(denied=frozenset({"t"}))), other)
+    plan = here.plan(topic("t", partitions=1), scope=Scope(overrides={"test": "agreed"}))
+    assert {v.policy: v.outcome for v in plan.verdicts} == {"test": "warn", "other": "deny"}
+    assert plan.operations == ()
+
+
+# the brokers' own policies
+
+
+@pytest.fixture
+def refusing() -> World:
+    here = world()
+    here.apply(topic("a", partitions=1))
+    fault = Fault("POLICY_VIOLATION", "Not on Fridays.")
+    here.cluster.faults.fail(fault, nth=None, method="create_topics", item="b")
+    return here
+
+
+def test_what_the_brokers_policies_refuse_beforehand_is_a_verdict(refusing: World) -> None:
+    plan = refusing.plan(topic("a", partitions=2), topic("b", partitions=1))
+    assert plan.verdicts == (Verdict("broker", "Topic/b", VerdictOutcome.DENY, "Not on Fridays."),)
+    assert blocked(plan) == {"Topic/a": None, "Topic/b": "policy-violation"}
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    assert run_outcome(refusing.run(plan)).exit_code is ExitCode.DENIED
+
+
+def test_what_they_refuse_during_the_run_is_one_too_and_so_is_what_needs_it(refusing: World) -> None:
+    moved = desired("Reassignment", "move", partitions=[{"topic": "a", "partition": 0, "replicas": [3]}])
+    scope = Scope(preflight=False)
+    run = refusing.apply(topic("a", partitions=2), topic("b", partitions=1), moved, scope=scope)
+    assert run.verdicts == (Verdict("broker", "Topic/b", VerdictOutcome.DENY, "Not on Fridays."),)
+    assert run.results["topic.create:Topic/b"].status is Status.DENIED
+    assert run_outcome(run).exit_code is ExitCode.DENIED
+    assert len(refusing.cluster.topics()["a"].partitions) == 2
+    assert "Topic/b" not in refusing.owned()
+
+
+def test_the_brokers_need_not_say_why() -> None:
+    here = world()
+    here.cluster.faults.fail(Fault("POLICY_VIOLATION", ""), nth=None, method="create_topics", item="b")
+    plan = here.plan(topic("b", partitions=1))
+    run = here.apply(topic("b", partitions=1), scope=Scope(preflight=False))
+    for verdicts in (plan.verdicts, run.verdicts):
+        assert [v.message for v in verdicts] == ["A policy of the brokers refuses it and does not say why."]
+
+
+def test_a_failure_beside_a_denial_is_a_failure(refusing: World) -> None:
+    refusing.cluster.faults.fail(Fault("INVALID_PARTITIONS", "odd"), method="create_partitions", item="a")
+    scope = Scope(preflight=False)
+    declared = [topic("a", partitions=2), topic("b", partitions=1), topic("c", partitions=1)]
+    run = refusing.apply(*declared, scope=scope)
+    assert run_outcome(run).exit_code is ExitCode.PARTIAL
+
+
+# rolling back
+
+
+def test_a_rollback_has_to_pass_as_well() -> None:
+    here = world()
+    here.apply(topic("t", partitions=1, configs={"retention.ms": 1}))
+    here.apply(topic("t", partitions=1, configs={"retention.ms": 2}))
+    plan = here.rollback_plan()
+    here.policies = (held(Recorder(denied=frozenset({"t"}))),)
+    run = here.run(plan)
+    assert run_outcome(run).exit_code is ExitCode.DENIED
+    assert here.overrides("t") == {"retention.ms": "2"}
+    assert here.owned()["Topic/t"]["configs"]["retention.ms"] == {"value": "2"}

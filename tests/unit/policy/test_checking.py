@@ -1,0 +1,189 @@
+"""What policies have against manifests before any cluster is asked, and against a cluster as it is."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.plan import VerdictOutcome
+from kdeclare.policy.checking import check_declared, check_live, foresee
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.facts import Facts
+from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.manifest import PolicyKind
+
+BOTH = ["CREATE", "MODIFY"]
+COMPACTED = {"cleanup.policy": {"append": ["compact"]}}
+
+
+def topic(labels: Mapping[str, str] | None = None, **spec: Any) -> Desired:
+    kind = KINDS["Topic"]
+    body, _ = kind.parse("t", kind.spec.model_validate(spec))
+    return Desired(ResourceId("Topic", "t"), body, labels or {})
+
+
+def rule(text: str, actions: list[str] | None = None) -> ConfiguredPolicy:
+    kind = PolicyKind()
+    spec = kind.spec.model_validate({"rule": text, "actions": actions or BOTH})
+    body, problems = kind.parse("rule", spec)  # type: ignore[arg-type]
+    assert not problems, problems
+    return kind.configured(Desired(ResourceId("Policy", "rule"), body))
+
+
+class Asks(TopicActionsPolicy):
+    """Against whatever its function is false for."""
+
+    def __init__(self, ask: Callable[[RequestMetadata], object]) -> None:
+        self._ask = ask
+
+    def validate(self, request: RequestMetadata) -> None:
+        if not self._ask(request):
+            raise PolicyViolation("No.")
+
+
+def certain(policy: ConfiguredPolicy, *declared: Desired) -> list[str]:
+    return [v.outcome for v in foresee([policy], declared).certain]
+
+
+def if_created(policy: ConfiguredPolicy, *declared: Desired) -> list[str]:
+    return [v.outcome for v in foresee([policy], declared).created]
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("post.partitions <= 48", {"partitions": 100}),
+        ("post.replicationFactor >= 3", {"replicationFactor": 2}),
+        ("post.replicationFactor >= 3", {"assignments": {0: [1, 2]}}),
+        ("post.assignments.all(p, size(post.assignments[p]) > 2)", {"assignments": {0: [1, 2]}}),
+        ("post.configs['retention.ms'] != '5'", {"configs": {"retention.ms": 5}}),
+        ("'retention.ms' in post.configs", {"configs": {"retention.ms": None}}),
+        ("'team' in labels", {}),
+        ("topic.startsWith('a')", {}),
+    ],
+)
+def test_what_holds_whatever_the_cluster_has_is_said_for_certain(text: str, spec: dict[str, Any]) -> None:
+    declared = topic(**spec)
+    assert certain(rule(text), declared) == [VerdictOutcome.DENY]
+    assert if_created(rule(text), declared) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("'retention.ms' in post.configs", {"partitions": 1}),
+        ("size(post.configs) > 0", {"partitions": 1}),
+        ("action != 'CREATE'", {}),
+        ("pre != null", {}),
+        ("size(changed) > 3", {"partitions": 1}),
+        (
+            "post.configs['cleanup.policy'] == 'compact'",
+            {"configs": {"cleanup.policy": {"append": ["compact"]}}},
+        ),
+    ],
+)
+def test_what_depends_on_what_is_there_is_said_of_a_creation_only(text: str, spec: dict[str, Any]) -> None:
+    declared = topic(**spec)
+    assert certain(rule(text), declared) == []
+    assert if_created(rule(text), declared) == [VerdictOutcome.DENY]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["post.partitions > 1000", "post.replicationFactor > 1000", "principal == 'User:nobody'"],
+)
+def test_what_only_a_cluster_knows_is_left_to_the_plan(text: str) -> None:
+    found = foresee([rule(text)], [topic()])
+    assert (found.certain, found.created) == ((), ())
+    assert check_declared([rule(text)], [topic()]).open == (("rule", "Topic/t"),)
+
+
+def test_a_policy_about_creations_only_is_asked_about_a_creation() -> None:
+    never = ConfiguredPolicy("never", Asks(lambda _: False), actions=frozenset({Action.CREATE}))
+    assert certain(never, topic()) == []
+    assert if_created(never, topic()) == [VerdictOutcome.DENY]
+
+
+def test_a_policy_about_deletions_has_nothing_to_say_of_manifests() -> None:
+    never = ConfiguredPolicy("never", Asks(lambda _: False), actions=frozenset({Action.DELETE}))
+    found = foresee([never], [topic()])
+    assert (found.certain, found.created) == ((), ())
+    assert check_declared([never], [topic()]).verdicts == ()
+
+
+def test_even_a_policy_that_catches_everything_does_not_hide_what_is_not_known() -> None:
+    def careless(request: RequestMetadata) -> bool:
+        try:
+            return request.record_count >= 0 and request.principal is None
+        except Exception:  # noqa: BLE001  as somebody will write it
+            return False
+
+    assert certain(ConfiguredPolicy("careless", Asks(careless)), topic()) == []
+
+
+def test_manifests_are_checked_as_creations() -> None:
+    declared = topic(partitions=1, configs={**COMPACTED, "retention.ms": None})
+    seen = []
+
+    def look(request: RequestMetadata) -> bool:
+        post = request.post_request_state
+        assert post is not None
+        seen.append(
+            (request.action, request.pre_request_state, dict(post.configs), post.replicas_assignments)
+        )
+        return True
+
+    checked = check_declared([ConfiguredPolicy("look", Asks(look))], [declared])
+    assert [v.outcome for v in checked.verdicts] == [VerdictOutcome.ALLOW]
+    assert seen == [(Action.CREATE, None, {"cleanup.policy": "delete,compact"}, {})]
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    from tests.beds import MemoryBed
+
+    bed = MemoryBed(MemoryCluster())
+    bed.create({0: (1, 2), 1: (2, 3)}, name="a", configs={"retention.ms": "5"})
+    bed.create({0: (1,)}, name="b")
+    return bed.memory
+
+
+def live(cluster: MemoryCluster, *policies: ConfiguredPolicy) -> dict[str, str]:
+    names = sorted(cluster.topics())
+    told: list[int] = []
+    topics = [ResourceId("Topic", name) for name in names]
+    found = check_live(policies, topics, Facts(cluster, names), {"a": {"team": "blue"}}, told.append)
+    assert told == [1, 2]
+    return {v.resource: v.outcome for v in found.verdicts}
+
+
+@pytest.mark.parametrize(
+    ("text", "actions", "expected"),
+    [
+        ("post.replicationFactor >= 2", BOTH, {"Topic/a": "allow", "Topic/b": "deny"}),
+        ("post.replicationFactor >= 2", ["MODIFY"], {"Topic/a": "allow", "Topic/b": "deny"}),
+        ("'retention.ms' in post.configs", BOTH, {"Topic/a": "allow", "Topic/b": "deny"}),
+        ("'team' in labels", BOTH, {"Topic/a": "allow", "Topic/b": "deny"}),
+        ("pre.partitions == post.partitions", ["MODIFY"], {"Topic/a": "allow", "Topic/b": "allow"}),
+        ("false", ["DELETE"], {}),
+    ],
+)
+def test_a_cluster_is_judged_as_it_is(
+    cluster: MemoryCluster, text: str, actions: list[str], expected: dict[str, str]
+) -> None:
+    assert live(cluster, rule(text, actions)) == expected
+
+
+def test_a_cluster_that_does_not_answer_is_no_verdict(cluster: MemoryCluster) -> None:
+    names = sorted(cluster.topics())
+    cluster.faults.fail(Fault("NETWORK_EXCEPTION", "gone", FaultKind.UNKNOWN), method="configs")
+    topics = [ResourceId("Topic", name) for name in names]
+    with pytest.raises(Fault, match="gone"):
+        check_live(
+            [rule("'retention.ms' in post.configs")], topics, Facts(cluster, names), {}, lambda done: None
+        )
