@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kdeclare.cli.options import Talk
@@ -16,6 +17,7 @@ from kdeclare.report.style import Style
 
 if TYPE_CHECKING:
     from kdeclare.model.plan import Plan
+    from kdeclare.report.sarif_places import Checkout
 
 _UNWRITTEN = "output-not-written"
 
@@ -24,9 +26,10 @@ class Console:
     """The two streams of one command. ``command``: what the person typed, for the history."""
 
     def __init__(self, talk: Talk, output: str, command: str) -> None:
-        """output: ``text`` or ``json``."""
+        """output: what stdout is for, the value of ``--format``."""
         self.quiet = talk.quiet
         self.verbose = talk.verbose
+        self.output = output
         self.is_json = output == "json"
         self.command = command
         self.style = Style(_colours(sys.stdout, talk.no_color))
@@ -68,10 +71,19 @@ class Console:
     def fail(self, diagnostics: Iterable[Diagnostic], exit_code: ExitCode) -> ExitCode:
         """Say why the command as a whole failed."""
         items = tuple(diagnostics)
-        if self.is_json and all(d.code != _UNWRITTEN for d in items):
+        output = "text" if any(d.code == _UNWRITTEN for d in items) else self.output
+        if output == "json":
             from kdeclare.report.json_output import problem_document
 
             self.out_json(problem_document(items, exit_code))
+        elif output == "sarif":
+            from kdeclare.report.sarif import problem_sarif
+
+            self.out_json(problem_sarif(items, checkout()))
+        elif output == "markdown":
+            from kdeclare.report.markdown import problem_markdown
+
+            self.out(problem_markdown(items))
         else:
             from kdeclare.report.diagnostics_text import diagnostics_text
 
@@ -85,6 +97,15 @@ class Console:
         from kdeclare.planning.planfile import plan_file_text
 
         self.out(plan_file_text(plan, datetime.now(UTC))[0])
+
+
+def checkout() -> "Checkout":
+    """The checkout that one stands in; a folder is one of its own where there is none."""
+    from kdeclare.report.sarif_places import Checkout
+
+    folder = Path.cwd()
+    root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
+    return Checkout(str(root), str(folder))
 
 
 def _colours(stream: TextIO, no_color: bool) -> bool:

@@ -22,6 +22,7 @@ _MODULES = {
     "apply": "apply",
     "rollback": "rollback",
     "reassign": "reassign",
+    "policy": "policy",
     "status": "status",
     "history": "history",
     "import": "importing",

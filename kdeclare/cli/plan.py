@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.console import Console
+from kdeclare.cli.console import Console, checkout
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Graph, Paths, Planning, Reach
+from kdeclare.cli.options import Graph, Paths, PlanFormat, Planning, Reach
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import Plan
 
@@ -16,6 +16,7 @@ _PLAN_EPILOG = epilog(
     "kdeclare plan                                        the whole project",
     "kdeclare plan orders.yaml --target Topic/orders      one resource of one file",
     "kdeclare plan --out it.plan && kdeclare apply it.plan     exactly what was reviewed",
+    "kdeclare plan --format markdown > comment.md         for a pull request",
     codes=(0, 1, 2, 3, 6, 64, 130),
 )
 
@@ -32,7 +33,7 @@ def plan(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save the plan, for apply.")
     ] = None,
-    output: Format = "text",
+    output: PlanFormat = "text",
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 when there are changes.")
     ] = False,
@@ -69,7 +70,7 @@ def plan(
 def show(
     file: Annotated[Path, typer.Argument(metavar="PLANFILE", help="What plan --out wrote.")],
     *,
-    output: Format = "text",
+    output: PlanFormat = "text",
     graph: Graph = False,
     console: Console,
 ) -> ExitCode:
@@ -80,15 +81,23 @@ def show(
     if console.is_json:
         console.out(file.read_text(encoding="utf-8-sig"))
     else:
-        show_plan(console, loaded.plan, graph=graph)
+        show_plan(console, loaded.plan, graph=graph, identity=loaded.plan_id)
     return ExitCode.OK
 
 
-def show_plan(console: Console, plan: Plan, *, graph: bool = False) -> None:
-    """To stdout, in the format that was asked for."""
-    if console.is_json:
+def show_plan(console: Console, plan: Plan, *, graph: bool = False, identity: str | None = None) -> None:
+    """To stdout, in the format that was asked for. identity: the id of a plan that was read from a file."""
+    if console.output == "json":
         console.out_plan(plan)
-        return
-    from kdeclare.report.plan_text import plan_text
+    elif console.output == "sarif":
+        from kdeclare.report.sarif import plan_sarif
 
-    console.out(plan_text(plan, console.style, graph))
+        console.out_json(plan_sarif(plan, checkout()))
+    elif console.output == "markdown":
+        from kdeclare.report.markdown import plan_markdown
+
+        console.out(plan_markdown(plan, identity))
+    else:
+        from kdeclare.report.plan_text import plan_text
+
+        console.out(plan_text(plan, console.style, graph))

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.console import Console
+from kdeclare.cli.console import Console, checkout
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Paths
+from kdeclare.cli.options import FindingsFormat, Paths
 from kdeclare.model.exits import ExitCode
 
-_EPILOG = epilog("kdeclare validate manifests", codes=(0, 1, 64))
+_EPILOG = epilog("kdeclare validate manifests", codes=(0, 1, 3, 64))
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 def validate(
     paths: Paths = None,
     *,
-    output: Format = "text",
+    output: FindingsFormat = "text",
     project: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Project file (default: kdeclare.yaml, if it is here)."),
@@ -37,24 +37,24 @@ def validate(
     import os
 
     from kdeclare.app.validate import validate as check
-    from kdeclare.report.diagnostics_text import diagnostics_text, tally
-    from kdeclare.report.values import plural
+    from kdeclare.report.outcome import validation_outcome
 
     view = check(project, env, paths or (), os.environ)
-    bad = any(d.is_error for d in view.diagnostics)
-    if console.is_json:
+    outcome = validation_outcome(view)
+    if console.output == "json":
         from kdeclare.report.json_output import validation_document
 
         console.out_json(validation_document(view))
+    elif console.output == "sarif":
+        from kdeclare.report.sarif import validation_sarif
+
+        console.out_json(validation_sarif(view, checkout()))
     else:
+        from kdeclare.report.diagnostics_text import diagnostics_text
+
         said = diagnostics_text(view.diagnostics, console.style)
-        if said:
-            console.out(f"{said}\n")
-        what = f"{plural(view.resources, 'resource')} in {plural(view.files, 'file')}"
-        count = tally(view.diagnostics)
-        style = console.style
-        if bad:
-            console.out(f"{style.red('Not valid:')} {count} in {plural(view.files, 'file')}.\n")
-        else:
-            console.out(f"{style.green('Valid:')} {what}{f', {count}' if count else ''}.\n")
-    return ExitCode.ERROR if bad else ExitCode.OK
+        paint = console.style.red if outcome.exit_code else console.style.green
+        word, colon, rest = outcome.headline.partition(":")
+        console.out(f"{said}\n" if said else "")
+        console.out(f"{paint(word + colon)}{rest}\n")
+    return outcome.exit_code

@@ -16,6 +16,8 @@ from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, duration, key_of, plural, show
 from kdeclare.report.views import RunDetail, RunStep, RunSummary
 
+_MANY = 20
+
 
 def history_text(runs: Sequence[RunSummary], style: Style = PLAIN) -> str:
     """A table of runs in the order given."""
@@ -55,6 +57,7 @@ def run_detail_text(detail: RunDetail, style: Style = PLAIN, steps: bool = False
         "".join(f"{line}\n" for line in head),
         changes_text(detail.plan, style),
         f"{did}.\n" if did else "",
+        _overrides(detail, style),
         _steps(detail, style) if steps else "",
         _trouble(detail, style),
         diagnostics_text(detail.diagnostics, style),
@@ -128,6 +131,21 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def _paint(run: RunSummary, text: str, style: Style) -> str:
     return style.red(text) if run.outcome == "error" else style.yellow(text)
+
+
+def _overrides(detail: RunDetail, style: Style) -> str:
+    """Who had which denials overridden, and why; of very many, some and a count."""
+    if not detail.overrides:
+        return ""
+    principal = detail.overrides[0].principal
+    known = f"{clean(principal)} to the brokers" if principal else "not authenticated by the brokers"
+    lines = [style.bold(f"Overridden by {clean(detail.run.user)} ({known}):")]
+    for item in detail.overrides[:_MANY]:
+        topic = f", topic {clean(item.topic)}" if item.topic is not None else ""
+        lines.append(f"  policy {clean(item.policy)} on {clean(item.resource)}{topic}: {clean(item.reason)}")
+    if len(detail.overrides) > _MANY:
+        lines.append(style.dim(f"  … and {len(detail.overrides) - _MANY:,} more"))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _steps(detail: RunDetail, style: Style) -> str:

@@ -5,6 +5,7 @@ A plan's document is ``kdeclare.planning.planfile.plan_document``.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -13,8 +14,14 @@ from kdeclare.model.exits import ExitCode
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
 from kdeclare.model.run import MoveProgress, OperationResult, RunResult, Status
-from kdeclare.planning.plan_document import diagnostic_document, plan_id, summary_document, timestamp
-from kdeclare.report.outcome import adopting, run_outcome
+from kdeclare.planning.plan_document import (
+    diagnostic_document,
+    plan_id,
+    summary_document,
+    timestamp,
+    verdict_document,
+)
+from kdeclare.report.outcome import adopting, run_outcome, validation_outcome
 from kdeclare.report.plan_compare import compare_plans
 from kdeclare.report.views import RunDetail, RunStep, RunSummary, StatusView, ValidationView
 
@@ -46,6 +53,7 @@ def run_document(run: RunResult, identity: str | None = None, seconds: float | N
         "adopted": adopting(run.plan),
         "counts": {status.value: counts[status.value] for status in Status},
         "operations": operations,
+        "verdicts": [verdict_document(v) for v in run.verdicts],
         "diagnostics": _diagnostics((*run.plan.diagnostics, *run.diagnostics)),
     }
 
@@ -112,6 +120,7 @@ def run_detail_document(detail: RunDetail) -> dict[str, Any]:
         | _summary(detail.run)
         | {
             "steps": [_step(step) for step in detail.steps],
+            "overrides": [asdict(override) for override in detail.overrides],
             "diagnostics": _diagnostics(detail.diagnostics),
         }
     )
@@ -132,10 +141,10 @@ def history_diff_document(
 
 
 def validation_document(view: ValidationView) -> dict[str, Any]:
-    """What validate found; ``valid`` is false when there is an error."""
+    """What validate found; ``valid`` is false when there is an error or a denial."""
     return {
         "format_version": FORMAT_VERSION,
-        "valid": not any(d.is_error for d in view.diagnostics),
+        "valid": validation_outcome(view).exit_code is ExitCode.OK,
         "files": view.files,
         "resources": view.resources,
         "diagnostics": _diagnostics(view.diagnostics),

@@ -1,7 +1,7 @@
 """One answer per plan and run: text, JSON and exit status are all derived from it."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kdeclare.kinds.verbs.registry import VERBS
@@ -11,7 +11,9 @@ from kdeclare.model.exits import ExitCode
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult, Status
+from kdeclare.report.diagnostics_text import tally
 from kdeclare.report.values import clean, listed, plural
+from kdeclare.report.views import ValidationView
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
 
 
 def run_outcome(run: RunResult) -> Outcome:
-    """What a run comes to. What failed weighs more than what was denied before it began."""
+    """What a run comes to. What failed weighs more than what a policy or a guard denied."""
     verb, to = ("Rolled back", "on") if run.plan.undoes else ("Applied", "to")
     place = f"{to} {place_of(run.plan)}"
     total = len(run.plan.operations)
@@ -62,7 +64,7 @@ def run_outcome(run: RunResult) -> Outcome:
     diagnostics = (*run.plan.diagnostics, *run.diagnostics)
     errors = sum(d.is_error for d in diagnostics)
     left = left_alone(diagnostics) if run.plan.undoes else 0
-    troubles = _losses(run)
+    troubles = [] if _only_refused(run) else _losses(run)
     if left:
         troubles.append(f"{left:,} left alone")
     partial = bool(troubles) or (errors > 0 and good > 0)
@@ -75,16 +77,27 @@ def run_outcome(run: RunResult) -> Outcome:
         if partial:
             return Outcome("partial", headline, ExitCode.PARTIAL)
         return Outcome("error", headline, ExitCode.ERROR)
-    if is_denied(run.plan):
-        blocked = run.plan.summary.blocked or 1
+    denials = _denials(run)
+    if denials:
         did = f"{verb} {place}: {of_total}," if good else f"Nothing was {verb.lower()} {place}:"
-        return Outcome("denied", f"{did} {blocked:,} denied.", ExitCode.DENIED)
+        return Outcome("denied", f"{did} {denials}.", ExitCode.DENIED)
     if total == 0 and run.plan.has_changes:
         released = plural(run.plan.summary.forget, "resource")
         return Outcome("done", f"{verb} {place}: {released} released, kept in the cluster.", ExitCode.OK)
     if total == 0:
         return Outcome("done", f"No changes. {_taken(run.plan)}", ExitCode.OK)
     return Outcome("done", f"{verb} {place}: {of_total}.", ExitCode.OK)
+
+
+def validation_outcome(view: ValidationView) -> Outcome:
+    """What a validation comes to: valid, denied (by a policy that needs no live state) or error."""
+    files, count = plural(view.files, "file"), tally(view.diagnostics)
+    if any(d.blocks for d in view.diagnostics):
+        bad = any(d.is_error for d in view.diagnostics)
+        status, code = ("error", ExitCode.ERROR) if bad else ("denied", ExitCode.DENIED)
+        return Outcome(status, f"Not valid: {count} in {files}.", code)
+    headline = f"Valid: {plural(view.resources, 'resource')} in {files}{f', {count}' if count else ''}."
+    return Outcome("valid", headline, ExitCode.OK)
 
 
 def _is_later(run: RunResult, operation: Operation) -> bool:
@@ -96,7 +109,7 @@ def _is_later(run: RunResult, operation: Operation) -> bool:
 
 def is_denied(plan: Plan) -> bool:
     """Whether a policy or a guard denied something."""
-    return any(v.outcome == "deny" for v in plan.verdicts) or any(
+    return any(v.denies for v in plan.verdicts) or any(
         d.severity is Severity.DENIED for d in plan.diagnostics
     )
 
@@ -169,16 +182,46 @@ def _losses(run: RunResult) -> list[str]:
     """What did not end well, counted; an operation that nothing was heard of was not begun."""
     words = {
         Status.FAILED: "failed",
+        Status.DENIED: "denied",
         Status.STALE: "changed by someone else",
         Status.SKIPPED: "skipped",
         Status.UNKNOWN: "with unknown outcome",
         Status.STARTED: "still moving",
         Status.INTERRUPTED: "not begun",
     }
-    counts: Counter[Status] = Counter()
+    counts = Counter(status for _, status in _ended_badly(run))
+    return [f"{counts[status]:,} {word}" for status, word in words.items() if counts[status]]
+
+
+def _ended_badly(run: RunResult) -> Iterator[tuple[Operation, Status]]:
     for operation in run.plan.operations:
         result = run.results.get(operation.id)
         status = result.status if result else Status.INTERRUPTED
         if status is not Status.DONE and not (status is Status.STARTED and result and not result.error):
-            counts[status] += 1
-    return [f"{counts[status]:,} {word}" for status, word in words.items() if counts[status]]
+            yield operation, status
+
+
+def _only_refused(run: RunResult) -> bool:
+    """Whether nothing went wrong but what policies of the brokers refused, and what needed that."""
+    return all(_is_refused(run, op.id) for op, _ in _ended_badly(run))
+
+
+def _is_refused(run: RunResult, operation: str) -> bool:
+    """Whether a policy of the brokers refused it, or something that it needs, however far."""
+    seen = set()
+    result = run.results.get(operation)
+    while result is not None and result.id not in seen:
+        if result.status is not Status.SKIPPED:
+            return result.status is Status.DENIED
+        seen.add(result.id)
+        result = run.results.get(result.cause or "")
+    return False
+
+
+def _denials(run: RunResult) -> str:
+    """Resources that were denied, before the run or during it, and operations that were skipped for it."""
+    counts = Counter(status for _, status in _ended_badly(run))
+    resources = {op.resource for op, status in _ended_badly(run) if status is Status.DENIED}
+    denied = len(resources) + ((run.plan.summary.blocked or 1) if is_denied(run.plan) else 0)
+    skipped = counts[Status.SKIPPED]
+    return listed([f"{denied:,} denied" if denied else "", f"{skipped:,} skipped" if skipped else ""])

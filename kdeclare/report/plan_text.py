@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Plan, Verdict
+from kdeclare.model.plan import Plan
 from kdeclare.report.diagnostics_text import diagnostics_text, tally
 from kdeclare.report.graph_text import graph_text
 from kdeclare.report.moves_text import moves_plan_text
 from kdeclare.report.outcome import adopting, plan_outcome, to_do
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, key_of, plural, show
+from kdeclare.report.verdicts_text import policies_text, spoken, verdict_lines
 
 ORPHANED = "orphaned"
 """The code of the diagnostic about an orphan; the text has a paragraph of its own for them."""
@@ -47,10 +48,10 @@ def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
         blocks.append(graph_text(plan.operations, style))
     blocks += [
         moves_plan_text(plan.operations, style),
-        _verdicts_elsewhere(plan, style),
+        _policies(plan, style),
         _irreversible(plan, style),
         _unmanaged(plan, style),
-        _adoption(plan) if plan.has_changes else "",
+        adoption(plan) if plan.has_changes else "",
         _orphans(plan, style),
         _diagnostics(plan, style),
         _last_line(plan, style),
@@ -75,21 +76,20 @@ def why(change: Change, plan: Plan) -> str:
 def _headline(plan: Plan, style: Style) -> str:
     outcome = plan_outcome(plan)
     paint = style.red if outcome.exit_code in (ExitCode.ERROR, ExitCode.DENIED) else style.bold
-    return f"{paint(outcome.headline)}\n{'' if plan.has_changes else _adoption(plan)}"
+    return f"{paint(outcome.headline)}\n{'' if plan.has_changes else adoption(plan)}"
 
 
 def changes_text(plan: Plan, style: Style = PLAIN) -> str:
     """The changes with their fields, one paragraph each; empty when there are none."""
     said = defaultdict(list)
-    for verdict in plan.verdicts:
-        if verdict.outcome != "allow":
-            said[verdict.resource].append(verdict)
+    for verdict in spoken(plan.verdicts):
+        said[verdict.resource].append(verdict)
     lines: list[str] = []
     for change in plan.changes:
         if change.action is not Action.NO_OP:
             lines.append(_title(change, plan, style))
             lines += _rows(change, style)
-            lines += [f"      {_verdict(v, style)}" for v in said.get(str(change.id), ())]
+            lines += [f"      {line}" for line in verdict_lines(said.get(str(change.id), ()), style)]
             lines.append("")
     return "\n".join(lines)
 
@@ -160,16 +160,11 @@ def _paint(change: Change, style: Style) -> Callable[[str], str]:
     )
 
 
-def _verdict(verdict: Verdict, style: Style) -> str:
-    word = style.red("denied") if verdict.outcome == "deny" else style.yellow("warned")
-    return f"{word} by policy {clean(verdict.policy)}: {clean(verdict.message)}"
-
-
-def _verdicts_elsewhere(plan: Plan, style: Style) -> str:
-    """Of policies, what was said about resources that are in order."""
+def _policies(plan: Plan, style: Style) -> str:
+    """How many were asked, what they said of resources that are in order, and what to do about a denial."""
     shown = {str(c.id) for c in plan.changes if c.action is not Action.NO_OP}
-    others = [v for v in plan.verdicts if v.outcome != "allow" and v.resource not in shown]
-    return _block("Policies:", (f"{clean(v.resource)}: {_verdict(v, style)}" for v in others))
+    others = [v for v in spoken(plan.verdicts) if v.resource not in shown]
+    return policies_text(plan.verdicts, others, style, hint=True)
 
 
 def _irreversible(plan: Plan, style: Style) -> str:
@@ -181,7 +176,8 @@ def _irreversible(plan: Plan, style: Style) -> str:
     return _block(style.red("Cannot be rolled back:"), lines)
 
 
-def _adoption(plan: Plan) -> str:
+def adoption(plan: Plan) -> str:
+    """What apply takes into ownership without changing it; empty where there is nothing."""
     count = adopting(plan)
     if count:
         return f"{plural(count, 'resource')} will be taken into ownership by apply.\n"

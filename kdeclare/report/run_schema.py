@@ -5,9 +5,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
-from kdeclare.planning.planfile_schema import CLOSED, ClusterDocument, DiagnosticDocument, SummaryDocument
+from kdeclare.planning.planfile_schema import (
+    CLOSED,
+    ClusterDocument,
+    DiagnosticDocument,
+    SummaryDocument,
+    VerdictDocument,
+)
 
-Ended = Literal["done", "started", "failed", "skipped", "stale", "unknown", "interrupted"]
+Ended = Literal["done", "started", "failed", "denied", "skipped", "stale", "unknown", "interrupted"]
 
 
 @with_config(CLOSED)
@@ -30,6 +36,7 @@ class CountsDocument(TypedDict):
     done: int
     started: int
     failed: int
+    denied: Annotated[int, Field(description="Refused by a policy of the brokers.")]
     skipped: int
     stale: int
     unknown: int
@@ -56,6 +63,10 @@ class RunDocument(TypedDict):
     adopted: Annotated[int, Field(description="Resources taken into ownership without a change.")]
     counts: CountsDocument
     operations: list[OperationResultDocument]
+    verdicts: Annotated[
+        list[VerdictDocument],
+        Field(description="Of the plan, and what the brokers' own policies refused during the run."),
+    ]
     diagnostics: list[DiagnosticDocument]
 
 

@@ -11,6 +11,7 @@ from kdeclare.report.diagnostics_text import diagnostics_text
 from kdeclare.report.outcome import Outcome, run_outcome
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, duration, listed, plural
+from kdeclare.report.verdicts_text import policies_text, spoken
 
 _DEEDS = {
     "topic.create": ("topic created", "topics created"),
@@ -45,7 +46,7 @@ def run_text(run: RunResult, style: Style = PLAIN, seconds: float | None = None)
     """The whole text, ending in a new line. ``seconds``: how long the run took, if known."""
     outcome = run_outcome(run)
     ended = _ended(run)
-    blocks = [_headline(run, outcome, style, seconds), ended_text(ended, style)]
+    blocks = [_headline(run, outcome, style, seconds), _verdicts(run, style), ended_text(ended, style)]
     blocks.append(diagnostics_text(run.diagnostics, style))
     blocks.append(_next(run, outcome, style))
     return "\n".join(block for block in blocks if block)
@@ -63,6 +64,7 @@ def ended_text(ended: Sequence[Ended], style: Style = PLAIN) -> str:
     """What did not end well, and moves that go on, one paragraph a way of ending."""
     sections: tuple[tuple[Status, str, str], ...] = (
         (Status.FAILED, style.red("Failed:"), style.red("✗")),
+        (Status.DENIED, style.red("Denied by a policy of the brokers:"), style.red("✗")),
         (Status.STALE, style.yellow("Changed by someone else since it was planned, left alone:"), "!"),
         (Status.SKIPPED, style.yellow("Skipped, as something that it needs did not end well:"), "-"),
         (Status.UNKNOWN, style.yellow("Begun, but nobody has seen yet how it ended:"), "?"),
@@ -109,11 +111,18 @@ def _headline(run: RunResult, outcome: Outcome, style: Style, seconds: float | N
     return "".join(f"{line}\n" for line in lines)
 
 
+def _verdicts(run: RunResult, style: Style) -> str:
+    """What policies said of the plan; what the brokers' refused during the run is said beside it."""
+    said = spoken(run.plan.verdicts)
+    return policies_text(run.plan.verdicts, said, style) if said else ""
+
+
 def _next(run: RunResult, outcome: Outcome, style: Style) -> str:
     lines = []
     statuses = {result.status for result in run.results.values()}
     if outcome.exit_code is ExitCode.DENIED:
-        lines.append("What was denied was left alone; everything else is done.")
+        needs = ", and what needs it" if Status.SKIPPED in statuses else ""
+        lines.append(f"What was denied was left alone{needs}; everything else is done.")
     elif outcome.exit_code is ExitCode.INTERRUPTED or Status.UNKNOWN in statuses:
         lines.append("The next plan or apply settles what was under way and goes on from there.")
     elif outcome.exit_code is ExitCode.PARTIAL and run.plan.undoes:

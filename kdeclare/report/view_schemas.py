@@ -54,11 +54,26 @@ class UnfinishedDocument(RunSummaryDocument):
 
 
 @with_config(CLOSED)
+class OverrideDocument(TypedDict):
+    """One denial of a policy that a run did not heed."""
+
+    policy: str
+    resource: str
+    topic: Annotated[str | None, Field(description="Where it is not the resource itself.")]
+    reason: str
+    principal: Annotated[
+        str | None,
+        Field(description="Whom the brokers took the person for; null where they authenticate nobody."),
+    ]
+
+
+@with_config(CLOSED)
 class RunDetailDocument(RunSummaryDocument):
     """One run in full."""
 
     format_version: Literal["1.0"]
     steps: list[StepDocument]
+    overrides: list[OverrideDocument]
     diagnostics: list[DiagnosticDocument]
 
 

@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from kdeclare.model.diagnostics import Diagnostic
-from kdeclare.model.plan import Plan, Summary
+from kdeclare.model.diagnostics import Diagnostic, Place
+from kdeclare.model.plan import Plan, Summary, Verdict
 from kdeclare.model.run import MoveProgress, Status
 from kdeclare.model.state import LockInfo
+
+if TYPE_CHECKING:
+    from kdeclare.policy.testing import CaseResult  # reads files: nothing for who only shows a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +61,29 @@ class RunStep:
 
 
 @dataclass(frozen=True, slots=True)
+class RunOverride:
+    """One denial of a policy that a run did not heed, as its journal tells it.
+
+    topic: where it is not the resource itself. principal: whom the brokers took the person for; None
+    where they authenticate nobody.
+    """
+
+    policy: str
+    resource: str
+    topic: str | None
+    reason: str
+    principal: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunDetail:
-    """One run in full: its plan, and its steps in the order of the plan."""
+    """One run in full: its plan, its steps in the order of the plan, and which denials it overrode."""
 
     run: RunSummary
     plan: Plan
     steps: tuple[RunStep, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    overrides: tuple[RunOverride, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +148,36 @@ class ValidationView:
     files: int
     resources: int
     diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCheckView:
+    """What the policies say of topics.
+
+    cluster: whose topics, as they are; None for manifests, as if their topics were created now.
+    topics: how many there are. policies: all that are in force, whether one was asked or not.
+    open: policy and resource, where only a cluster can tell. places: where resources are declared.
+    """
+
+    project: str
+    env: str
+    cluster: str | None
+    topics: int
+    policies: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    open: tuple[tuple[str, str], ...] = ()
+    places: Mapping[str, Place] = field(default_factory=dict)
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTestView:
+    """What came of the cases of a policy's author, in the order of the files."""
+
+    results: tuple["CaseResult", ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def failed(self) -> tuple["CaseResult", ...]:
+        """Those in which something was not as expected."""
+        return tuple(result for result in self.results if not result.passed)

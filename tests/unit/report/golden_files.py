@@ -9,9 +9,9 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
 
 
-def check_golden(name: str, text: str) -> None:
-    """Compare with ``tests/golden/NAME.txt``; run with KDECLARE_UPDATE_GOLDEN=1 to write it."""
-    _check(GOLDEN / f"{name}.txt", text)
+def check_golden(name: str, text: str, kind: str = "txt") -> None:
+    """Compare with ``tests/golden/NAME.KIND``; run with KDECLARE_UPDATE_GOLDEN=1 to write it."""
+    _check(GOLDEN / f"{name}.{kind}", text)
 
 
 def check_schema(name: str, schema: dict[str, Any]) -> None:

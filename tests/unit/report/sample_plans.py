@@ -1,11 +1,22 @@
 """Plans that show every way in which a plan can read."""
 
+from dataclasses import replace
+
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.model.diagnostics import Place, denied, error, warning
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
-from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
+from kdeclare.model.plan import (
+    BROKER_POLICY,
+    Base,
+    ClusterRef,
+    Ownership,
+    Plan,
+    Summary,
+    Verdict,
+    VerdictOutcome,
+)
 
 ORDERS = ResourceId("Topic", "orders")
 PAYMENTS = ResourceId("Topic", "payments")
@@ -15,6 +26,7 @@ CLUSTER = ResourceId("BrokerConfig", "cluster-default")
 DRAIN = ResourceId("Reassignment", "drain-broker-3")
 
 SET, DELETE, APPEND, SUBTRACT, CHANGE = FieldOp
+ALLOW, WARN, DENY = VerdictOutcome
 
 
 def place(name: str, line: int = 1) -> Place:
@@ -201,15 +213,15 @@ SAMPLES: dict[str, Plan] = {
                 Risk.IRREVERSIBLE,
                 (field("partitions", 6, 100),),
                 place("payments", 14),
-                "policy-denied",
+                "policy-violation",
             ),
         ),
         operations=(op("topic.create", ORDERS),),
         verdicts=(
-            Verdict("bounds", str(PAYMENTS), "deny", "100 partitions are more than the 48 allowed."),
-            Verdict("naming", str(ORDERS), "warn", "the name has no team in front."),
-            Verdict("factor", str(ORDERS), "allow", ""),
-            Verdict("factor", "Topic/other", "warn", "one replica only."),
+            Verdict("bounds", str(PAYMENTS), DENY, "100 partitions are more than the 48 allowed."),
+            Verdict("naming", str(ORDERS), WARN, "the name has no team in front."),
+            Verdict("factor", str(ORDERS), ALLOW),
+            Verdict("factor", "Topic/other", WARN, "one replica only."),
         ),
         diagnostics=(
             denied(
@@ -219,6 +231,27 @@ SAMPLES: dict[str, Plan] = {
                 hint="Declare it again without preventDestroy, apply, then take it out.",
                 resource=str(OLD),
             ),
+        ),
+    ),
+    "judged": plan(
+        summary=Summary(create=1, update=1, unchanged=3, blocked=2, reassign=1),
+        changes=(
+            CREATE_ORDERS,
+            replace(MOVE, blocked="policy-violation"),
+            replace(DRIFT_REFUNDS, blocked="policy-violation"),
+            UPDATE_PAYMENTS,
+        ),
+        operations=(
+            op("topic.create", ORDERS),
+            op("partitions.increase", PAYMENTS, irreversible="Kafka cannot take partitions away."),
+        ),
+        verdicts=(
+            Verdict("bounds", str(ORDERS), ALLOW),
+            Verdict("naming", str(ORDERS), WARN, "no team in front.", override="named before the rule was"),
+            Verdict("racks", str(DRAIN), ALLOW, topic="refunds"),
+            Verdict("racks", str(DRAIN), DENY, "on 1 rack,\nand 2 are wanted.", topic="orders"),
+            Verdict(BROKER_POLICY, str(REFUNDS), DENY, "retention.ms must not be below an hour."),
+            Verdict("bounds", str(PAYMENTS), ALLOW),
         ),
     ),
     "errors": plan(

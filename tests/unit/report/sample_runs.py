@@ -10,6 +10,7 @@ from kdeclare.model.state import LockInfo
 from kdeclare.report.views import (
     MoveInFlight,
     RunDetail,
+    RunOverride,
     RunStep,
     RunSummary,
     StatusView,
@@ -32,6 +33,7 @@ def results(of: Plan, **ends: tuple[Status, str | None, str, str | None]) -> dic
 
 EVERYTHING = SAMPLES["everything"]
 FAILED = (Status.FAILED, "INVALID_CONFIG", "Invalid value -5 for retention.ms: at least -1.", None)
+DENIED = (Status.DENIED, "POLICY_VIOLATION", "No more partitions on Fridays.", None)
 MANY = plan(
     summary=Summary(update=30),
     operations=tuple(op("configs.alter", type(ORDERS)("Topic", f"t{n:02}")) for n in range(30)),
@@ -72,6 +74,14 @@ RUNS: dict[str, RunResult] = {
         ),
     ),
     "denied": RunResult(RUN_ID, SAMPLES["blocked"], results(SAMPLES["blocked"])),
+    "refused": RunResult(
+        RUN_ID,
+        EVERYTHING,
+        results(EVERYTHING, _2=DENIED, _3=(Status.SKIPPED, None, "", f"partitions.increase:{PAYMENTS}")),
+    ),
+    "refused-alone": RunResult(RUN_ID, SAMPLES["create"], results(SAMPLES["create"], _0=DENIED)),
+    "refused-and-failed": RunResult(RUN_ID, EVERYTHING, results(EVERYTHING, _2=DENIED, _8=FAILED)),
+    "judged": RunResult(RUN_ID, SAMPLES["judged"], results(SAMPLES["judged"])),
     "interrupted": RunResult(
         RUN_ID,
         EVERYTHING,
@@ -127,7 +137,12 @@ STEPS = (
     RunStep("e", "configs.alter", str(REFUNDS)),
 )
 
-DETAIL = RunDetail(HISTORY[2], EVERYTHING, STEPS, (warning("note", "The broker was slow"),))
+OVERRIDES = (
+    RunOverride("bounds", str(PAYMENTS), None, "agreed on Monday", "User:ann"),
+    RunOverride("racks", str(DRAIN), "orders", "broker 3\nis going", "User:ann"),
+)
+
+DETAIL = RunDetail(HISTORY[2], EVERYTHING, STEPS, (warning("note", "The broker was slow"),), OVERRIDES)
 
 QUIET = StatusView("payments", "sandbox", "127.0.0.1:19092", last=HISTORY[1])
 BUSY = StatusView(

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.model.diagnostics import error, warning
+from kdeclare.model.diagnostics import denied, error, warning
 from kdeclare.model.exits import ExitCode
+from kdeclare.model.run import RunResult
 from kdeclare.planning.planfile import plan_document, plan_id
 from kdeclare.planning.planfile_schema import plan_schema
 from kdeclare.report.json_output import (
@@ -26,7 +27,7 @@ from kdeclare.report.view_schemas import view_schemas
 from kdeclare.report.views import ValidationView
 from tests.unit.report.golden_files import check_schema
 from tests.unit.report.sample_plans import CREATE_ORDERS, SAMPLES, UPDATE_PAYMENTS, config, plan
-from tests.unit.report.sample_runs import BUSY, DETAIL, HISTORY, QUIET, RUN_ID, RUNS
+from tests.unit.report.sample_runs import BUSY, DENIED, DETAIL, HISTORY, QUIET, RUN_ID, RUNS, results
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -41,6 +42,19 @@ def test_runs_fit_their_schema_and_their_text(name: str) -> None:
     assert run_text(RUNS[name]).startswith(document["headline"] + "\n")
     assert sum(document["counts"].values()) == len(document["operations"])
     assert document["plan_id"] == plan_id(RUNS[name].plan)
+
+
+def test_a_run_says_what_policies_said_before_and_during_it() -> None:
+    judged = SAMPLES["judged"]
+    document = run_document(RunResult(RUN_ID, judged, results(judged, _0=DENIED)))
+    assert document["verdicts"][:-1] == plan_document(judged)["verdicts"]
+    assert document["verdicts"][-1] == {
+        "policy": "broker",
+        "resource": "Topic/orders",
+        "outcome": "deny",
+        "message": DENIED[2],
+    }
+    assert (document["outcome"], document["exit_code"], document["counts"]["denied"]) == ("denied", 3, 1)
 
 
 def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
@@ -76,6 +90,13 @@ def test_history() -> None:
     detail = run_detail_document(DETAIL)
     _fits("history-run", detail)
     assert detail["run_id"] == RUN_ID
+    assert detail["overrides"][1] == {
+        "policy": "racks",
+        "resource": "Reassignment/drain-broker-3",
+        "topic": "orders",
+        "reason": "broker 3\nis going",
+        "principal": "User:ann",
+    }
     assert [step["status"] for step in detail["steps"]] == ["done", None, "skipped", "failed", None]
 
 
@@ -108,6 +129,7 @@ def test_history_diff() -> None:
 
 def test_validation_and_problems() -> None:
     wrong = (warning("w", "Careful"), error("e", "Wrong"))
+    assert validation_document(ValidationView(3, 5, (denied("d", "No"),)))["valid"] is False
     assert validation_document(ValidationView(3, 5, wrong))["valid"] is False
     assert validation_document(ValidationView(3, 5, wrong[:1]))["valid"] is True
     _fits("validation", validation_document(ValidationView(3, 5, wrong)))

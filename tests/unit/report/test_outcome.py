@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from kdeclare.model.diagnostics import denied, error
+from kdeclare.model.diagnostics import Diagnostic, denied, error, warning
 from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import ClusterRef, Ownership, Plan, Summary, Verdict
-from kdeclare.model.run import RunResult
-from kdeclare.report.outcome import adopting, plan_outcome, run_outcome, where
+from kdeclare.model.plan import ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.model.run import RunResult, Status
+from kdeclare.report.outcome import adopting, plan_outcome, run_outcome, validation_outcome, where
+from kdeclare.report.views import ValidationView
 from tests.unit.report.sample_plans import CREATE_ORDERS, ORDERS, SAMPLES, plan
-from tests.unit.report.sample_runs import RUNS
+from tests.unit.report.sample_runs import DENIED, EVERYTHING, RUNS, results
 
 PLANS = {
     "no-changes": (0, 0),
@@ -19,6 +20,7 @@ PLANS = {
     "create": (0, 2),
     "everything": (0, 2),
     "blocked": (3, 3),
+    "judged": (3, 3),
     "errors": (1, 1),
     "rollback": (0, 2),
     "cannot-undo": (0, 0),
@@ -41,6 +43,10 @@ RUN_CODES = {
     "partial": 5,
     "lost-sight": 5,
     "denied": 3,
+    "refused": 3,
+    "judged": 3,
+    "refused-alone": 3,
+    "refused-and-failed": 5,
     "interrupted": 130,
     "rolled-back": 5,
     "all-failed": 5,
@@ -59,11 +65,12 @@ def test_an_error_weighs_more_than_a_denial() -> None:
 
 
 def test_a_denying_verdict_is_enough_and_a_warning_one_is_not() -> None:
-    def judged(outcome: str) -> Plan:
-        return plan(changes=(CREATE_ORDERS,), verdicts=(Verdict("p", str(ORDERS), outcome, ""),))
+    def judged(outcome: VerdictOutcome) -> Plan:
+        return plan(changes=(CREATE_ORDERS,), verdicts=(Verdict("p", str(ORDERS), outcome),))
 
-    assert plan_outcome(judged("deny")).exit_code is ExitCode.DENIED
-    assert plan_outcome(judged("warn")).exit_code is ExitCode.OK
+    assert plan_outcome(judged(VerdictOutcome.DENY)).exit_code is ExitCode.DENIED
+    assert plan_outcome(judged(VerdictOutcome.WARN)).exit_code is ExitCode.OK
+    assert plan_outcome(judged(VerdictOutcome.ALLOW)).exit_code is ExitCode.OK
 
 
 def test_a_denial_without_a_change_is_no_no_changes() -> None:
@@ -87,6 +94,63 @@ def test_what_nothing_was_heard_of_was_not_begun() -> None:
     outcome = run_outcome(RunResult("r", SAMPLES["create"], {}))
     assert outcome.exit_code is ExitCode.PARTIAL
     assert "1 not begun" in outcome.headline
+
+
+def refused(**ends: tuple[Status, str | None, str, str | None]) -> RunResult:
+    """A run of all kinds of operations, whose third was refused by a policy of the brokers."""
+    return RunResult("r", EVERYTHING, results(EVERYTHING, _2=DENIED, **ends))
+
+
+def test_what_needs_something_refused_is_denied_with_it_however_far() -> None:
+    ids = [op.id for op in EVERYTHING.operations]
+    far = refused(_3=(Status.SKIPPED, None, "", ids[2]), _4=(Status.SKIPPED, None, "", ids[3]))
+    outcome = run_outcome(far)
+    assert (outcome.status, outcome.exit_code) == ("denied", ExitCode.DENIED)
+    assert outcome.headline.endswith("6 of 9 operations done, 1 denied, 2 skipped.")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (Status.FAILED, "X", "no", None),
+        (Status.SKIPPED, None, "for another reason", None),
+        (Status.SKIPPED, None, "in a circle", "CIRCLE"),
+        (Status.SKIPPED, None, "after what was not begun", "gone"),
+        (Status.STALE, "stale", "changed", None),
+        (Status.UNKNOWN, "TIMED_OUT", "", None),
+        (Status.STARTED, "move-timeout", "", None),
+        (Status.INTERRUPTED, None, "", None),
+    ],
+)
+def test_anything_else_that_went_wrong_weighs_more(other: tuple[Status, str | None, str, str | None]) -> None:
+    own = EVERYTHING.operations[7].id
+    end = (*other[:3], own) if other[3] == "CIRCLE" else other
+    outcome = run_outcome(refused(_7=end))
+    assert (outcome.status, outcome.exit_code) == ("partial", ExitCode.PARTIAL)
+    assert "1 denied" in outcome.headline
+
+
+def test_what_goes_on_beside_something_refused_is_no_failure() -> None:
+    assert run_outcome(refused(_6=(Status.STARTED, None, "", None))).exit_code is ExitCode.DENIED
+
+
+def test_resources_denied_before_and_during_the_run_are_counted_together() -> None:
+    run = RunResult("r", SAMPLES["judged"], results(SAMPLES["judged"], _0=DENIED))
+    assert run_outcome(run).headline.endswith("1 of 2 operations done, 3 denied.")
+
+
+@pytest.mark.parametrize(
+    ("found", "headline", "code"),
+    [
+        ((), "Valid: 2 resources in 1 file.", 0),
+        ((warning("w", "Careful"),), "Valid: 2 resources in 1 file, 1 warning.", 0),
+        ((denied("d", "No"), warning("w", "Careful")), "Not valid: 1 denial, 1 warning in 1 file.", 3),
+        ((denied("d", "No"), error("e", "Wrong")), "Not valid: 1 error, 1 denial in 1 file.", 1),
+    ],
+)
+def test_validations(found: tuple[Diagnostic, ...], headline: str, code: int) -> None:
+    outcome = validation_outcome(ValidationView(1, 2, found))
+    assert (outcome.headline, int(outcome.exit_code)) == (headline, code)
 
 
 def test_adopting_counts_only_what_is_taken_over_unchanged() -> None:

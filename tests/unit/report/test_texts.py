@@ -43,6 +43,14 @@ def test_history() -> None:
     assert history_text(()) == "No runs yet.\n"
 
 
+def test_many_overrides_by_somebody_whom_the_brokers_do_not_know() -> None:
+    one = replace(DETAIL.overrides[0], principal=None)
+    text = run_detail_text(replace(DETAIL, overrides=(one,) * 23))
+    assert "Overridden by ann@laptop (not authenticated by the brokers):" in text
+    assert text.count("policy bounds on Topic/payments: agreed on Monday") == 20
+    assert "… and 3 more" in text
+
+
 def test_history_diff() -> None:
     other = replace(UPDATE_PAYMENTS, fields=(config("retention.ms", "86400000", "3600000"),))
     a = plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))

@@ -1,0 +1,80 @@
+"""Changes as rows of a Markdown table, and their fields for who opens them."""
+
+from collections.abc import Iterator
+
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Risk
+from kdeclare.model.plan import Plan
+from kdeclare.report.markdown_escape import code, prose
+from kdeclare.report.plan_text import icon, why
+from kdeclare.report.values import key_of, listed, plural, show
+
+_NAMED = 4
+_FIELDS = 40
+
+
+def change_row(change: Change, plan: Plan) -> str:
+    """Icon, resource, what is done and why, risk, and which fields change."""
+    action = listed([change.action.value, prose(why(change, plan))])
+    risk = change.risk.value if change.risk in (Risk.SAFE, Risk.DISRUPTIVE) else f"**{change.risk.value}**"
+    if change.blocked:
+        risk = f"**blocked** {code(change.blocked)}"
+    return _row(icon(change), code(str(change.id)), action, risk, _fields(change))
+
+
+def details(change: Change) -> str:
+    """Its fields with their values, folded in; of very many, the first and a count."""
+    place = f", {code(str(change.source))}" if change.source else ""
+    title = f"{icon(change)} {code(str(change.id))}: {plural(len(change.fields), 'field')}{place}"
+    left = len(change.fields) - _FIELDS
+    more = f"\n… and {plural(left, 'more field')}, left out here\n" if left > 0 else ""
+    table = "".join(_values(change))
+    return f"<details><summary>{title}</summary>\n\n{table}{more}\n</details>\n"
+
+
+def details_of(count: int) -> str:
+    """What stands for the fields of changes that there is no room for."""
+    return f"… and the values of {plural(count, 'more change')}, left out here; the plan as text has them."
+
+
+def _values(change: Change) -> Iterator[str]:
+    fields = change.fields[:_FIELDS]
+    if change.action is Action.UPDATE:
+        yield "| Field | Op | Before | After |\n|---|---|---|---|\n"
+        for field in fields:
+            op = "" if field.op is FieldOp.CHANGE else field.op.value
+            yield _row(_name(field), op, _value(field, field.before), _after(field))
+        return
+    yield "| Field | Value |\n|---|---|\n"
+    for field in fields:
+        yield _row(
+            _name(field), _value(field, field.after if change.action is Action.CREATE else field.before)
+        )
+
+
+def _after(field: FieldChange) -> str:
+    after = _value(field, field.after)
+    if field.op is FieldOp.DELETE and field.after is None:
+        return f"{after} (back to the default)"
+    if field.value is not None and field.op in (FieldOp.APPEND, FieldOp.SUBTRACT):
+        elements = field.value if isinstance(field.value, list | tuple) else [field.value]
+        sign = "+" if field.op is FieldOp.APPEND else "-"
+        return f"{after} {code(' '.join(sign + show(element) for element in elements))}"
+    return after
+
+
+def _value(field: FieldChange, value: object) -> str:
+    return code(show(value, field.path))
+
+
+def _name(field: FieldChange) -> str:
+    return code(key_of(field.path))
+
+
+def _fields(change: Change) -> str:
+    named = [_name(field) for field in change.fields[:_NAMED]]
+    more = len(change.fields) - _NAMED
+    return listed([*named, f"{more:,} more" if more > 0 else ""])
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |\n"

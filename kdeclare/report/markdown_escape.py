@@ -1,0 +1,38 @@
+"""Text of others in Markdown: it says what it says, and is neither syntax nor a mention of anybody.
+
+Everything goes by entities: they mean the same in a paragraph, in the cell of a table and within HTML,
+which backslashes and backticks do not.
+"""
+
+import re
+
+from kdeclare.report.values import clean
+
+_SYNTAX = re.compile(
+    r"""[&<>"'`*~\[\]\\|@\#!$]      # what begins a structure, or ends the cell of a table
+    | (?<![^\W_])_ | _(?![^\W_])     # an underscore within a word is one
+    | :(?=//) | (?<=www)\.           # what looks like an address and would become a link
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_CALLS = re.compile(r"&\#(?:64;(?=\w|&\#95;)|35;(?=\d))")
+"""``@somebody`` and ``#123``: hosts of code look for them in the text that came of it, but not in code."""
+
+
+def prose(text: str, most: int = 1000) -> str:
+    """A sentence, in one line. Of a longer one, its first ``most`` characters."""
+    lines = [_escaped(line) for line in _clipped(text, most).splitlines()]
+    return _CALLS.sub(lambda call: f"<code>{call[0]}</code>", "<br>".join(lines))
+
+
+def code(text: str, most: int = 200) -> str:
+    """A name or a value. Of a longer one, its first ``most`` characters."""
+    return f"<code>{_escaped(_clipped(text, most))}</code>"
+
+
+def _escaped(text: str) -> str:
+    return _SYNTAX.sub(lambda found: f"&#{ord(found[0])};", clean(text))
+
+
+def _clipped(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

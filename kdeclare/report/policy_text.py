@@ -1,0 +1,173 @@
+"""What ``policy check`` and ``policy test`` found, for people."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import Verdict, VerdictOutcome
+from kdeclare.report.outcome import Outcome
+from kdeclare.report.style import PLAIN, Style
+from kdeclare.report.values import clean, listed, plural
+from kdeclare.report.verdicts_text import spoken, verdict_lines
+from kdeclare.report.views import PolicyCheckView, PolicyTestView
+
+if TYPE_CHECKING:
+    from kdeclare.policy.testing import CaseResult
+
+_MANY_TOPICS = 50
+_MANY_OPEN = 3
+_WHERE = "Policies stand under 'policies' of the project file, or are manifests of kind Policy."
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of one policy: of how many topics it was asked, denied, warned, and could not tell."""
+
+    policy: str
+    asked: int
+    denied: int
+    warned: int
+    open: int
+
+
+def check_outcome(view: PolicyCheckView) -> Outcome:
+    """What a check comes to; its status is no-policies, in-order, warned or denied."""
+    against = {v.resource for v in view.verdicts if v.denies}
+    if not view.policies:
+        return Outcome("no-policies", "There are no policies.", ExitCode.OK)
+    if against:
+        verb = "is" if len(against) == 1 else "are"
+        headline = f"{len(against):,} of {plural(view.topics, 'topic')} {verb} against a policy."
+        return Outcome("denied", headline, ExitCode.DENIED)
+    if not view.topics:
+        return Outcome("in-order", "There are no topics to judge.", ExitCode.OK)
+    warned = {v.resource for v in view.verdicts if v.outcome is VerdictOutcome.WARN}
+    policies = plural(len(view.policies), "policy", "policies")
+    topics = f"All {view.topics:,} topics are" if view.topics > 1 else "The one topic is"
+    far = ", as far as manifests can tell" if view.open else ""
+    with_warning = f", {len(warned):,} with a warning" if warned else ""
+    headline = f"{topics} in order with {policies}{with_warning}{far}."
+    return Outcome("warned" if warned else "in-order", headline, ExitCode.OK)
+
+
+def check_text(view: PolicyCheckView, style: Style = PLAIN, *, everything: bool = False) -> str:
+    """The whole text. everything: all topics, however many something is said of."""
+    outcome = check_outcome(view)
+    if not view.policies:
+        return f"{outcome.headline}\n{style.cyan('hint:')} {_WHERE}\n"
+    paint = style.red if outcome.exit_code is ExitCode.DENIED else style.green
+    blocks = [
+        f"{paint(outcome.headline)}\n{style.dim(_what(view))}\n",
+        *_by_topic(view, style, None if everything else _MANY_TOPICS),
+        _table(tallies(view), style),
+        _open(view, style),
+    ]
+    return "\n".join(block for block in blocks if block)
+
+
+def tallies(view: PolicyCheckView) -> tuple[Tally, ...]:
+    """By policy, in the order of the project."""
+    asked = Counter([v.policy for v in view.verdicts] + [policy for policy, _ in view.open])
+    said = Counter((v.policy, v.outcome) for v in view.verdicts)
+    unsaid = Counter(policy for policy, _ in view.open)
+    return tuple(
+        Tally(
+            policy,
+            asked[policy],
+            said[policy, VerdictOutcome.DENY],
+            said[policy, VerdictOutcome.WARN],
+            unsaid[policy],
+        )
+        for policy in view.policies
+    )
+
+
+def cases_outcome(view: PolicyTestView) -> Outcome:
+    """What the cases come to: passed or failed."""
+    count, failed = len(view.results), len(view.failed)
+    counts = [f"{count - failed:,} passed", f"{failed:,} failed" if failed else ""]
+    headline = f"{plural(count, 'case')}: {listed(counts)}."
+    if failed:
+        return Outcome("failed", headline, ExitCode.ERROR)
+    return Outcome("passed", headline, ExitCode.OK)
+
+
+def cases_text(view: PolicyTestView, style: Style = PLAIN, *, everything: bool = False) -> str:
+    """What failed, case by case, and how many passed. everything: those that passed as well."""
+    outcome = cases_outcome(view)
+    shown = view.results if everything else view.failed
+    lines = [line for result in shown for line in _case(result, style)]
+    paint = style.red if view.failed else style.green
+    return "".join(f"{line}\n" for line in (*lines, paint(outcome.headline)))
+
+
+def _what(view: PolicyCheckView) -> str:
+    place = f"{view.project}/{view.env}"
+    if view.cluster is None:
+        return clean(f"{place}: the manifests, as if their topics were created now.")
+    where = f"{place} on {view.cluster}" if view.cluster != view.env else place
+    return clean(f"{where}: the topics of the cluster as they are.")
+
+
+def _by_topic(view: PolicyCheckView, style: Style, most: int | None) -> Iterator[str]:
+    """A paragraph a topic: those that are denied first."""
+    said: defaultdict[str, list[Verdict]] = defaultdict(list)
+    for verdict in spoken(view.verdicts):
+        said[verdict.resource].append(verdict)
+    for resource, verdicts in list(said.items())[:most]:
+        place = view.places.get(resource)
+        title = style.bold(clean(resource)) + (f"  {style.dim(clean(str(place)))}" if place else "")
+        lines = [title, *(f"  {line}" for line in verdict_lines(verdicts, style))]
+        yield "".join(f"{line}\n" for line in lines)
+    if most is not None and len(said) > most:
+        rest = plural(len(said) - most, "more topic")
+        yield style.dim(f"… and {rest}; -v shows all, and so does --format json.") + "\n"
+
+
+def _table(rows: Iterable[Tally], style: Style) -> str:
+    rows = tuple(rows)
+    columns = ["asked", "denied", "warned", *(["open"] if any(row.open for row in rows) else [])]
+    cells = [[clean(row.policy), *(f"{getattr(row, name):,}" for name in columns)] for row in rows]
+    table = [["policy", *columns], *cells]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for name, *counts in table:
+        numbers = (f"{count:>{width}}" for count, width in zip(counts, widths[1:], strict=True))
+        lines.append("  ".join([f"{name:<{widths[0]}}", *numbers]))
+    return "".join(f"{line}\n" for line in [style.dim(lines[0]), *lines[1:]])
+
+
+def _open(view: PolicyCheckView, style: Style) -> str:
+    if not view.open:
+        return ""
+    by_policy: defaultdict[str, list[str]] = defaultdict(list)
+    for policy, resource in view.open:
+        by_policy[policy].append(clean(resource))
+    lines = [style.yellow("Only a cluster can tell:")]
+    for policy, resources in by_policy.items():
+        rest = len(resources) - _MANY_OPEN
+        names = ", ".join(resources[:_MANY_OPEN]) + (f" and {rest:,} more" if rest > 0 else "")
+        lines.append(f"  policy {clean(policy)} on {names}")
+    hint = "--live asks about the topics as they are, and kdeclare plan about what would change."
+    lines.append(f"{style.cyan('hint:')} {hint}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _case(result: "CaseResult", style: Style) -> Iterator[str]:
+    case = result.case
+    where, name = style.dim(f"{clean(str(case.place))}:"), style.bold(clean(case.name))
+    if result.passed:
+        yield f"{where} {style.green('passed')} {name}"
+        return
+    saying = f" saying '{clean(case.message)}'" if case.message else ""
+    got = "could not be judged" if result.outcome is None else f"got {result.outcome.value}"
+    yield f"{where} {style.red('failed')} {name}: expected {case.expect.value}{saying}, {got}"
+    yield from (f"  {clean(problem)}" for problem in result.problems)
+    yield from (f"  {line}" for line in verdict_lines(spoken(result.verdicts), style))
+    if not result.verdicts and not result.problems:
+        if case.policy is None:
+            yield "  no policy is asked about this"
+        else:
+            yield f"  policy {clean(case.policy)} is not asked about this, by its actions or its selector"

@@ -1,0 +1,144 @@
+"""Diagnostics and verdicts as SARIF 2.1.0, which hosts of code show at file and line.
+
+A rule is a diagnostic's code, or a policy; a result is one diagnostic, or one verdict that does not allow.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kdeclare.model.diagnostics import Diagnostic, Place, Severity, in_order
+from kdeclare.model.jsontypes import fingerprint
+from kdeclare.model.plan import Plan, Verdict
+from kdeclare.report.sarif_places import NO_CHECKOUT, Checkout, location
+from kdeclare.report.sarif_rules import Rule, code_rule, policy_rule
+from kdeclare.report.values import clean
+from kdeclare.report.verdicts_text import is_brokers, judgement, spoken
+from kdeclare.report.views import ValidationView
+from kdeclare.version import VERSION
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+FINGERPRINT = "kdeclare/v1"
+
+_LEVELS = {
+    Severity.ERROR: "error",
+    Severity.DENIED: "error",
+    Severity.WARNING: "warning",
+    Severity.INFO: "note",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """One result to be. about: what makes it the same finding next time, wherever its line has moved to."""
+
+    rule: Rule
+    level: str
+    text: str
+    place: Place | None
+    about: tuple[str, ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_sarif(plan: Plan, checkout: Checkout = NO_CHECKOUT) -> dict[str, Any]:
+    """The log of a plan. What has no place of its own is shown at the change that it is about."""
+    places = {str(change.id): change.source for change in plan.changes}
+    found = [_of_diagnostic(item, places) for item in in_order(plan.diagnostics)]
+    found += [_of_verdict(item, places) for item in spoken(plan.verdicts)]
+    return _log(found, f"kdeclare/plan/{plan.project}/{plan.env}/", checkout)
+
+
+def validation_sarif(view: ValidationView, checkout: Checkout = NO_CHECKOUT) -> dict[str, Any]:
+    """The log of a validation."""
+    found = [_of_diagnostic(item, {}) for item in in_order(view.diagnostics)]
+    return _log(found, "kdeclare/validate/", checkout)
+
+
+def problem_sarif(diagnostics: Iterable[Diagnostic], checkout: Checkout = NO_CHECKOUT) -> dict[str, Any]:
+    """The log of a command that failed as a whole."""
+    found = [_of_diagnostic(item, {}) for item in in_order(diagnostics)]
+    return _log(found, "kdeclare/problem/", checkout, successful=False)
+
+
+def _log(
+    found: Sequence[_Finding], category: str, checkout: Checkout, successful: bool = True
+) -> dict[str, Any]:
+    rules = {finding.rule.id: finding.rule for finding in reversed(found)}  # the first one's words
+    order = {id_: number for number, id_ in enumerate(sorted(rules))}
+    seen: Counter[tuple[str, ...]] = Counter()
+    run = {
+        "tool": {
+            "driver": {
+                "name": "kdeclare",
+                "version": VERSION,
+                "rules": [rules[id_].document() for id_ in order],
+            }
+        },
+        "automationDetails": {"id": category},
+        "invocations": [{"executionSuccessful": successful}],
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(finding, order[finding.rule.id], checkout, seen) for finding in found],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _result(
+    finding: _Finding, rule: int, checkout: Checkout, seen: Counter[tuple[str, ...]]
+) -> dict[str, Any]:
+    where = location(finding.place, checkout)
+    about = (finding.rule.id, *finding.about, where.uri if where else "")
+    seen[about] += 1
+    result: dict[str, Any] = {
+        "ruleId": finding.rule.id,
+        "ruleIndex": rule,
+        "level": finding.level,
+        "message": {"text": finding.text},
+        "fingerprints": {FINGERPRINT: fingerprint([*about, seen[about]])},
+    }
+    if where:
+        result["locations"] = [where.document()]
+    if finding.properties:
+        result["properties"] = dict(finding.properties)
+    return result
+
+
+def _of_diagnostic(item: Diagnostic, places: Mapping[str, Place | None]) -> _Finding:
+    hint = f"Hint: {item.hint}" if item.hint else ""
+    lines = [item.summary, *item.detail.splitlines(), *hint.splitlines()]
+    return _Finding(
+        code_rule(item.code, item.summary, item.severity, _LEVELS[item.severity]),
+        _LEVELS[item.severity],
+        _text(lines),
+        item.place or places.get(item.resource or ""),
+        (item.resource or "", item.subject or ""),
+        {"resource": item.resource} if item.resource is not None else {},
+    )
+
+
+def _of_verdict(verdict: Verdict, places: Mapping[str, Place | None]) -> _Finding:
+    level = "error" if verdict.denies else "warning"
+    lines = [f"{_sentence(verdict)}: {verdict.message}" if verdict.message else f"{_sentence(verdict)}."]
+    lines += [f"Reason: {verdict.override}"] if verdict.override is not None else []
+    more = {"topic": verdict.topic, "override": verdict.override}
+    properties = {"resource": verdict.resource, "policy": verdict.policy, "outcome": verdict.outcome.value}
+    return _Finding(
+        policy_rule(verdict, level),
+        level,
+        _text(line for part in lines for line in part.splitlines()),
+        places.get(verdict.resource),
+        (verdict.resource, verdict.topic or ""),
+        properties | {key: value for key, value in more.items() if value is not None},
+    )
+
+
+def _sentence(verdict: Verdict) -> str:
+    who = "A policy of the brokers" if is_brokers(verdict) else f"Policy {verdict.policy}"
+    does = {"denied": "denies", "warned": "warns of", "overridden": "is overridden for"}[judgement(verdict)]
+    topic = f"topic {verdict.topic} in " if verdict.topic is not None else ""
+    return f"{who} {does} {topic}{verdict.resource}"
+
+
+def _text(lines: Iterable[str]) -> str:
+    """Plain text; what SARIF would take for a link (section 3.11.6) is parted."""
+    return "\n".join(clean(line).replace("](", "] (") for line in lines)

@@ -1,0 +1,93 @@
+"""What policies said, for people: one line a verdict, and how many of them there were."""
+
+from collections.abc import Iterable, Sequence
+
+from kdeclare.model.plan import BROKER_POLICY, Verdict, VerdictOutcome
+from kdeclare.report.style import PLAIN, Style
+from kdeclare.report.values import clean, plural
+
+HINT = (
+    "change the manifest, or ask those who keep the policy; "
+    "--override-policy NAME --reason TEXT overrides it and is recorded"
+)
+"""What to do about a denial by a policy of the project."""
+
+_MANY = 20
+_JUDGEMENTS = ("denied", "overridden", "warned")
+
+
+def spoken(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Those that say more than yes: denials first, then what was overridden, then warnings."""
+    found = (v for v in verdicts if v.outcome is not VerdictOutcome.ALLOW)
+    return sorted(found, key=lambda v: _JUDGEMENTS.index(judgement(v)))
+
+
+def judgement(verdict: Verdict) -> str:
+    """``denied``, ``warned`` or ``overridden``."""
+    if verdict.override is not None:
+        return "overridden"
+    return "denied" if verdict.denies else "warned"
+
+
+def is_brokers(verdict: Verdict) -> bool:
+    """Whether it is of a policy that the brokers are configured with: that one nobody overrides."""
+    return verdict.policy == BROKER_POLICY
+
+
+def is_open_to_override(verdicts: Iterable[Verdict]) -> bool:
+    """Whether a policy of the project denied something."""
+    return any(v.denies and not is_brokers(v) for v in verdicts)
+
+
+def verdict_lines(verdicts: Sequence[Verdict], style: Style = PLAIN, resource: bool = False) -> list[str]:
+    """A line each, and one with the reason of an override; of very many, some and a count.
+
+    resource: whether a line begins with what was judged.
+    """
+    lines = []
+    for verdict in verdicts[:_MANY]:
+        name = f"{clean(verdict.resource)}: " if resource else ""
+        first, *more = [clean(line) for line in verdict.message.splitlines()] or [""]
+        lines.append(f"{name}{_who(verdict, style)}{f': {first}' if first else ''}")
+        lines += [f"  {line}" for line in more]
+        if verdict.override is not None:
+            lines.append(f"  {style.cyan('reason:')} {clean(verdict.override)}")
+    if len(verdicts) > _MANY:
+        lines.append(style.dim(f"… and {plural(len(verdicts) - _MANY, 'more verdict')}"))
+    return lines
+
+
+def policies_line(verdicts: Iterable[Verdict]) -> str:
+    """``Policies: 5 asked, 12 of 14 verdicts allow.``; empty where none of the project was asked.
+
+    The brokers' own policies are not counted: nobody is told what they allow.
+    """
+    found = [v for v in verdicts if not is_brokers(v)]
+    if not found:
+        return ""
+    asked = len({v.policy for v in found})
+    allow = len(found) - len(spoken(found))
+    verb = "allows" if allow == 1 else "allow"
+    return f"Policies: {asked:,} asked, {allow:,} of {plural(len(found), 'verdict')} {verb}."
+
+
+def policies_text(
+    verdicts: Sequence[Verdict], shown: Sequence[Verdict], style: Style = PLAIN, hint: bool = False
+) -> str:
+    """How many of all ``verdicts`` allow, and those of ``shown`` with what they are about.
+
+    hint: whether to say what to do about a denial, where there is one.
+    """
+    lines = verdict_lines(shown, style, resource=True)
+    if hint and is_open_to_override(verdicts):
+        lines.append(f"{style.cyan('hint:')} {HINT}")
+    title = policies_line(verdicts) or ("Policies:" if lines else "")
+    return "".join(f"{line}\n" for line in [title, *(f"  {line}" for line in lines)]) if title else ""
+
+
+def _who(verdict: Verdict, style: Style) -> str:
+    paint = style.red if verdict.denies else style.yellow
+    by = "" if verdict.override is not None else "by "
+    policy = "a policy of the brokers" if is_brokers(verdict) else f"policy {clean(verdict.policy)}"
+    topic = f" on topic {clean(verdict.topic)}" if verdict.topic is not None else ""
+    return f"{paint(judgement(verdict))} {by}{policy}{topic}"

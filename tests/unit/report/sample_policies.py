@@ -1,0 +1,92 @@
+"""What policies said of topics and of cases, for the renderers."""
+
+from kdeclare.model.diagnostics import Place, warning
+from kdeclare.model.plan import Verdict, VerdictOutcome
+from kdeclare.policy.cases import Case
+from kdeclare.policy.given import GivenRequest
+from kdeclare.policy.interface import Action
+from kdeclare.policy.testing import CaseResult
+from kdeclare.report.views import PolicyCheckView, PolicyTestView
+
+ALLOW, WARN, DENY = VerdictOutcome
+POLICIES = ("bounds", "enough-replicas", "naming", "budget")
+DEPRECATED = warning("deprecated-policy", "Deprecated policy interface", "Policy 'old' is one.")
+
+BAD = (
+    Verdict("bounds", "Topic/orders", ALLOW),
+    Verdict("naming", "Topic/legacy", WARN, "a name begins with its team"),
+    Verdict("enough-replicas", "Topic/legacy", DENY, "gold topics need three replicas"),
+    Verdict("naming", "Topic/odd", WARN, "a name begins with its team"),
+    Verdict("naming", "Topic/orders", WARN, "a name begins with its team"),
+    Verdict("bounds", "Topic/orders", DENY, "orders would have 60 partitions.\n\x1b[31mAt most 48."),
+)
+
+
+def check(*verdicts: Verdict, topics: int = 120, cluster: str | None = "lab:9092") -> PolicyCheckView:
+    """What policies said of a cluster, or of manifests."""
+    return PolicyCheckView("shop", "lab", cluster, topics, POLICIES, verdicts)
+
+
+LIVE = PolicyCheckView(
+    "shop",
+    "lab",
+    "lab:9092",
+    120,
+    POLICIES,
+    BAD,
+    places={"Topic/orders": Place("manifests/orders.yaml", 3, 18)},
+    diagnostics=(DEPRECATED,),
+)
+OFFLINE = PolicyCheckView(
+    "shop",
+    "lab",
+    None,
+    120,
+    POLICIES,
+    (Verdict("bounds", "Topic/t0", ALLOW),),
+    (*(("budget", f"Topic/t{n}") for n in range(1200)), ("naming", "Topic/t1")),
+)
+CHECKS = {
+    "denied": LIVE,
+    "open": OFFLINE,
+    "warned": check(*BAD[1:2]),
+    "in-order": check(BAD[0], cluster=None),
+    "one-topic": check(BAD[0], topics=1, cluster="lab"),
+    "no-topics": check(topics=0),
+    "no-policies": PolicyCheckView("shop", "lab", None, 3),
+}
+MANY = check(*(Verdict("bounds", f"Topic/t{n}", DENY, "Too many.") for n in range(60)))
+
+
+def case(
+    line: int, name: str, expect: VerdictOutcome, policy: str | None = None, message: str | None = None
+) -> Case:
+    """A case in a file."""
+    place = Place("gold.yaml", line, 13)
+    return Case("gold", name, GivenRequest(Action.CREATE, "orders"), expect, policy, message, place, place)
+
+
+PASSED = CaseResult(case(6, "two replicas are too few", DENY), DENY, (BAD[2],))
+TESTS = {
+    "failed": PolicyTestView(
+        (
+            PASSED,
+            CaseResult(case(10, "a good name", ALLOW), DENY, (BAD[5], BAD[1])),
+            CaseResult(
+                case(14, "what is large", DENY, message="large"),
+                DENY,
+                (BAD[2],),
+                ("no message has 'large' in it",),
+            ),
+            CaseResult(
+                case(18, "a budget", ALLOW),
+                None,
+                (),
+                ("policy budget asks for 'records', which the case does not give",),
+            ),
+            CaseResult(case(22, "a deletion", DENY), ALLOW),
+            CaseResult(case(26, "a \x1b[31mdeletion", DENY, "bounds"), ALLOW),
+        )
+    ),
+    "passed": PolicyTestView((PASSED,), (DEPRECATED,)),
+}

@@ -1,0 +1,254 @@
+"""A plan as a comment: read with a Markdown parser, whatever names and values it holds."""
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.model.diagnostics import Diagnostic, Place, Severity, error, warning
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.operations import Operation
+from kdeclare.model.plan import ClusterRef, Plan, Summary, Verdict
+from kdeclare.report.markdown import LIMIT, plan_markdown, problem_markdown
+from kdeclare.report.values import clean
+from tests.unit.report.golden_files import check_golden
+from tests.unit.report.sample_plans import DENY, SAMPLES, UPDATE_PAYMENTS, WARN, plan
+
+IDENTITY = "0123456789abcdef" * 4
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+OURS = ["Risks", "Changes", "Policies", "Before and after", "Warnings"]
+COLUMNS = {5: "Changes", 4: "an update", 2: "the rest"}
+FOLD = re.compile(r"<details><summary>.*</summary>\n|</details>\n")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_plan(name: str) -> None:
+    check_golden(f"plan-{name}", plan_markdown(SAMPLES[name], IDENTITY), "md")
+
+
+def test_problems() -> None:
+    check_golden("problems", problem_markdown(SAMPLES["errors"].diagnostics), "md")
+
+
+def inline(tokens: list[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield from token.children or ()
+
+
+def text_of(token: Token) -> str:
+    return "".join(child.content for child in token.children or () if child.type == "text")
+
+
+def spoken_text(tokens: list[Token]) -> str:
+    """All text that is not code: where hosts look for mentions."""
+    parts: list[str] = []
+    for block in tokens:
+        depth = 0
+        for token in block.children or ():
+            depth += {"<code>": 1, "</code>": -1}.get(token.content, 0) if token.type == "html_inline" else 0
+            parts.append(token.content if token.type == "text" and not depth else "\n")
+        parts.append("\n")
+    return "".join(parts)
+
+
+def rows_of(tokens: list[Token]) -> list[list[str]]:
+    """The texts of the cells, row by row, heads included."""
+    rows: list[list[str]] = []
+    for token, after in pairwise(tokens):
+        if token.type == "tr_open":
+            rows.append([])
+        elif token.type in ("th_open", "td_open"):
+            rows[-1].append(text_of(after))
+    return rows
+
+
+def check(text: str) -> list[Token]:
+    """What holds for every comment."""
+    assert len(text) <= LIMIT
+    assert text.endswith("\n")
+    tokens = PARSER.parse(text)
+    for token in tokens:
+        if token.type == "html_block":
+            assert FOLD.fullmatch(token.content), token.content
+            bare = re.sub(r"</?(?:details|summary|code)>", "", token.content)
+            assert not re.search(r"[<>\"'`]", bare)
+            assert not re.search(r"&(?!#\d+;)", bare)
+    assert {t.content for t in inline(tokens) if t.type == "html_inline"} <= {"<code>", "</code>", "<br>"}
+    kinds = {t.type for t in (*tokens, *inline(tokens))}
+    assert not kinds & {"link_open", "image", "em_open", "s_open", "code_inline", "fence", "code_block", "hr"}
+    assert not re.search(r"[a-z]://|www\.", text, re.IGNORECASE)
+    assert not re.search(r"@\w|#\d", spoken_text(tokens))
+    titles = [text_of(tokens[i + 1]) for i, t in enumerate(tokens) if t.type == "heading_open"]
+    assert [title for title in titles[1:] if title not in OURS] == []
+    for line in text.splitlines():
+        if line.startswith("|"):
+            assert line.count("|") - 1 in COLUMNS
+    return tokens
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_sample_is_well_formed(name: str) -> None:
+    check(plan_markdown(SAMPLES[name]))
+
+
+def hostile_plan(text: str) -> Plan:
+    """The same text as every name, value and message."""
+    resource = ResourceId("Topic", text or "x")
+    fields = (
+        FieldChange(f"configs.{text}", FieldOp.SET, text, {"a": text}),
+        FieldChange("configs.list", FieldOp.APPEND, [text], [text, text], [text]),
+        FieldChange(text, FieldOp.DELETE, text, None),
+    )
+    changes = tuple(
+        Change(resource, action, Reason.CHANGED, risk, fields, Place(text, 1, 2), blocked)
+        for action, risk, blocked in (
+            (Action.UPDATE, Risk.IRREVERSIBLE, None),
+            (Action.CREATE, Risk.SAFE, text or "x"),
+            (Action.DELETE, Risk.DESTRUCTIVE, None),
+            (Action.NO_OP, Risk.SAFE, None),
+        )
+    )
+    diagnostics = [
+        Diagnostic(severity, text, text, text, text, Place(text, 3, 4), f"Topic/{text}", text)
+        for severity in Severity
+        if severity is not Severity.ERROR
+    ]
+    return Plan(
+        text,
+        text,
+        ClusterRef(text, text),
+        SAMPLES["create"].base,
+        Summary(update=1, blocked=1),
+        changes,
+        (Operation("a", text, resource, {}, {}, {}, None, text),),
+        (),
+        (
+            Verdict(text, f"Topic/{text}", DENY, text, text),
+            Verdict(text, f"Topic/{text}", WARN, text, None, text),
+        ),
+        tuple(diagnostics),
+        {},
+        text or None,
+    )
+
+
+NASTY = st.text(st.sampled_from("|`<>@#*_[]()!~\\&;:/$\n\r\t \"'=-+.0awé\x1b\u202e\u2028"), max_size=40)
+
+
+@settings(max_examples=150, deadline=None)
+@given(NASTY | st.text(max_size=30))
+@example("a|b\\|c\\\\|d")
+@example("</details></code></summary><script>alert(1)</script><!--")
+@example("@everyone #1 a@b.example www.evil.example HTTPS://evil.example")
+@example("![x](y) [x](y) [x][y] [^1] [ ] <http://x>")
+@example("\n\n# title\n\n- item\n\n```\ncode\n```\n\n---\n")
+@example("``` ` `` **b** __b__ _i_ ~~s~~ &lt;b&gt; &#60; $x$ a_b_c")
+def test_nothing_that_others_wrote_is_syntax(text: str) -> None:
+    made = hostile_plan(text)
+    tokens = check(plan_markdown(made, text))
+    rows = rows_of(tokens)
+    assert [len(row) for row in rows[:5]] == [5, 5, 5, 5, 2], "one head, three changes, then their values"
+    name = clean(f"Topic/{text or 'x'}")
+    assert [row[1] for row in rows[1:4]] == [name] * 3
+    assert rows[1][3] == f"blocked {clean(text or 'x')}"
+    check(problem_markdown(made.diagnostics))
+
+
+@settings(max_examples=50, deadline=None)
+@given(NASTY)
+def test_values_stand_in_their_cells(text: str) -> None:
+    """What stands within a fold is Markdown of its own: GitHub reads it after the empty line."""
+    change = replace(UPDATE_PAYMENTS, fields=(FieldChange("configs.k", FieldOp.SET, f"a{text}a", "after"),))
+    rows = rows_of(check(plan_markdown(plan(changes=(change,)))))
+    assert rows[3] == ["k", "SET", clean(f"a{text}a"), "after"]
+
+
+def test_a_mention_in_a_message_is_seen_and_calls_nobody() -> None:
+    verdict = Verdict("p", "Topic/x", DENY, "Ask @platform, see #12 and C#.")
+    text = plan_markdown(plan(verdicts=(verdict,)))
+    tokens = check(text)
+    assert "Ask @platform, see #12 and C#." in "".join(text_of(t) for t in tokens if t.type == "inline")
+
+
+def many(count: int) -> Plan:
+    changes = tuple(replace(UPDATE_PAYMENTS, id=ResourceId("Topic", f"t{n}")) for n in range(count - 1))
+    last = Change(ResourceId("Topic", "gone"), Action.DELETE, Reason.ORPHANED, Risk.IRREVERSIBLE)
+    safe = tuple(replace(change, risk=Risk.SAFE) for change in changes)
+    return plan(changes=(*safe, last), summary=Summary(update=count - 1, delete=1))
+
+
+def test_five_thousand_changes_fit_into_a_comment() -> None:
+    begin = time.process_time()
+    text = plan_markdown(many(5000), IDENTITY)
+    assert time.process_time() - begin < 2.0  # 0.1 s on an idle core; the bound is for a busy one
+    rows = [row for row in rows_of(check(text)) if len(row) == 5][1:]
+    assert rows[0][1] == "Topic/gone"
+    left = re.search(r"… and ([\d,]+) more changes, left out here: ([\d,]+) update\.", text)
+    assert left
+    assert left[1] == left[2] == f"{5000 - len(rows):,}"
+    folds = text.count("<details>")
+    assert f"… and the values of {4999 - folds:,} more changes, left out here" in text
+    assert len(text) > LIMIT * 0.8, "there was room for more"
+    assert len(rows) > 50
+    assert folds > 20
+    assert text == plan_markdown(many(5000), IDENTITY)
+
+
+def test_a_few_changes_are_all_there() -> None:
+    text = plan_markdown(many(30))
+    assert "left out" not in text
+    assert text.count("<details>") == 29
+
+
+@pytest.mark.parametrize("text", ["x" * 2000, "@a|" * 2000, "<&>" * 300, "é"])
+def test_very_much_of_everything_fits_too(text: str) -> None:
+    base = hostile_plan(text)
+    flood = replace(
+        base,
+        changes=base.changes * 200,
+        verdicts=base.verdicts * 200,
+        diagnostics=(*base.diagnostics, error("e", text, text, text)) * 200,
+        operations=tuple(
+            replace(op, id=str(n), irreversible=f"{n} {text}") for op in base.operations for n in range(200)
+        ),
+    )
+    comment = plan_markdown(flood)
+    check(comment)
+    assert len(comment) > LIMIT / 4
+    for what in ("risks", "verdicts", "warnings", "changes"):
+        assert re.search(rf"and [\d,]+ more {what}, left out here", comment), what
+    problems = problem_markdown(flood.diagnostics * 4)
+    check(problems)
+    assert "more problems, left out here" in problems
+
+
+def test_a_change_of_very_many_fields() -> None:
+    fields = tuple(FieldChange(f"replicas.t-{n}", FieldOp.CHANGE, [1], [2]) for n in range(1000))
+    text = plan_markdown(plan(changes=(replace(UPDATE_PAYMENTS, fields=fields),)))
+    check(text)
+    assert "996 more |" in text
+    assert "… and 960 more fields, left out here" in text
+
+
+def test_warnings_are_not_among_the_risks() -> None:
+    text = plan_markdown(plan(diagnostics=(warning("w", "Careful", "It is hot."),)))
+    assert "### Risks" not in text
+    assert "### Warnings\n\n- **warning** Careful<br>It is hot.\n" in text
+
+
+def test_an_error_of_a_blocked_change_is_said_once() -> None:
+    text = plan_markdown(SAMPLES["errors"])
+    assert text.count("Partitions cannot be taken away") == 1
+    assert "- **blocked**" not in text
+    unexplained = replace(SAMPLES["errors"], diagnostics=())
+    assert "- **blocked** <code>Topic/orders</code>: <code>invalid-partitions</code>" in plan_markdown(
+        unexplained
+    )

@@ -1,0 +1,121 @@
+"""What ``policy check`` and ``policy test`` say: texts that people have read, and documents that fit them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kdeclare.model.exits import ExitCode
+from kdeclare.report.policy_json import policy_check_document, policy_test_document
+from kdeclare.report.policy_schemas import policy_schemas
+from kdeclare.report.policy_text import cases_outcome, cases_text, check_outcome, check_text, tallies
+from kdeclare.report.style import Style
+from tests.unit.report.golden_files import check_golden, check_schema
+from tests.unit.report.sample_policies import CHECKS, LIVE, MANY, OFFLINE, TESTS
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_check(name: str) -> None:
+    text = check_text(CHECKS[name])
+    assert "\x1b" not in text
+    check_golden(f"policy-check-{name}", text)
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_test(name: str) -> None:
+    text = cases_text(TESTS[name])
+    assert "\x1b" not in text
+    check_golden(f"policy-test-{name}", text)
+
+
+def test_everything_is_shown_to_who_asks_for_it() -> None:
+    assert check_text(MANY).count("denied by policy") == 50
+    whole = check_text(MANY, everything=True)
+    assert whole.count("denied by policy") == 60
+    assert "-v shows all" not in whole
+    assert "passed two replicas are too few" in cases_text(TESTS["failed"], everything=True)
+    assert "passed two" not in cases_text(TESTS["failed"])
+
+
+def test_colours_change_no_word() -> None:
+    for plain, coloured in (
+        (check_text(LIVE), check_text(LIVE, Style(on=True))),
+        (check_text(OFFLINE), check_text(OFFLINE, Style(on=True))),
+        (cases_text(TESTS["failed"]), cases_text(TESTS["failed"], Style(on=True))),
+    ):
+        for code in ("0", "1", "2", "31", "32", "33", "36"):
+            coloured = coloured.replace(f"\x1b[{code}m", "")
+        assert coloured == plain
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "code"),
+    [
+        ("denied", "denied", ExitCode.DENIED),
+        ("open", "in-order", ExitCode.OK),
+        ("warned", "warned", ExitCode.OK),
+        ("in-order", "in-order", ExitCode.OK),
+        ("no-topics", "in-order", ExitCode.OK),
+        ("no-policies", "no-policies", ExitCode.OK),
+    ],
+)
+def test_what_a_check_comes_to(name: str, status: str, code: ExitCode) -> None:
+    outcome = check_outcome(CHECKS[name])
+    assert (outcome.status, outcome.exit_code) == (status, code)
+
+
+def test_what_tests_come_to() -> None:
+    assert cases_outcome(TESTS["failed"]).exit_code is ExitCode.ERROR
+    assert cases_outcome(TESTS["failed"]).headline == "6 cases: 1 passed, 5 failed."
+    assert cases_outcome(TESTS["passed"]).exit_code is ExitCode.OK
+
+
+def test_what_could_not_be_told_was_asked() -> None:
+    by_policy = {row.policy: row for row in tallies(OFFLINE)}
+    assert (by_policy["budget"].asked, by_policy["budget"].open) == (1200, 1200)
+    assert (by_policy["bounds"].asked, by_policy["enough-replicas"].asked) == (1, 0)
+
+
+def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
+    for name, schema in policy_schemas().items():
+        check_schema(name, schema)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_checks_fit_their_schema_and_their_text(name: str) -> None:
+    document = json.loads(json.dumps(policy_check_document(CHECKS[name])))
+    Draft202012Validator(policy_schemas()["policy-check"]).validate(document)
+    assert check_text(CHECKS[name]).startswith(document["headline"] + "\n")
+
+
+def test_a_check_as_a_document() -> None:
+    document = policy_check_document(LIVE)
+    assert (document["outcome"], document["exit_code"], document["against"]) == ("denied", 3, 2)
+    assert document["policies"][0] == {"policy": "bounds", "asked": 2, "denied": 1, "warned": 0, "open": 0}
+    places = {v["resource"]: v["place"] for v in document["verdicts"]}
+    assert places["Topic/orders"] == {"file": "manifests/orders.yaml", "line": 3, "column": 18}
+    assert places["Topic/legacy"] is None
+    assert document["diagnostics"][0]["code"] == "deprecated-policy"
+    assert policy_check_document(OFFLINE)["open"][0] == {"policy": "budget", "resource": "Topic/t0"}
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_tests_fit_their_schema_and_their_text(name: str) -> None:
+    document = json.loads(json.dumps(policy_test_document(TESTS[name])))
+    Draft202012Validator(policy_schemas()["policy-test"]).validate(document)
+    assert cases_text(TESTS[name]).endswith(document["headline"] + "\n")
+    assert document["passed"] + document["failed"] == len(document["cases"])
+
+
+def test_tests_as_a_document() -> None:
+    found = policy_test_document(TESTS["failed"])["cases"]
+    assert [case["passed"] for case in found] == [True, False, False, False, False, False]
+    assert [case["got"] for case in found] == ["deny", "deny", "deny", None, "allow", "allow"]
+    assert found[0]["place"] == {"file": "gold.yaml", "line": 6, "column": 13}
+    assert found[2]["problems"] == ["no message has 'large' in it"]
+
+
+def test_the_headline_of_one() -> None:
+    one = replace(LIVE, verdicts=LIVE.verdicts[:3], topics=1)
+    assert check_outcome(one).headline == "1 of 1 topic is against a policy."

@@ -1,0 +1,238 @@
+"""SARIF as other tools read it: its shape, its places, and what stays the same from one time to the next."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from sarif_pydantic import Sarif
+
+from kdeclare.model.diagnostics import Diagnostic, Place, denied, error, in_order, info, warning
+from kdeclare.model.plan import BROKER_POLICY, Plan, Verdict
+from kdeclare.report.sarif import FINGERPRINT, plan_sarif, problem_sarif, validation_sarif
+from kdeclare.report.sarif_places import Checkout, location
+from kdeclare.report.views import ValidationView
+from tests.unit.report.golden_files import check_golden
+from tests.unit.report.sample_plans import ALLOW, DENY, ORDERS, SAMPLES, WARN, place, plan
+from tests.unit.report.test_markdown import hostile_plan
+
+UNKNOWN_TO_THE_MODEL = {"columnKind"}
+"""Properties of the standard (section 3.14.17) that the package of models has left out."""
+
+
+def named(model: BaseModel) -> Iterator[str]:
+    """Properties that the models do not know, however deep."""
+    yield from model.model_extra or ()
+    for name in type(model).model_fields:
+        for value in _each(getattr(model, name)):
+            yield from named(value)
+
+
+def _each(value: Any) -> Iterator[BaseModel]:
+    if isinstance(value, BaseModel):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _each(item)
+
+
+def check(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """What holds for every log; gives the results."""
+    document = json.loads(json.dumps(document))
+    model = Sarif.model_validate(document)
+    assert set(named(model)) <= UNKNOWN_TO_THE_MODEL
+    assert model.model_dump(mode="json", by_alias=True, exclude_unset=True) == document
+    assert document["version"] == "2.1.0"
+    (run,) = document["runs"]
+    rules, results = run["tool"]["driver"]["rules"], run["results"]
+    ids = [rule["id"] for rule in rules]
+    assert ids == sorted(set(ids)) == sorted({result["ruleId"] for result in results})
+    for rule in rules:
+        assert rule["shortDescription"]["text"]
+        assert rule["fullDescription"]["text"]
+        assert rule["help"]["text"]
+        assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
+    for result in results:
+        assert ids[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in ("error", "warning", "note")
+        assert result["message"]["text"]
+        for item in result.get("locations", ()):
+            physical = item["physicalLocation"]
+            assert physical["artifactLocation"]["uri"].isascii()
+            assert min(physical["region"].values()) >= 1
+    prints = [result["fingerprints"][FINGERPRINT] for result in results]
+    assert len(set(prints)) == len(prints)
+    found: list[dict[str, Any]] = results
+    return found
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_sample(name: str) -> None:
+    made = SAMPLES[name]
+    results = check(plan_sarif(made))
+    assert len(results) == len(made.diagnostics) + sum(v.outcome is not ALLOW for v in made.verdicts)
+
+
+def test_a_whole_log() -> None:
+    text = json.dumps(plan_sarif(SAMPLES["judged"]), indent=2, ensure_ascii=False) + "\n"
+    text = text.replace(f'"version": "{_version()}"', '"version": "VERSION"')
+    check_golden("plan-judged", text, "sarif")
+
+
+def _version() -> str:
+    from kdeclare.version import VERSION
+
+    return VERSION
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(min_size=1, max_size=20))
+def test_whatever_names_and_messages_there_are(text: str) -> None:
+    made = hostile_plan(text)
+    for result in check(plan_sarif(made)):
+        assert "](" not in result["message"]["text"]
+    check(problem_sarif(made.diagnostics))
+
+
+def test_levels() -> None:
+    found = (error("e", "E"), denied("d", "D"), warning("w", "W"), info("i", "I"))
+    results = check(validation_sarif(ValidationView(1, 1, found)))
+    assert [r["level"] for r in results] == ["error", "error", "warning", "note"]
+    verdicts = (
+        Verdict("p", str(ORDERS), DENY, "no"),
+        Verdict("q", str(ORDERS), WARN, "careful"),
+        Verdict("r", str(ORDERS), WARN, "no", override="a test"),
+        Verdict("s", str(ORDERS), ALLOW),
+    )
+    results = check(plan_sarif(plan(verdicts=verdicts)))
+    assert [(r["ruleId"], r["level"]) for r in results] == [
+        ("policy/p", "error"),
+        ("policy/r", "warning"),
+        ("policy/q", "warning"),
+    ]
+    assert results[1]["message"]["text"] == "Policy r is overridden for Topic/orders: no\nReason: a test"
+    assert results[1]["properties"]["override"] == "a test"
+
+
+def region(result: dict[str, Any]) -> tuple[str, int, int] | None:
+    """File, line and column."""
+    if "locations" not in result:
+        return None
+    physical = result["locations"][0]["physicalLocation"]
+    return physical["artifactLocation"]["uri"], *physical["region"].values()
+
+
+def test_a_verdict_stands_at_its_change() -> None:
+    results = {r["ruleId"]: r for r in check(plan_sarif(SAMPLES["blocked"]))}
+    assert region(results["policy/bounds"]) == ("manifests/payments.yaml", 14, 1)
+    assert region(results["policy/factor"]) is None, "of a resource that is in order"
+    assert region(results["prevent-destroy"]) is None, "of an orphan"
+
+
+def test_a_diagnostic_stands_at_its_own_place_or_else_at_its_change() -> None:
+    own = error("own", "Own", place=Place("other.yaml", 3, 5), resource=str(ORDERS))
+    none = denied("none", "None", resource=str(ORDERS))
+    made = replace(SAMPLES["create"], diagnostics=(own, none))
+    assert [region(r) for r in check(plan_sarif(made))] == [
+        ("other.yaml", 3, 5),
+        ("manifests/orders.yaml", 1, 1),
+    ]
+
+
+def test_the_brokers_own_policy_is_a_rule_of_its_own() -> None:
+    made = plan(verdicts=(Verdict(BROKER_POLICY, str(ORDERS), DENY, "no"),))
+    (rule,) = plan_sarif(made)["runs"][0]["tool"]["driver"]["rules"]
+    assert rule["id"] == "policy/broker"
+    assert "cannot be overridden" in rule["help"]["text"]
+    assert "--override-policy" not in rule["help"]["text"]
+
+
+def prints(made: Plan) -> list[str]:
+    return [r["fingerprints"][FINGERPRINT] for r in check(plan_sarif(made))]
+
+
+def moved(item: Diagnostic) -> Diagnostic:
+    return replace(
+        item, place=item.place and replace(item.place, line=item.place.line + 7), detail="Otherwise."
+    )
+
+
+def test_a_finding_is_the_same_when_its_line_and_its_words_change() -> None:
+    made = SAMPLES["blocked"]
+    later = replace(
+        made,
+        changes=tuple(replace(c, source=c.source and place("payments", 99)) for c in made.changes),
+        diagnostics=tuple(moved(d) for d in made.diagnostics),
+        verdicts=tuple(replace(v, message="otherwise") for v in made.verdicts),
+    )
+    first, then = prints(made), prints(later)
+    assert first[:2] == then[:2], "the guard's and the denial, whose file is the same"
+    assert first[2] != then[2], "it is said of another file now"
+
+
+def test_findings_that_differ_in_nothing_but_their_line_are_told_apart() -> None:
+    twins = [error("e", "E", place=Place("a.yaml", line, 1)) for line in (1, 2, 3)]
+    assert len(check(problem_sarif(twins))) == 3
+    assert prints(plan(diagnostics=tuple(twins[:1]))) == prints(plan(diagnostics=tuple(twins[2:])))
+    topics = [Verdict("p", "Reassignment/r", DENY, "no", topic) for topic in ("a", "b")]
+    one, other = prints(plan(verdicts=tuple(topics)))
+    assert prints(plan(verdicts=(topics[1],))) == [other]
+    assert one != other
+
+
+def test_environments_are_uploaded_beside_each_other() -> None:
+    made = plan_sarif(SAMPLES["blocked"])["runs"][0]
+    assert made["automationDetails"]["id"] == "kdeclare/plan/payments/sandbox/"
+
+
+def test_a_command_that_failed_says_so() -> None:
+    failed = problem_sarif([error("unreachable", "Cluster cannot be reached", "No route.", hint="Look.")])
+    (result,) = check(failed)
+    assert failed["runs"][0]["invocations"] == [{"executionSuccessful": False}]
+    assert result["message"]["text"] == "Cluster cannot be reached\nNo route.\nHint: Look."
+    assert plan_sarif(SAMPLES["errors"])["runs"][0]["invocations"] == [{"executionSuccessful": True}]
+
+
+def test_the_order_is_that_of_the_text() -> None:
+    made = SAMPLES["errors"]
+    assert [r["ruleId"] for r in check(plan_sarif(made))] == [d.code for d in in_order(made.diagnostics)]
+
+
+@pytest.mark.parametrize(
+    ("file", "root", "folder", "uri"),
+    [
+        ("manifests/a.yaml", "", "", "manifests/a.yaml"),
+        ("./manifests//x/../a.yaml", "", "", "manifests/a.yaml"),
+        ("a b#c?d%e:f.yaml", "", "", "a%20b%23c%3Fd%25e%3Af.yaml"),
+        ("mañana.yaml", "", "", "ma%C3%B1ana.yaml"),
+        ("manifests/a.yaml", "/repo", "/repo/kafka", "kafka/manifests/a.yaml"),
+        ("../a.yaml", "/repo", "/repo/kafka", "a.yaml"),
+        ("/repo/kafka/a.yaml", "/repo", "/repo/kafka", "kafka/a.yaml"),
+        ("/elsewhere/a b.yaml", "/repo", "/repo", "file:///elsewhere/a%20b.yaml"),
+        ("../a.yaml", "/repo", "/repo", "file:///a.yaml"),
+    ],
+)
+def test_files(file: str, root: str, folder: str, uri: str) -> None:
+    found = location(Place(file, 2, 3), Checkout(root, folder))
+    assert found
+    physical = found.document()["physicalLocation"]
+    assert physical["artifactLocation"]["uri"] == uri
+    assert ("uriBaseId" in physical["artifactLocation"]) is not uri.startswith("file:")
+    assert physical["region"] == {"startLine": 2, "startColumn": 3}
+
+
+def test_no_place_and_no_line() -> None:
+    assert location(None, Checkout()) is None
+    assert location(Place("", 1, 1), Checkout()) is None
+    found = location(Place("a.yaml", 0, 0), Checkout())
+    assert found
+    assert "region" not in found.document()["physicalLocation"]
+
+
+def test_nothing_of_this_machine_is_in_a_log() -> None:
+    assert str(Path.cwd()) not in json.dumps(plan_sarif(SAMPLES["judged"], Checkout("/repo", "/repo")))
