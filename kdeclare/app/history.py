@@ -15,6 +15,7 @@ from kdeclare.planning.planfile import is_plan_file, read_plan
 from kdeclare.report.outcome import run_outcome
 from kdeclare.report.views import (
     RunDetail,
+    RunOverride,
     RunStep,
     RunSummary,
 )
@@ -40,7 +41,13 @@ def show_run(workspace: Workspace, run_id: str) -> RunDetail:
     record = fold(run_id, entries)
     plan = plan_of(workspace, run_id)
     undone = next((s.undone_by for s in list_runs(workspace) if s.run_id == run_id), None)
-    return RunDetail(_summary(record, plan, undone), plan, steps_of(run_id, entries, plan), plan.diagnostics)
+    return RunDetail(
+        _summary(record, plan, undone),
+        plan,
+        steps_of(run_id, entries, plan),
+        plan.diagnostics,
+        tuple(RunOverride(**line.model_dump()) for line in (record.start.overrides if record.start else ())),
+    )
 
 
 def plan_document_of(workspace: Workspace, name: str) -> Json:

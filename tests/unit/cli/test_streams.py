@@ -176,7 +176,7 @@ def test_nobody_reads_any_more(kdeclare: CommandLine) -> None:
     assert kdeclare.topics == {"orders"}
 
 
-@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.parametrize("output", ["text", "json", "markdown", "sarif"])
 def test_a_full_disk_for_the_output(kdeclare: CommandLine, output: str) -> None:
     class Full(Terminal):
         def write(self, text: str) -> int:

@@ -22,7 +22,11 @@ COMMANDS = (
     "import",
     "schema",
 )
-GROUPS = {"lock": ("show", "break"), "sandbox": ("start", "stop", "status", "reset")}
+GROUPS = {
+    "lock": ("show", "break"),
+    "policy": ("check", "test"),
+    "sandbox": ("start", "stop", "status", "reset"),
+}
 
 
 @pytest.mark.parametrize(
@@ -31,6 +35,9 @@ GROUPS = {"lock": ("show", "break"), "sandbox": ("start", "stop", "status", "res
         "",
         "frobnicate",
         "lock",
+        "policy",
+        "policy test",
+        "policy check --format yaml",
         "sandbox",
         "sandbox frobnicate",
         "sandbox start --brokers none",

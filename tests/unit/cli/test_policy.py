@@ -1,0 +1,332 @@
+"""Trying policies: on manifests, on a cluster as it is, and on cases."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from kdeclare.cluster.port import Fault, NewTopic
+from kdeclare.report.policy_schemas import policy_schemas
+from tests.unit.cli.command_line import CommandLine
+
+RULES = "kdeclare.policy.rules:"
+BOUNDS = {"name": "bounds", "class": f"{RULES}PartitionBounds", "config": {"max": 6}}
+BUDGET = {"name": "budget", "class": f"{RULES}PartitionBudget", "config": {"max": 10}}
+GOLD = {
+    "rule": "post.replicationFactor >= 3",
+    "message": "three replicas, please",
+    "actions": ["CREATE", "MODIFY"],
+    "selector": {"labels": {"tier": "gold"}},
+}
+
+
+def project(kdeclare: CommandLine, *policies: Mapping[str, Any]) -> None:
+    """The project with these policies."""
+    environments = {"lab": {"bootstrapServers": "lab:9092"}}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments=environments, policies=list(policies))
+
+
+def topic(kdeclare: CommandLine, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> None:
+    """Declare a topic with labels."""
+    metadata = {"name": name, "labels": dict(labels or {})}
+    document = {"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": metadata, "spec": spec}
+    (kdeclare.folder / "manifests" / f"{name}.yaml").write_text(yaml.safe_dump(document))
+
+
+def cases(kdeclare: CommandLine, *found: Mapping[str, Any], **more: Any) -> None:
+    """Write cases.yaml."""
+    kdeclare.write("cases.yaml", "PolicyTest", "gold", cases=list(found), **more)
+
+
+def create(name: str, expect: str, partitions: int = 1, **more: Any) -> dict[str, Any]:
+    """A case: the creation of a topic with one replica."""
+    post = {"partitions": partitions, "replicationFactor": 1}
+    request = {"action": "CREATE", "topic": "orders", "post": post}
+    return {"name": name, "expect": expect, "request": request} | more
+
+
+# check
+
+
+def test_manifests_are_checked_without_a_cluster(kdeclare: CommandLine) -> None:
+    project(kdeclare, BOUNDS)
+    kdeclare.write("manifests/gold.yaml", "Policy", "gold", **GOLD)
+    topic(kdeclare, "orders", {"tier": "gold"}, partitions=9, replicationFactor=1)
+    topic(kdeclare, "payments", partitions=6, replicationFactor=1)
+    ran = kdeclare("policy", "check")
+    assert ran.code == 3
+    lines = ran.out.splitlines()
+    assert lines[0] == "1 of 2 topics is against a policy."
+    assert lines[3].startswith("Topic/orders  manifests/orders.yaml:")
+    assert lines[5] == "  denied by policy gold: three replicas, please"
+    assert not any("payments" in line for line in lines)
+    assert kdeclare("policy", "check", "manifests/payments.yaml").code == 0
+    assert not kdeclare.cluster.calls
+    assert ran.err == ""
+
+
+def test_manifests_that_are_in_order(kdeclare: CommandLine) -> None:
+    project(kdeclare, BOUNDS)
+    topic(kdeclare, "orders", partitions=6)
+    topic(kdeclare, "payments", partitions=6)
+    ran = kdeclare("policy", "check")
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "All 2 topics are in order with 1 policy.")
+
+
+def test_what_only_warns(kdeclare: CommandLine) -> None:
+    project(kdeclare, BOUNDS | {"severity": "warn"})
+    topic(kdeclare, "orders", partitions=9)
+    ran = kdeclare("policy", "check")
+    assert ran.code == 0
+    assert "warned by policy bounds" in ran.out
+    assert "1 with a warning" in ran.out
+
+
+def test_what_only_a_cluster_can_tell_is_counted_and_named(kdeclare: CommandLine) -> None:
+    project(kdeclare, BUDGET)
+    for number in range(5):
+        topic(kdeclare, f"t{number}", {"team": "blue"}, partitions=6)
+    ran = kdeclare("policy", "check")
+    assert ran.code == 0
+    assert "as far as manifests can tell" in ran.out
+    assert "policy budget on Topic/t0, Topic/t1, Topic/t2 and 2 more" in ran.out
+    assert "--live" in ran.out
+    document = json.loads(kdeclare("policy", "check", "--format", "json").out)
+    assert len(document["open"]) == document["policies"][0]["open"] == 5
+
+
+def test_no_policies_at_all(kdeclare: CommandLine) -> None:
+    topic(kdeclare, "orders", partitions=6)
+    for line in (["policy", "check"], ["policy", "check", "--live"]):
+        ran = kdeclare(*line)
+        assert ran.code == 0
+        assert ran.out.startswith("There are no policies.\nhint: Policies stand under")
+    assert not kdeclare.cluster.calls
+
+
+def live(kdeclare: CommandLine) -> None:
+    """A cluster with topics, of which one is declared, and one is internal."""
+    project(kdeclare, BOUNDS, BUDGET)
+    kdeclare.write("manifests/gold.yaml", "Policy", "gold", **GOLD)
+    kdeclare.cluster.create_topics([NewTopic("orders", None, None, {0: (1, 2)}, {})])
+    for name in ("wide", "__consumer_offsets"):
+        kdeclare.cluster.create_topics([NewTopic(name, 9, 1, None, {})])
+    kdeclare.cluster.mark_internal("__consumer_offsets")
+    topic(kdeclare, "orders", {"tier": "gold"}, partitions=1)
+    topic(kdeclare, "declared-only", partitions=99)
+    kdeclare.cluster.calls.clear()
+
+
+def test_a_cluster_is_checked_as_it_is(kdeclare: CommandLine) -> None:
+    live(kdeclare)
+    ran = kdeclare("policy", "check", "--live")
+    assert ran.code == 3
+    assert ran.out.startswith("2 of 2 topics are against a policy.\nshop/lab on lab:9092: the topics of")
+    assert "Topic/orders  manifests/orders.yaml:" in ran.out
+    assert "denied by policy gold: three replicas, please" in ran.out
+    assert "\nTopic/wide\n  denied by policy bounds: " in ran.out
+    assert "__consumer_offsets" not in ran.out
+    assert "declared-only" not in ran.out
+    assert ran.err == ""
+
+
+def test_only_what_policies_ask_for_is_read(kdeclare: CommandLine) -> None:
+    live(kdeclare)
+    project(kdeclare, BOUNDS)
+    (kdeclare.folder / "manifests" / "gold.yaml").unlink()
+    kdeclare("policy", "check", "--live")
+    assert [call.method for call in kdeclare.cluster.calls] == ["describe", "topics"]
+
+
+def test_labels_are_those_last_applied_where_none_are_declared(kdeclare: CommandLine) -> None:
+    topic(kdeclare, "orders", {"tier": "gold"}, partitions=1)
+    topic(kdeclare, "payments", {"tier": "gold"}, partitions=1)
+    assert kdeclare("apply", "--yes").code == 0
+    kdeclare.write("manifests/gold.yaml", "Policy", "gold", **GOLD)
+    (kdeclare.folder / "manifests" / "orders.yaml").unlink()
+    topic(kdeclare, "payments", {"tier": "iron"}, partitions=1)
+    ran = kdeclare("policy", "check", "--live")
+    assert ran.code == 3
+    assert "\nTopic/orders\n" in ran.out
+    assert "payments" not in ran.out
+
+
+@pytest.mark.parametrize("options", [[], ["--live"]])
+def test_a_check_as_a_document(kdeclare: CommandLine, options: list[str]) -> None:
+    live(kdeclare)
+    ran = kdeclare("policy", "check", *options, "--format", "json")
+    document = json.loads(ran.out)
+    Draft202012Validator(policy_schemas()["policy-check"]).validate(document)
+    assert ran.code == document["exit_code"] == 3
+    assert document["cluster"] == ("lab:9092" if options else None)
+    assert document["topics"] == 2
+
+
+def test_a_manifest_that_is_wrong(kdeclare: CommandLine) -> None:
+    live(kdeclare)
+    kdeclare.topic("wrong", partitons=1)
+    for options in ([], ["--live"]):
+        ran = kdeclare("policy", "check", *options)
+        assert ran.code == 1
+        assert "partitions" in ran.err
+    assert not kdeclare.cluster.calls
+
+
+def test_a_cluster_that_cannot_be_read(kdeclare: CommandLine) -> None:
+    live(kdeclare)
+    kdeclare.cluster.faults.fail(Fault("TOPIC_AUTHORIZATION_FAILED", "No."), method="moves", nth=None)
+    ran = kdeclare("policy", "check", "--live")
+    assert ran.code == 1
+    assert "Not permitted" in ran.err
+    assert not ran.out
+
+
+def test_policies_that_cannot_be_used(kdeclare: CommandLine) -> None:
+    project(kdeclare, BOUNDS | {"class": "nowhere:Nothing"})
+    topic(kdeclare, "orders", partitions=6)
+    cases(kdeclare, create("fine", "allow"))
+    for line in (["policy", "check"], ["policy", "check", "--live"], ["policy", "test", "cases.yaml"]):
+        ran = kdeclare(*line)
+        assert ran.code == 1
+        assert "kdeclare.yaml:" in ran.err
+
+
+def test_a_deprecated_policy_is_mentioned(kdeclare: CommandLine) -> None:
+    (kdeclare.folder / "old_policies.py").write_text(
+        "from kdeclare.policy.deprecated import CreateTopicPolicy\n\n\n"
+        "class Old(CreateTopicPolicy):\n    def validate(self, request):\n        pass\n"
+    )
+    project(kdeclare, {"name": "old", "class": "old_policies:Old"})
+    topic(kdeclare, "orders", partitions=6)
+    cases(kdeclare, create("fine", "allow"))
+    for line in (["policy", "check"], ["policy", "test", "cases.yaml"]):
+        ran = kdeclare(*line)
+        assert (ran.code, "Deprecated policy interface" in ran.err) == (0, True)
+        document = json.loads(kdeclare(*line, "--format", "json").out)
+        assert [d["code"] for d in document["diagnostics"]] == ["deprecated-policy"]
+
+
+# test
+
+
+def test_cases_that_pass(kdeclare: CommandLine) -> None:
+    project(kdeclare, BOUNDS)
+    kdeclare.write("manifests/gold.yaml", "Policy", "gold", **GOLD)
+    cases(
+        kdeclare,
+        create("too wide", "deny", partitions=9, message="9 partitions"),
+        create("narrow", "allow", policy="bounds"),
+        create("gold", "deny", policy="gold", message="three replicas"),
+        defaults={"labels": {"tier": "gold"}},
+    )
+    ran = kdeclare("policy", "test", "cases.yaml")
+    assert (ran.code, ran.out, ran.err) == (0, "3 cases: 3 passed.\n", "")
+    assert kdeclare("policy", "test", "cases.yaml", "-v").out.count("passed") == 4
+    assert not kdeclare.cluster.calls
+    assert not (kdeclare.folder / "state").exists()
+
+
+def test_cases_that_fail(kdeclare: CommandLine) -> None:
+    project(kdeclare, BOUNDS, BUDGET)
+    cases(
+        kdeclare,
+        create("narrow", "deny"),
+        create("wide", "deny", partitions=9),
+        {
+            "name": "a team",
+            "expect": "allow",
+            "request": {
+                "action": "CREATE",
+                "topic": "orders",
+                "labels": {"team": "blue"},
+                "post": {"partitions": 1},
+            },
+        },
+    )
+    ran = kdeclare("policy", "test", "cases.yaml")
+    assert ran.code == 1
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("cases.yaml:")
+    assert lines[0].endswith("failed narrow: expected deny, got allow")
+    assert lines[1].endswith("failed a team: expected allow, could not be judged")
+    assert lines[2] == "  policy budget asks for 'partitionsOf: {team=blue: …}', which the case does not give"
+    assert lines[-1] == "3 cases: 1 passed, 2 failed."
+    assert ran.err == ""
+    document = json.loads(kdeclare("policy", "test", "cases.yaml", "--format", "json").out)
+    Draft202012Validator(policy_schemas()["policy-test"]).validate(document)
+    assert (document["exit_code"], document["passed"], document["failed"]) == (1, 1, 2)
+
+
+def test_cases_see_what_a_plan_would_see(kdeclare: CommandLine) -> None:
+    """The same topic in a plan and in a case gets the same message."""
+    project(kdeclare, BOUNDS)
+    topic(kdeclare, "orders", partitions=9)
+    cases(kdeclare, create("wide", "allow", partitions=9))
+    planned = json.loads(kdeclare("plan", "--format", "json").out)["verdicts"]
+    tried = json.loads(kdeclare("policy", "test", "cases.yaml", "--format", "json").out)["cases"][0]
+    assert tried["verdicts"] == planned
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        (create("it", "deny", policy="bound"), "Did you mean 'bounds'?"),
+        (create("it", "maybe"), "'spec.cases[0].expect' takes allow, deny or warn"),
+        ({"name": "it"}, "'spec.cases[0]' needs a field 'request'."),
+        (create("it", "allow", message="no!"), "A policy that allows says nothing"),
+    ],
+)
+def test_cases_that_are_wrong(kdeclare: CommandLine, case: Mapping[str, Any], said: str) -> None:
+    project(kdeclare, BOUNDS)
+    cases(kdeclare, case)
+    ran = kdeclare("policy", "test", "cases.yaml")
+    assert ran.code == 1
+    assert said in ran.err
+    assert "cases.yaml:" in ran.err
+    assert not ran.out
+
+
+def test_files_that_hold_no_cases(kdeclare: CommandLine) -> None:
+    project(kdeclare, BOUNDS)
+    topic(kdeclare, "orders", partitions=1)
+    (kdeclare.folder / "empty.yaml").write_text("# nothing\n")
+    for file, said in (
+        ("nowhere.yaml", "'nowhere.yaml' is not there."),
+        ("empty.yaml", "empty.yaml:1:1"),
+        ("manifests", "This is of kind Topic, and no test of a policy."),
+    ):
+        ran = kdeclare("policy", "test", file)
+        assert ran.code == 1
+        assert said in ran.err
+
+
+def test_no_policies_to_test(kdeclare: CommandLine) -> None:
+    cases(kdeclare, create("it", "allow"))
+    ran = kdeclare("policy", "test", "cases.yaml")
+    assert ran.code == 1
+    assert "The project 'shop' has none." in ran.err
+    (kdeclare.folder / "kdeclare.yaml").unlink()
+    assert "There is no project here." in kdeclare("policy", "test", "cases.yaml").err
+
+
+def test_cases_among_the_manifests(kdeclare: CommandLine) -> None:
+    project(kdeclare, BOUNDS)
+    cases(kdeclare, create("it", "allow"))
+    (kdeclare.folder / "cases.yaml").rename(kdeclare.folder / "manifests" / "cases.yaml")
+    ran = kdeclare("validate")
+    assert ran.code == 1
+    assert "Keep tests of policies outside of the manifests" in ran.out + ran.err
+
+
+@pytest.mark.parametrize("kind", [None, "PolicyTest"])
+def test_the_schema_for_editors(kdeclare: CommandLine, kind: str | None) -> None:
+    schema = json.loads(kdeclare("schema", *(["--kind", kind] if kind else [])).out)
+    Draft202012Validator.check_schema(schema)
+    cases(kdeclare, create("it", "allow"), defaults={"labels": {"keyed": True}})
+    document = yaml.safe_load((kdeclare.folder / "cases.yaml").read_text())
+    assert Draft202012Validator(schema).is_valid(document)
+    document["spec"]["cases"][0]["expect"] = "maybe"
+    assert not Draft202012Validator(schema).is_valid(document)

@@ -1,0 +1,258 @@
+"""Files with cases: what they mean, and each mistake in them with its place."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kdeclare.manifests.project import Environment, Project
+from kdeclare.manifests.substitution import Variable
+from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.plan import VerdictOutcome
+from kdeclare.policy.cases import Case, load_cases
+from kdeclare.policy.given import GivenState
+from kdeclare.policy.interface import Action
+
+HEAD = "apiVersion: kdeclare/v1\nkind: PolicyTest\nmetadata: {name: gold}\n"
+WHOLE = """\
+spec:
+  defaults:
+    topic: orders
+    labels: {tier: gold, keyed: true}
+    pre: {partitions: 3, replicationFactor: 3, configs: {retention.ms: 1000, a: b}}
+    records: 5
+  cases:
+    - name: first
+      policy: factor
+      request:
+        action: MODIFY
+        principal: User:alice
+        labels: {tier: 1}
+        changed: [partitions, configs.retention.ms]
+        post: {partitions: 6, replicationFactor: 3, configs: {cleanup.policy: [compact, delete], a: null}}
+        racks: {1: a, 2: null}
+        partitionsOf: {team=blue: 180, "team=red,env=prod": 7}
+      expect: deny
+      message: three replicas
+    - name: second
+      request: {action: CREATE, post: {assignments: {0: [1, 2], 1: [2, 3]}}}
+      expect: allow
+    - {name: third, request: {action: DELETE, topic: other}, expect: warn}
+"""
+
+
+def load(
+    folder: Path, text: str, project: Project | None = None
+) -> tuple[tuple[Case, ...], list[Diagnostic]]:
+    """The cases of a file with this text."""
+    (folder / "it.yaml").write_text(text)
+    cases, problems = load_cases([folder / "it.yaml"], project or Project(), {"HOME": "here"})
+    return cases, list(problems)
+
+
+def wrong(folder: Path, spec: str) -> list[tuple[str, str, str]]:
+    """Line and column, code, and what is said with its hint."""
+    cases, problems = load(folder, HEAD + spec)
+    assert not cases
+    return [
+        (str(p.place).rpartition("it.yaml:")[2], p.code, f"{p.detail} {p.hint}".strip()) for p in problems
+    ]
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    (first, second, third), problems = load(tmp_path, HEAD + WHOLE)
+    assert problems == []
+    assert (first.test, first.name, first.policy, first.message) == (
+        "gold",
+        "first",
+        "factor",
+        "three replicas",
+    )
+    assert (first.expect, str(first.place)) == (VerdictOutcome.DENY, f"{tmp_path}/it.yaml:11:13")
+    request = first.request
+    assert (request.action, request.topic, request.principal) == (Action.MODIFY, "orders", "User:alice")
+    assert request.labels == {"tier": "1", "keyed": "true"}
+    assert request.changed == {"partitions", "configs.retention.ms"}
+    before = {"retention.ms": "1000", "a": "b"}
+    assert request.pre_request_state == GivenState("pre", 3, 3, {}, before, states_factor=True)
+    after = {"cleanup.policy": "compact,delete"}
+    assert request.post_request_state == GivenState("post", 6, 3, {}, after, states_factor=True)
+    assert (request.racks, request.record_count) == ({1: "a", 2: None}, 5)
+    assert request.partitions_of({"team": "blue"}) == 180
+    assert request.partitions_of({"env": "prod", "team": "red"}) == 7
+    created = second.request
+    replicas = {0: (1, 2), 1: (2, 3)}
+    assert created.pre_request_state is None, "of the defaults, what a creation has not is left out"
+    assert created.post_request_state == GivenState("post", 2, 2, replicas, {})
+    assert (created.record_count, second.policy) == (0, None)
+    assert (third.request.topic, third.request.post_request_state) == ("other", None)
+    assert third.request.pre_request_state == request.pre_request_state
+
+
+def test_assignments_of_a_case_go_before_the_counts_of_the_defaults(tmp_path: Path) -> None:
+    spec = """\
+spec:
+  defaults: {action: CREATE, topic: t, post: {partitions: 9, replicationFactor: 9, configs: {a: b}}}
+  cases: [{name: it, request: {post: {assignments: {0: [1]}}}, expect: allow}]
+"""
+    [case], _ = load(tmp_path, HEAD + spec)
+    assert case.request.post_request_state == GivenState("post", 1, 1, {0: (1,)}, {"a": "b"})
+
+
+def test_references_are_those_of_the_project(tmp_path: Path) -> None:
+    environment = Environment(variables={"n": Variable(4, "4")})
+    spec = """\
+spec:
+  cases:
+    - name: it
+      request: {action: CREATE, topic: "${env.HOME}", post: {partitions: "${var.n}"}}
+      expect: allow
+"""
+    [case], problems = load(tmp_path, HEAD + spec, Project(environment=environment))
+    assert problems == []
+    assert case.request.topic == "here"
+    assert case.request.post_request_state == GivenState("post", 4, overrides={})
+    _, [problem] = load(tmp_path, HEAD + spec)
+    assert (problem.code, problem.place and problem.place.line) == ("undefined-variable", 7)
+
+
+CASE = "spec:\n  cases:\n    - name: it\n      expect: deny\n      request:\n        action: CREATE\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        ("spec: {cases: []}\n", [("4:15", "bad-value", "'spec.cases' needs at least one element.")]),
+        ("spec: {}\n", [("4:7", "missing-field", "'spec' needs a field 'cases'.")]),
+        (
+            f"{CASE}        topik: t\n",
+            [
+                (
+                    "10:9",
+                    "unknown-field",
+                    "There is no field 'topik' in 'spec.cases[0].request'. Did you mean 'topic'?",
+                )
+            ],
+        ),
+        (
+            CASE,
+            [
+                (
+                    "9:9",
+                    "missing-field",
+                    "'request' of the case 'it' needs a field 'topic'. "
+                    "It may stand in 'spec.defaults' as well.",
+                )
+            ],
+        ),
+        (
+            f"{CASE}        topic: t\n      expects: deny\n",
+            [
+                (
+                    "11:7",
+                    "unknown-field",
+                    "There is no field 'expects' in 'spec.cases[0]'. Did you mean 'expect'?",
+                )
+            ],
+        ),
+        (
+            CASE.replace("CREATE", "ALTER") + "        topic: t\n",
+            [
+                (
+                    "9:17",
+                    "bad-value",
+                    "'spec.cases[0].request.action' takes CREATE, DELETE or MODIFY, not 'ALTER'.",
+                )
+            ],
+        ),
+        (
+            f"{CASE}        topic: t\n        changed: [partition]\n",
+            [
+                (
+                    "11:19",
+                    "bad-value",
+                    "'spec.cases[0].request.changed[0]': takes partitions, replicationFactor, assignments or "
+                    "configs.<key>, not 'partition' (did you mean 'partitions'?).",
+                )
+            ],
+        ),
+        (
+            f"{CASE}        topic: t\n        partitionsOf: {{blue: 1}}\n",
+            [
+                (
+                    "11:23",
+                    "bad-value",
+                    "'spec.cases[0].request.partitionsOf': takes labels as in 'team=blue' or "
+                    "'team=blue,tier=gold', not 'blue'.",
+                )
+            ],
+        ),
+    ],
+)
+def test_mistakes(tmp_path: Path, spec: str, found: list[tuple[str, str, str]]) -> None:
+    assert wrong(tmp_path, spec) == found
+
+
+@pytest.mark.parametrize(
+    ("more", "place", "said"),
+    [
+        ("pre: {partitions: 1}", "11:14", "CREATE takes no 'pre': there is no topic before."),
+        ("records: 3", "11:18", "CREATE takes no 'records': a new topic holds none."),
+        (
+            "post: {partitions: 2, assignments: {0: [1], 2: [1]}}",
+            "11:15",
+            "'assignments' have partition 2, and there are 2, counted from 0.",
+        ),
+        ("post: {assignments: {1: [1]}}", "11:15", "'assignments' have partition 1, and there is 1"),
+        ("post: {assignments: {0: [1, 1]}}", "11:15", "'assignments' have a broker twice on partition 0."),
+        (
+            "post: {replicationFactor: 3, assignments: {0: [1, 2]}}",
+            "11:15",
+            "'replicationFactor' is 3, and by the 'assignments' it is 2.",
+        ),
+    ],
+)
+def test_contradictions(tmp_path: Path, more: str, place: str, said: str) -> None:
+    [(where, code, text)] = wrong(tmp_path, f"{CASE}        topic: t\n        {more}\n")
+    assert (where, code) == (place, "contradictory-case")
+    assert said in text
+
+
+def test_a_deletion_has_no_state_afterwards(tmp_path: Path) -> None:
+    spec = f"{CASE}        topic: t\n        post: {{partitions: 1}}\n".replace("CREATE", "DELETE")
+    [(_, _, text)] = wrong(tmp_path, spec)
+    assert "DELETE takes no 'post': there is no topic afterwards." in text
+
+
+def test_who_allows_says_nothing(tmp_path: Path) -> None:
+    spec = f"{CASE}        topic: t\n      message: never\n".replace("deny", "allow")
+    [(where, code, text)] = wrong(tmp_path, spec)
+    assert (where, code) == ("11:16", "contradictory-case")
+    assert "A policy that allows says nothing" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "no-cases"),
+        ("# nothing\n---\n", "no-cases"),
+        ("- a list\n", "not-a-manifest"),
+        ("apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {name: t}\nspec: {}\n", "unknown-kind"),
+        ("a: [\n", "yaml-syntax"),
+    ],
+)
+def test_what_is_no_file_of_cases(tmp_path: Path, text: str, code: str) -> None:
+    cases, problems = load(tmp_path, text)
+    assert not cases
+    assert problems[0].code == code
+    assert problems[0].place is not None
+
+
+def test_files_and_folders_that_are_not_there(tmp_path: Path) -> None:
+    def codes(path: Path, environ: Mapping[str, str] = {}) -> list[str]:
+        return [p.code for p in load_cases([path], Project(), environ)[1]]
+
+    assert codes(tmp_path / "nowhere.yaml") == ["no-such-path"]
+    assert codes(tmp_path) == ["no-cases"], "a folder without any file"
+    load(tmp_path, HEAD + WHOLE)
+    assert len(load_cases([tmp_path], Project(), {})[0]) == 3
