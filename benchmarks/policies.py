@@ -1,0 +1,177 @@
+"""``python -m benchmarks.policies``: rules in CEL on thousands of topics, beside the same rules in Python."""
+
+import argparse
+import gc
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.plan import Plan, Verdict, VerdictOutcome
+from kdeclare.planning.build import build_plan
+from kdeclare.planning.request import PlanRequest
+from kdeclare.policy import PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.facts import Facts
+from kdeclare.policy.judge import judge
+from kdeclare.policy.manifest import PolicyKind
+
+Ask = Callable[[RequestMetadata], bool]
+
+RULES: Sequence[tuple[str, Ask]] = (
+    ("post.partitions >= 1 && post.partitions <= 48", lambda r: 1 <= _post(r).num_partitions <= 48),
+    (
+        "post.replicationFactor >= 3 || labels.tier == 'bronze'",
+        lambda r: _post(r).replication_factor >= 3 or r.labels["tier"] == "bronze",
+    ),
+    (
+        "topic.startsWith('topic-') && size(topic) < 80",
+        lambda r: r.topic[:6] == "topic-" and len(r.topic) < 80,
+    ),
+    ("'team' in labels && size(labels.team) > 2", lambda r: len(r.labels.get("team", "")) > 2),
+    (
+        "!('min.insync.replicas' in post.configs) || "
+        "int(post.configs['min.insync.replicas']) < post.replicationFactor",
+        lambda r: int(_post(r).configs.get("min.insync.replicas", 0)) < _post(r).replication_factor,
+    ),
+    (
+        "!('retention.ms' in post.configs) || int(post.configs['retention.ms']) <= 2592000000",
+        lambda r: int(_post(r).configs.get("retention.ms", 0)) <= 2592000000,
+    ),
+    (
+        "post.configs.all(key, !key.startsWith('message.') || key == 'message.timestamp.type')",
+        lambda r: all(k[:8] != "message." or k == "message.timestamp.type" for k in _post(r).configs),
+    ),
+    (
+        "action != 'MODIFY' || !('partitions' in changed) || labels.keyed != 'true'",
+        lambda r: r.action != "MODIFY" or "partitions" not in r.changed or r.labels["keyed"] != "true",
+    ),
+    (
+        "pre == null || post.partitions >= pre.partitions",
+        lambda r: (
+            r.pre_request_state is None or _post(r).num_partitions >= r.pre_request_state.num_partitions
+        ),
+    ),
+    (
+        "principal == null || principal.startsWith('User:')",
+        lambda r: r.principal is None or r.principal[:5] == "User:",
+    ),
+)
+"""Ten rules as a platform team would write them, each in CEL and in Python."""
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--topics", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    gc.set_threshold(200_000)  # as the command does
+    plan, cluster, labels = _changes(options.topics)
+    rules = _in_cel()
+    classes = [ConfiguredPolicy(str(n), _Asks(ask), bounded=True) for n, (_, ask) in enumerate(RULES)]
+    print("| topics | rules | by | s | µs a rule and topic | denied |\n|---:|---:|---|---:|---:|---:|")
+    for name, policies in (
+        ("CEL", rules),
+        ("Python", classes),
+        ("Python, looking at nothing", _idle()),
+    ):
+        seconds, verdicts = _measured(policies, plan, cluster, labels, options.rounds)
+        denied = sum(v.outcome is VerdictOutcome.DENY for v in verdicts)
+        each = seconds / len(verdicts) * 1e6
+        print(f"| {options.topics:,} | {len(policies)} | {name} | {seconds:.2f} | {each:.1f} | {denied:,} |")
+
+
+def _changes(count: int) -> tuple[Plan, MemoryCluster, dict[str, dict[str, str]]]:
+    """A plan that creates one half of the topics and changes the other."""
+    cluster = MemoryCluster({1: "a", 2: "b", 3: "c"})
+    labels = {f"topic-{n:05}": _labels(n) for n in range(count)}
+    names = sorted(labels)
+    specs = {name: {"partitions": 3 + n % 3, "replicationFactor": 3} for n, name in enumerate(names)}
+    first = [_declared(name, labels[name], {**specs[name], "configs": {}}) for name in names[::2]]
+    _apply(_plan(first, cluster), cluster)
+    configs = {"retention.ms": 86400000, "min.insync.replicas": 2, "compression.type": "zstd"}
+    second = [_declared(name, labels[name], {**specs[name], "configs": configs}) for name in names]
+    return _plan(second, cluster), cluster, labels
+
+
+def _labels(n: int) -> dict[str, str]:
+    return {"team": f"team-{n % 40}", "tier": "bronze" if n % 7 == 0 else "gold", "keyed": "false"}
+
+
+def _declared(name: str, labels: dict[str, str], spec: dict[str, object]) -> Desired:
+    kind = KINDS["Topic"]
+    body, _ = kind.parse(name, kind.spec.model_validate(spec))
+    return Desired(ResourceId("Topic", name), body, labels)
+
+
+def _plan(desired: Sequence[Desired], cluster: MemoryCluster) -> Plan:
+    request = PlanRequest("bench", "default", "memory", tuple(desired), None)
+    return build_plan(request, cluster, _NoSecrets(), lambda what, done, total, moves=None: None)
+
+
+def _apply(plan: Plan, cluster: MemoryCluster) -> None:
+    from kdeclare.kinds.verbs.registry import VERBS
+
+    VERBS["topic.create"].execute(cluster, plan.operations, _NoSecrets(), validate_only=False)
+
+
+def _measured(
+    policies: Sequence[ConfiguredPolicy],
+    plan: Plan,
+    cluster: MemoryCluster,
+    labels: dict[str, dict[str, str]],
+    rounds: int,
+) -> tuple[float, tuple[Verdict, ...]]:
+    """Seconds of CPU of one judgement of the whole plan, the median, and its verdicts."""
+    taken = []
+    verdicts: tuple[Verdict, ...] = ()
+    for _ in range(rounds):
+        begun = time.process_time()
+        verdicts = judge(policies, plan.operations, lambda names: Facts(cluster, names), labels).verdicts
+        taken.append(time.process_time() - begun)
+    return statistics.median(taken), verdicts
+
+
+def _in_cel() -> list[ConfiguredPolicy]:
+    kind = PolicyKind()
+    found = []
+    for number, (rule, _) in enumerate(RULES):
+        spec = kind.spec.model_validate({"rule": rule, "actions": ["CREATE", "MODIFY"]})
+        body, problems = kind.parse(f"rule-{number}", spec)  # type: ignore[arg-type]
+        assert not problems, problems
+        found.append(kind.configured(Desired(ResourceId("Policy", f"rule-{number}"), body)))
+    return found
+
+
+def _idle() -> list[ConfiguredPolicy]:
+    return [ConfiguredPolicy(str(n), _Asks(lambda _: True), bounded=True) for n in range(len(RULES))]
+
+
+def _post(request: RequestMetadata) -> TopicState:
+    state = request.post_request_state
+    assert state is not None
+    return state
+
+
+class _Asks(TopicActionsPolicy):
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def validate(self, request: RequestMetadata) -> None:
+        """Against everything that the function does not like."""
+        if not self._ask(request):
+            raise PolicyViolation("no")
+
+
+class _NoSecrets:
+    def reveal(self, secret: object) -> str:
+        """There are none."""
+        raise AssertionError(secret)
+
+
+if __name__ == "__main__":
+    main()

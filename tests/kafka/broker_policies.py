@@ -1,0 +1,141 @@
+"""Real brokers with policies of their own: RecordingPolicy.java, and what it was shown."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster import sandbox as kafka_sandbox
+from kdeclare.cluster.kafka import connect
+from kdeclare.cluster.port import NewTopic
+from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, config, jars, kafka_classpath, launch
+from tests.beds import KafkaBed
+from tests.conftest import free_port
+
+CONTROLLER, ALONE = 1, 2
+"""The brokers: one is the controller too, one is nothing else."""
+
+PARTITIONS, FACTOR = 3, 2
+"""What a topic gets that does not say; not what Kafka itself would give."""
+
+DENIED, SILENT, CRASH = "denied", "silent", "crash"
+"""In the name of a new topic: it is denied, is denied without a message, makes the policy crash."""
+
+DENIED_VALUE, SILENT_VALUE, CRASH_VALUE = "777777771", "777777772", "777777773"
+"""In a config value: the same. Too long to be part of a name by chance."""
+
+Line = Mapping[str, Any]
+"""One call of a policy."""
+
+_SOURCE = Path(__file__).with_name("RecordingPolicy.java")
+_CLASS = "kdeclare.test.RecordingPolicy"
+
+
+@dataclass(frozen=True)
+class Policed:
+    """Brokers that run, where RecordingPolicy is both of Kafka's policies."""
+
+    sandbox: SandboxStatus
+    shown: Path
+
+    def lines(self) -> list[Line]:
+        """All calls so far, in order; those of a request are there before its answer."""
+        return [json.loads(line) for line in self.shown.read_text("utf-8").splitlines()]
+
+    @contextmanager
+    def client(self) -> Iterator[KafkaBed]:
+        """A client for as long as the block lasts; what it made is gone then."""
+        cluster = connect(self.sandbox.bootstrap, {})
+        made = KafkaBed(cluster, self.sandbox.bootstrap)
+        try:
+            yield made
+            made.clean()
+        finally:
+            cluster.close()
+
+    @contextmanager
+    def watched(self) -> Iterator[list[Line]]:
+        """The calls during the block, there at its end; without where they ran."""
+        before, found = len(self.lines()), list[Line]()
+        yield found
+        found += [_without_origin(line) for line in self.lines()[before:]]
+
+
+def create(topic: str, configs: Mapping[str, str] | None = None, **more: Any) -> Line:
+    """What a CreateTopicPolicy is shown; null where nothing is given."""
+    nothing = dict.fromkeys(("numPartitions", "replicationFactor", "replicasAssignments"))
+    return {"method": "create", "topic": topic, "configs": configs or {}, **nothing, **more}
+
+
+def alter(name: str, configs: Mapping[str, str | None], kind: str = "TOPIC") -> Line:
+    """What an AlterConfigPolicy is shown."""
+    return {"method": "alter", "type": kind, "name": name, "configs": configs}
+
+
+def new(name: str, configs: Mapping[str, str] | None = None) -> NewTopic:
+    """A topic of one partition with one replica."""
+    return NewTopic(name, 1, 1, None, configs or {})
+
+
+def one(name: str, configs: Mapping[str, str] | None = None) -> Line:
+    """The creation of such a topic."""
+    return create(name, configs, numPartitions=1, replicationFactor=1)
+
+
+@contextmanager
+def policed(folder: Path) -> Iterator[Policed]:
+    """A sandbox in that folder for as long as the block lasts."""
+    classes, shown = folder / "classes", folder / "shown.jsonl"
+    _compile(classes)
+    settings = SandboxSettings(folder / "sandbox", brokers=2, racks=2, port=free_port(2))
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            _equip(patch, classes, shown)
+            running = kafka_sandbox.start(settings, print)
+        yield Policed(running, shown)
+    finally:
+        kafka_sandbox.reset(settings.folder)
+
+
+def _without_origin(line: Line) -> Line:
+    return {key: value for key, value in line.items() if key not in ("node", "thread")}
+
+
+def _compile(into: Path) -> None:
+    javac = shutil.which("javac")
+    assert javac is not None, "the brokers' policies are compiled by the tests, which needs javac on PATH"
+    command = [javac, "-Xlint:all,-classfile,-processing", "-Werror", "-cp", kafka_classpath()]
+    done = subprocess.run(
+        [*command, "-d", str(into), str(_SOURCE)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _equip(patch: pytest.MonkeyPatch, classes: Path, shown: Path) -> None:
+    """What is started from here on has the class on its class path, and is told to use it."""
+    usual, kafka_jars = config.broker_properties, jars.kafka_jars
+
+    def with_policies(settings: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
+        return usual(settings, broker_id, *log_dirs) | {
+            "create.topic.policy.class.name": _CLASS,
+            "alter.config.policy.class.name": _CLASS,
+            "kdeclare.test.shown": str(shown),
+            "kdeclare.test.denied": f"{DENIED},{DENIED_VALUE}",
+            "kdeclare.test.silent": f"{SILENT},{SILENT_VALUE}",
+            "kdeclare.test.crash": f"{CRASH},{CRASH_VALUE}",
+            "num.partitions": str(PARTITIONS),
+            "default.replication.factor": str(FACTOR),
+        }
+
+    def with_class(progress: jars.Progress = jars.silent) -> jars.KafkaJars:
+        found = kafka_jars(progress)
+        return replace(found, paths=(*found.paths, classes))
+
+    patch.setattr(config, "broker_properties", with_policies)
+    patch.setattr(launch, "kafka_jars", with_class)

@@ -1,0 +1,234 @@
+"""Brokers with policies of their own: what Kafka shows those, and what it does not."""
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from kdeclare.cluster.port import NewTopic
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.ids import ConfigResource
+from tests.beds import (
+    APPEND,
+    CLUSTER_WIDE,
+    DELETE,
+    SET,
+    SUBTRACT,
+    KafkaBed,
+    broker_resource,
+    error,
+    topic_resource,
+)
+from tests.kafka.broker_policies import (
+    ALONE,
+    CONTROLLER,
+    DENIED,
+    FACTOR,
+    PARTITIONS,
+    Policed,
+    alter,
+    create,
+    new,
+    one,
+    policed,
+)
+
+pytestmark = pytest.mark.kafka
+
+BACKOFF = "log.cleaner.backoff.ms"
+Op = tuple[str, FieldOp, str | None]
+
+
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Policed]:
+    """The brokers, and what their policies were shown."""
+    with policed(tmp_path_factory.mktemp("policed")) as running:
+        yield running
+
+
+@pytest.fixture
+def bed(policies: Policed) -> Iterator[KafkaBed]:
+    """A client of them."""
+    with policies.client() as made:
+        yield made
+
+
+def test_they_run_in_the_controller_alone(policies: Policed, bed: KafkaBed) -> None:
+    text = [running.log.read_text("utf-8") for running in policies.sandbox.brokers]
+    assert all("create.topic.policy.class.name = class kdeclare.test.RecordingPolicy" in log for log in text)
+    bed.create()
+    # is sent to that very broker
+    assert bed.alter(broker_resource(ALONE), (BACKOFF, SET, "16000")) is None
+    began, calls = policies.lines()[:2], policies.lines()[2:]
+    # an instance for each of the two keys
+    assert [(line["method"], line["node"]) for line in began] == [("configure", str(CONTROLLER))] * 2
+    thread = f"quorum-controller-{CONTROLLER}-event-handler"
+    assert [line["method"] for line in calls] == ["create", "alter"]
+    assert {(line["node"], line["thread"]) for line in calls} == {(str(CONTROLLER), thread)}
+
+
+# what CreateTopicPolicy is shown
+
+
+@pytest.mark.parametrize(
+    ("partitions", "factor", "shown"),
+    [
+        (2, 1, (2, 1)),
+        (None, 1, (PARTITIONS, 1)),
+        (2, None, (2, FACTOR)),
+        (None, None, (PARTITIONS, FACTOR)),
+    ],
+)
+def test_counts_are_shown_resolved_and_no_assignments(
+    policies: Policed,
+    bed: KafkaBed,
+    partitions: int | None,
+    factor: int | None,
+    shown: tuple[int, int],
+) -> None:
+    name = bed.name()
+    with policies.watched() as lines:
+        made = bed.cluster.create_topics([NewTopic(name, partitions, factor, None, {})])
+    assert made == {name: None}
+    assert lines == [create(name, numPartitions=shown[0], replicationFactor=shown[1])]
+
+
+def test_assignments_are_shown_and_no_counts(policies: Policed, bed: KafkaBed) -> None:
+    with policies.watched() as lines:
+        name = bed.create({0: (1, 2), 1: (2, 1)})
+    assert lines == [create(name, replicasAssignments={"0": [1, 2], "1": [2, 1]})]
+
+
+def test_configs_of_a_creation_are_shown_to_both_policies_as_written(
+    policies: Policed, bed: KafkaBed
+) -> None:
+    configs = {"retention.ms": " 5 ", "cleanup.policy": "compact, delete"}
+    with policies.watched() as lines:
+        name = bed.create(configs=configs)
+    assert lines == [alter(name, configs), one(name, configs)]
+
+
+def test_a_request_that_is_only_validated_is_shown_the_same(policies: Policed, bed: KafkaBed) -> None:
+    fine, bad, configs = bed.name(), bed.name(DENIED), {"retention.ms": "5"}
+    items = [new(fine, configs), new(bad)]
+    with policies.watched() as lines:
+        found = bed.cluster.create_topics(items, validate_only=True)
+    assert lines == [alter(fine, configs), one(fine, configs), one(bad)]
+    assert (error(found[fine]), error(found[bad])) == (None, "POLICY_VIOLATION")
+    assert bed.cluster.topics([fine, bad]) == {}
+
+
+def test_what_kafka_itself_refuses_is_not_shown(policies: Policed, bed: KafkaBed) -> None:
+    there = bed.create()
+    items = {
+        "TOPIC_ALREADY_EXISTS": NewTopic(there, 1, 1, None, {}),
+        "INVALID_PARTITIONS": NewTopic(bed.name(), 0, 1, None, {}),
+        "INVALID_REPLICATION_FACTOR": NewTopic(bed.name(), 1, 5, None, {}),
+        "INVALID_REPLICA_ASSIGNMENT": NewTopic(bed.name(), None, None, {0: (9,)}, {}),
+        "INVALID_CONFIG": new(bed.name(), {"retention.ms": "x"}),
+    }
+    with policies.watched() as lines:
+        found = bed.cluster.create_topics(list(items.values()))
+        for resource, value in ((topic_resource(there), "x"), (topic_resource(bed.name()), "5")):
+            assert bed.alter(resource, ("retention.ms", SET, value)) is not None
+    assert [error(found[item.name]) for item in items.values()] == list(items)
+    assert lines == []
+
+
+def test_kafka_asks_them_about_its_own_topics_too(policies: Policed, bed: KafkaBed) -> None:
+    from kafka import KafkaConsumer
+
+    with policies.watched() as lines:
+        consumer = KafkaConsumer(bed.create(), group_id="any", bootstrap_servers=policies.sandbox.bootstrap)
+        try:
+            bed.eventually(lambda: _joined(consumer))
+        finally:
+            consumer.close()
+    assert [line["method"] for line in lines if "__consumer_offsets" in line.values()] == ["alter", "create"]
+
+
+def _joined(consumer: object) -> None:
+    consumer.poll(timeout_ms=200)  # type: ignore[attr-defined]
+    assert consumer.assignment()  # type: ignore[attr-defined]
+
+
+# what AlterConfigPolicy is shown
+
+
+@pytest.mark.parametrize(
+    ("ops", "shown"),
+    [
+        ([("retention.ms", SET, "6")], {"retention.ms": "6"}),
+        ([("retention.ms", DELETE, None)], {"retention.ms": None}),
+        # the resulting list, which starts from the key's default where it is unset
+        ([("cleanup.policy", APPEND, "compact")], {"cleanup.policy": "delete,compact"}),
+        ([("cleanup.policy", SUBTRACT, "delete")], {"cleanup.policy": ""}),
+        ([("cleanup.policy", SET, "delete")], {"cleanup.policy": "delete"}),
+        # all of a resource at once, and nothing else that it has
+        (
+            [
+                ("segment.ms", SET, "99"),
+                ("retention.ms", DELETE, None),
+                ("cleanup.policy", APPEND, "compact"),
+            ],
+            {"segment.ms": "99", "retention.ms": None, "cleanup.policy": "delete,compact"},
+        ),
+        # an override comes to be where there was none, though nothing is appended
+        ([("cleanup.policy", APPEND, "delete")], {"cleanup.policy": "delete"}),
+        # what stays as it was written is left out; the policy is asked also where nothing is left
+        ([("retention.ms", SET, "5"), ("segment.ms", SET, "99")], {"segment.ms": "99"}),
+        ([("retention.ms", SET, "5")], {}),
+        ([("retention.ms", SET, " 5")], {"retention.ms": " 5"}),
+        ([("segment.ms", DELETE, None)], {}),
+        ([("leader.replication.throttled.replicas", APPEND, "0:1")], {}),
+        ([("leader.replication.throttled.replicas", SUBTRACT, "0:2")], {}),
+    ],
+)
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_what_becomes_of_the_altered_keys_of_a_topic_is_shown(
+    policies: Policed,
+    bed: KafkaBed,
+    ops: list[Op],
+    shown: Mapping[str, str | None],
+    validate_only: bool,
+) -> None:
+    name = bed.create(configs={"retention.ms": "5", "leader.replication.throttled.replicas": "0:1"})
+    with policies.watched() as lines:
+        assert bed.alter(topic_resource(name), *ops, validate_only=validate_only) is None
+    assert lines == [alter(name, shown)]
+
+
+@pytest.mark.parametrize(
+    "resource", [CLUSTER_WIDE, broker_resource(CONTROLLER), broker_resource(ALONE)], ids=lambda r: r.name
+)
+def test_of_a_broker_what_stays_as_it_is_is_shown_too(
+    policies: Policed, bed: KafkaBed, resource: ConfigResource
+) -> None:
+    ops: list[Op] = [(BACKOFF, SET, "16000"), (BACKOFF, SET, "16000"), (BACKOFF, DELETE, None)]
+    with policies.watched() as lines:
+        for op in (*ops, ops[-1]):
+            assert bed.alter(resource, op) is None
+    values = ["16000", "16000", None, None]
+    assert lines == [alter(resource.name, {BACKOFF: value}, "BROKER") for value in values]
+
+
+def test_secrets_are_shown_as_they_are(policies: Policed, bed: KafkaBed) -> None:
+    key = "listener.name.plaintext.ssl.keystore.password"
+    with policies.watched() as lines:
+        assert bed.alter(broker_resource(ALONE), (key, SET, "a secret")) is None
+    assert lines == [alter(str(ALONE), {key: "a secret"}, "BROKER")]
+
+
+def test_partitions_moves_leaders_and_deletes_are_shown_to_neither(policies: Policed, bed: KafkaBed) -> None:
+    name = bed.create({0: (1,)})
+    with policies.watched() as lines:
+        assert bed.add_partitions(name, 2, ((2,),)) is None
+        assert bed.move(name, 0, (2, 1), grow=True) is None
+        bed.eventually(lambda: _led(bed, name))
+        assert bed.cluster.delete_topics([name]) == {name: None}
+    assert lines == []
+
+
+def _led(bed: KafkaBed, name: str) -> None:
+    partition = bed.topic(name).partitions[0]
+    assert (partition.replicas, set(partition.isr)) == ((2, 1), {1, 2})
+    assert bed.elect(name, 0) is None

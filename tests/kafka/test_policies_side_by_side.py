@@ -1,0 +1,216 @@
+"""The same operations before Kafka's two policies, in Java and in Python: both are shown the same.
+
+The Java ones are asked by brokers as the operations run; the Python ones before that, by kdeclare, behind
+the adapters to KIP-201's interface.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.operations import Operation
+from kdeclare.planning.observe import observe
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.deprecated import (
+    AlterConfigAdapter,
+    AlterConfigPolicy,
+    CreateTopicAdapter,
+    CreateTopicPolicy,
+)
+from kdeclare.policy.facts import Facts
+from kdeclare.policy.judge import judge
+from tests.beds import APPEND, DELETE, SET, SUBTRACT, KafkaBed
+from tests.kafka.broker_policies import Line, Policed, alter, create, policed
+
+pytestmark = pytest.mark.kafka
+
+THROTTLED = "leader.replication.throttled.replicas"
+ELSEWHERE = {"retention.ms": "5", THROTTLED: "0:1"}
+
+
+class CreateRecorder(CreateTopicPolicy):
+    """Writes down what it is shown, as RecordingPolicy.java does."""
+
+    def __init__(self, lines: list[Line]) -> None:
+        self._lines = lines
+
+    def validate(self, request: CreateTopicPolicy.RequestMetadata) -> None:
+        assigned = request.replicas_assignments
+        line = create(
+            request.topic,
+            request.configs,
+            numPartitions=request.num_partitions,
+            replicationFactor=request.replication_factor,
+            replicasAssignments=assigned and {str(n): list(brokers) for n, brokers in assigned.items()},
+        )
+        self._lines.append(line)
+
+
+class AlterRecorder(AlterConfigPolicy):
+    """Writes down what it is shown, as RecordingPolicy.java does."""
+
+    def __init__(self, lines: list[Line]) -> None:
+        self._lines = lines
+
+    def validate(self, request: AlterConfigPolicy.RequestMetadata) -> None:
+        self._lines.append(alter(request.resource.name, request.configs, request.resource.scope))
+
+
+class NoSecrets:
+    """For operations that have none."""
+
+    def reveal(self, secret: Mapping[str, Json]) -> str:
+        raise AssertionError(f"no secret was expected: {secret}")
+
+
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Policed]:
+    """The brokers, and what their policies were shown."""
+    with policed(tmp_path_factory.mktemp("policed")) as running:
+        yield running
+
+
+@pytest.fixture
+def bed(policies: Policed) -> Iterator[KafkaBed]:
+    """A client of them."""
+    with policies.client() as made:
+        yield made
+
+
+def planned(bed: KafkaBed, verb: str, topic: str, args: Mapping[str, Json]) -> Operation:
+    """An operation as a plan would have it now."""
+    op = Operation(f"{verb}:{topic}", verb, ResourceId("Topic", topic), args, {})
+    return replace(op, expect=VERBS[verb].view(op, observe(bed.cluster, VERBS[verb].query(op))))
+
+
+def creation(bed: KafkaBed, args: Mapping[str, Json]) -> Operation:
+    """A new topic; what is not given is left to Kafka."""
+    topic = bed.name()
+    nothing = dict.fromkeys(("partitions", "replication_factor", "assignments"))
+    return planned(bed, "topic.create", topic, {"topic": topic, "configs": {}, **nothing, **args})
+
+
+def alteration(bed: KafkaBed, topic: str, *ops: tuple[str, str, Json]) -> Operation:
+    """Ops on the configs of a topic."""
+    items = [{"key": key, "op": op, "value": value} for key, op, value in ops]
+    args = {"entity_type": "TOPIC", "entity_name": topic, "ops": items}
+    return planned(bed, "configs.alter", topic, args)
+
+
+def increase(bed: KafkaBed, topic: str) -> Operation:
+    """A second partition, on broker 2."""
+    return planned(bed, "partitions.increase", topic, {"topic": topic, "total": 2, "assignments": [[2]]})
+
+
+def in_python(bed: KafkaBed, *ops: Operation) -> list[Line]:
+    """What kdeclare shows of operations that it is about to run."""
+    lines: list[Line] = []
+    # in the order in which Kafka asks them
+    asked = [
+        ConfiguredPolicy("configs", AlterConfigAdapter(AlterRecorder(lines))),
+        ConfiguredPolicy("topics", CreateTopicAdapter(CreateRecorder(lines))),
+    ]
+    said = judge(asked, ops, lambda topics: Facts(bed.cluster, topics), {})
+    assert not said.denied
+    return lines
+
+
+def in_java(policies: Policed, bed: KafkaBed, *ops: Operation) -> list[Line]:
+    """What Kafka shows of them as they run."""
+    with policies.watched() as lines:
+        for op in ops:
+            ran = VERBS[op.verb].execute(bed.cluster, [op], NoSecrets(), validate_only=False)
+            assert ran == {op.id: None}
+    return lines
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"partitions": 2, "replication_factor": 1},
+        {"partitions": 2},
+        {"replication_factor": 1},
+        {},
+        {"assignments": {"0": [2, 1], "1": [1, 2]}},
+        {"assignments": {"0": [2]}, "configs": {"retention.ms": "5"}},
+        {"partitions": 1, "configs": {"retention.ms": "5", "cleanup.policy": ["compact", "delete"]}},
+        {"configs": {"cleanup.policy": [], THROTTLED: ["*"]}},
+    ],
+    ids=str,
+)
+def test_creations(policies: Policed, bed: KafkaBed, args: Mapping[str, Json]) -> None:
+    op = creation(bed, args)
+    shown = in_python(bed, op)
+    assert len(shown) == 1 + bool(args.get("configs"))
+    assert shown == in_java(policies, bed, op)
+
+
+@pytest.mark.parametrize(
+    "ops",
+    [
+        [("retention.ms", SET, "6")],
+        [("retention.ms", DELETE, None)],
+        [("cleanup.policy", SET, ["compact", "delete"])],
+        [("cleanup.policy", APPEND, ["compact"])],
+        [("cleanup.policy", APPEND, ["delete"])],
+        [("cleanup.policy", SUBTRACT, ["delete"])],
+        [(THROTTLED, APPEND, ["1:2", "0:2"])],
+        [(THROTTLED, SUBTRACT, ["0:1"])],
+        [
+            ("segment.ms", SET, "99"),
+            ("retention.ms", DELETE, None),
+            ("cleanup.policy", APPEND, ["compact"]),
+        ],
+    ],
+    ids=str,
+)
+def test_alterations(policies: Policed, bed: KafkaBed, ops: list[tuple[str, str, Json]]) -> None:
+    op = alteration(bed, bed.create(configs=ELSEWHERE), *ops)
+    shown = in_python(bed, op)
+    assert len(shown) == 1
+    assert shown == in_java(policies, bed, op)
+
+
+def test_what_is_neither_a_creation_nor_a_config(policies: Policed, bed: KafkaBed) -> None:
+    grown, moved, gone = (bed.create({0: (1,)}) for _ in range(3))
+    move = {"partitions": {f"{moved}-0": [1, 2]}, "allow_replication_factor_change": True}
+    ops = (
+        increase(bed, grown),
+        planned(bed, "partitions.reassign", moved, move),
+        planned(bed, "topic.delete", gone, {"topic": gone, "require_empty": False, "recreate": None}),
+    )
+    assert in_python(bed, *ops) == in_java(policies, bed, *ops) == []
+
+
+def test_configs_that_change_together_with_partitions(policies: Policed, bed: KafkaBed) -> None:
+    topic = bed.create({0: (1,)})
+    ops = (alteration(bed, topic, ("retention.ms", SET, "6")), increase(bed, topic))
+    shown = in_python(bed, *ops)
+    assert shown == in_java(policies, bed, *ops) == [alter(topic, {"retention.ms": "6"})]
+
+
+def test_of_two_requests_about_one_key_kdeclare_shows_what_comes_out(
+    policies: Policed, bed: KafkaBed
+) -> None:
+    # KIP-201 has one request with one state after it
+    topic = bed.create()
+    first = alteration(bed, topic, ("cleanup.policy", APPEND, ["compact"]))
+    second = alteration(bed, topic, ("cleanup.policy", SUBTRACT, ["delete"]))
+    second = replace(second, expect={**second.expect, "cleanup.policy": ["delete", "compact"]})
+    shown = in_python(bed, first, second)
+    assert shown == [alter(topic, {"cleanup.policy": "compact"})]
+    assert in_java(policies, bed, first, second) == [
+        alter(topic, {"cleanup.policy": "delete,compact"}),
+        alter(topic, {"cleanup.policy": "compact"}),
+    ]
+
+
+def test_kdeclare_shows_values_in_normal_form(policies: Policed, bed: KafkaBed) -> None:
+    # as brokers describe them
+    op = alteration(bed, bed.create(), ("retention.ms", SET, " 6"))
+    assert in_python(bed, op) == [alter(op.resource.name, {"retention.ms": "6"})]
+    assert in_java(policies, bed, op) == [alter(op.resource.name, {"retention.ms": " 6"})]
