@@ -14,10 +14,10 @@ from kdeclare.model.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.planning.build import build_plan
 from kdeclare.planning.request import PlanRequest
 from kdeclare.policy import PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
+from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.facts import Facts
 from kdeclare.policy.judge import judge
-from kdeclare.policy.manifest import PolicyKind
+from kdeclare.policy.requests.facts import Facts
 
 Ask = Callable[[RequestMetadata], bool]
 
@@ -129,9 +129,13 @@ def _measured(
     """Seconds of CPU of one judgement of the whole plan, the median, and its verdicts."""
     taken = []
     verdicts: tuple[Verdict, ...] = ()
+
+    def facts(names: Sequence[str]) -> Facts:
+        return Facts(cluster, names)
+
     for _ in range(rounds):
         begun = time.process_time()
-        verdicts = judge(policies, plan.operations, lambda names: Facts(cluster, names), labels).verdicts
+        verdicts = judge(policies, plan.operations, facts, labels, {}).verdicts
         taken.append(time.process_time() - begun)
     return statistics.median(taken), verdicts
 

@@ -142,8 +142,8 @@ def confirmed(
         how.progress,
         who(),
         how.command,
+        in_force.policies,
         stop=stop,
-        policies=in_force.policies,
     )
     with _stops_at_ctrl_c(stop, how.stopping):
         run = applier.apply(plan, how.options, skip_stale=how.skip_stale, identity=identity)

@@ -98,6 +98,7 @@ def _summary(record: RunRecord, plan: Plan, undone_by: str | None) -> RunSummary
         counts=Counter(result.status for result in record.results.values()),
         undoes=plan.undoes,
         undone_by=undone_by,
+        overridden=len(start.overrides) if start else 0,
     )
 
 

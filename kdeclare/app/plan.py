@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kdeclare.app.policies import RULES, InForce, policies_in_force
+from kdeclare.app.policies import RULES, InForce, policies_in_force, project_policies
 from kdeclare.app.recovering import recover_if_possible
 from kdeclare.app.secrets import ProjectSecrets, known_secrets
 from kdeclare.app.workspace import Workspace
@@ -14,7 +14,7 @@ from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.wishes import LITERAL_SECRET, UNKNOWN_CONFIG
 from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import Loaded, load
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, in_order
 from kdeclare.model.plan import Plan
 from kdeclare.planning.build import build_plan
 from kdeclare.planning.planfile import write_plan
@@ -60,7 +60,8 @@ def loaded_well(workspace: Workspace, paths: Sequence[Path]) -> Loaded:
     """The manifests. Raises KdeclareError unless all that is wrong is for the cluster to judge."""
     loaded = load_manifests(workspace, paths)
     if any(d.is_error and d.code != UNKNOWN_CONFIG for d in loaded.diagnostics):
-        raise KdeclareError(*loaded.diagnostics)
+        with project_policies(workspace.project, loaded.rules) as found:
+            raise KdeclareError(*in_order((*loaded.diagnostics, *found.diagnostics)))
     return loaded
 
 

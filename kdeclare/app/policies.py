@@ -12,9 +12,8 @@ from kdeclare.manifests.project import Project
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.plan import BROKER_POLICY
+from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.loading import load_policies
-from kdeclare.policy.manifest import PolicyKind
 
 _KIND = PolicyKind()
 
@@ -35,6 +34,11 @@ class InForce:
 @contextmanager
 def project_policies(project: Project, rules: Sequence[Desired]) -> Iterator[InForce]:
     """The policies of a project file and of manifests; whatever is wrong with them is a diagnostic."""
+    if not (project.policies or rules):
+        yield InForce()
+        return
+    from kdeclare.policy.loading.load import load_policies  # only who has policies waits for it
+
     policies, diagnostics = load_policies(project, rules, _KIND)
     try:
         yield InForce(policies, diagnostics)
@@ -83,5 +87,7 @@ def _not_there(policies: Sequence[ConfiguredPolicy], overrides: Mapping[str, str
 def _close(item: ConfiguredPolicy) -> None:
     try:
         item.policy.close()
-    except Exception:  # noqa: BLE001  it has been asked all there was; what it does now changes nothing
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  it has been asked all there was; what it does now changes nothing
         _log.warning("Policy '%s' could not be closed", item.name, exc_info=True)

@@ -17,8 +17,8 @@ from kdeclare.planning.judging import declared_labels
 from kdeclare.planning.observe import observe
 from kdeclare.planning.preflight import Progress
 from kdeclare.policy.checking import Checked, check_declared, check_live
-from kdeclare.policy.facts import Facts
-from kdeclare.policy.requests import Labels
+from kdeclare.policy.requests.facts import Facts
+from kdeclare.policy.requests.outlook import Labels
 from kdeclare.report.views import PolicyCheckView
 
 

@@ -180,12 +180,14 @@ def cancel(
             tell(notices)  # there is nothing to ask about
         if run is None:
             return Ended(None)
-        problems = _failed(run, "Error cancelling partition reassignments")
+        denials = _denials(run)
+        problems = _failed(run, "Error cancelling partition reassignments", denials)
         stopped = _stopped(run, cluster)
         if stopped or not problems:
             out(cancelled(stopped))
         back = _sent_back(run, live)
-        out(dirs_started(back) if back else NO_MOVES)
+        if back or not denials:
+            out(dirs_started(back) if back else NO_MOVES)
         if not keep_throttles:
             clear(workspace, cluster, how.command, out, tell)
             if not cluster.moves():
@@ -279,9 +281,12 @@ def _status(run: RunResult, op: Operation) -> Status | None:
 
 def _not_moved(run: RunResult) -> tuple[Diagnostic, ...]:
     """What was denied beforehand, and what was refused."""
+    return _failed(run, "Error reassigning partition(s)", _denials(run))
+
+
+def _denials(run: RunResult) -> list[str]:
     denials = [d.detail for d in run.plan.diagnostics if d.severity is Severity.DENIED]
-    denials += [f"{v.topic or v.resource}: {v.message}" for v in run.plan.verdicts if v.denies]
-    return _failed(run, "Error reassigning partition(s)", denials)
+    return denials + [f"{v.topic or v.resource}: {v.message}" for v in run.plan.verdicts if v.denies]
 
 
 def _failed(run: RunResult, summary: str, more: Sequence[str] = ()) -> tuple[Diagnostic, ...]:

@@ -65,7 +65,8 @@ def tidy_up(
     workspace: Workspace, cluster: Cluster, what: str, *, keep_throttles: bool = False, patient: bool = False
 ) -> Tidied:
     """Take away what no move needs any more, see `tidy`; the caller holds the lock. Raises Fault."""
-    applier = Applier(workspace.store, cluster, _NoSecrets(), _quietly, who(), f"{what} (tidying up)")
+    # no policies: what was put there for moves goes, whatever anybody thinks of topics
+    applier = Applier(workspace.store, cluster, _NoSecrets(), _quietly, who(), f"{what} (tidying up)", ())
     project = workspace.project
     return tidy(
         applier,

@@ -7,7 +7,7 @@ from kdeclare.kinds.registry import KINDS
 from kdeclare.manifests.schema import json_schema
 from kdeclare.manifests.shapes import Declarable
 from kdeclare.model.jsontypes import Json
-from kdeclare.policy.cases import PolicyTestKind
+from kdeclare.policy.testing.cases import PolicyTestKind
 
 PROJECT = "Project"
 

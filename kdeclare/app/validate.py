@@ -41,6 +41,7 @@ def _foreseen(found: Foreseen, desired: Sequence[Desired]) -> Iterator[Diagnosti
             POLICY_VIOLATION,
             "A policy denies this" if verdict.denies else "A policy warns of this",
             _told(verdict),
+            hint="A topic that is so already is left alone by plan as long as nothing about it changes.",
             place=places[verdict.resource],
             resource=verdict.resource,
             subject=verdict.policy,

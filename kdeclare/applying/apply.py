@@ -17,6 +17,8 @@ from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import OperationResult, RunResult, Status
 from kdeclare.model.state import State
@@ -24,6 +26,7 @@ from kdeclare.planning.judging import judged, overridden
 from kdeclare.planning.planfile import plan_file_text
 from kdeclare.planning.preflight import Progress
 from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.requests.planned import effects_of
 from kdeclare.state.port import StateStore
 from kdeclare.state.runs import new_run_id
 
@@ -32,8 +35,8 @@ from kdeclare.state.runs import new_run_id
 class Applier:
     """What it takes to apply plans: a cluster, a store whose lock is held, and how to go about it.
 
-    who, command: for the history. stop: set from outside to end in good order. policies: what every
-    change has to pass once more, on the cluster as it is then.
+    who, command: for the history. policies: what every change has to pass once more, on the cluster as it
+    is then. stop: set from outside to end in good order.
     """
 
     store: StateStore
@@ -42,9 +45,9 @@ class Applier:
     progress: Progress
     who: str
     command: str
+    policies: tuple[ConfiguredPolicy, ...]
     clock: Clock = field(default_factory=SystemClock)
     stop: Event = field(default_factory=Event)
-    policies: tuple[ConfiguredPolicy, ...] = ()
 
     def apply(
         self,
@@ -74,7 +77,7 @@ class Applier:
         if allowed is not plan:
             plan, (text, _) = allowed, plan_file_text(allowed)
         if not plan.operations and not plan.ownership:
-            return RunResult(None, plan, {})
+            return RunResult(None, plan, {}, identity=identity)
         return self._run(plan, text, identity, state, left_out, untaken, options)
 
     def _judged(self, plan: Plan, state: State | None, left_out: Collection[str]) -> Plan:
@@ -111,14 +114,16 @@ class Applier:
                 who=self.who,
                 command=self.command,
                 undoes=plan.undoes,
-                overrides=self._overrides(plan),
+                overrides=self._overrides(plan, operations),
             )
             journal.append(as_json(start))
             if left_out:
                 journal.append(as_json(end_line(timestamp(self.clock), left_out.values())))
             scheduler = Scheduler(operations, attempt, journal, self.clock, options, self.progress, self.stop)
             results = {**left_out, **scheduler.run()}
-            result = RunResult(run_id, plan, results, untaken, interrupted=self.stop.is_set())
+            result = RunResult(
+                run_id, plan, results, untaken, interrupted=self.stop.is_set(), identity=identity
+            )
             new = next_state(plan, results, state)
             if new is not None:
                 self.store.write(new)
@@ -126,9 +131,14 @@ class Applier:
                 journal.append(as_json(FinishLine(at=timestamp(self.clock), outcome=_outcome(result))))
         return result
 
-    def _overrides(self, plan: Plan) -> list[OverrideLine]:
-        """Who has had which policy's denial overridden, and why."""
-        found = [(v, v.override) for v in plan.verdicts if v.override is not None]
+    def _overrides(self, plan: Plan, operations: Sequence[Operation]) -> list[OverrideLine]:
+        """Who has had which policy's denial overridden, and why; not of what is left alone all the same."""
+        acting = {(str(resource), topic) for resource, topic in effects_of(operations)}
+        found = [
+            (v, v.override)
+            for v in plan.verdicts
+            if v.override is not None and (v.resource, v.topic or ResourceId.parse(v.resource).name) in acting
+        ]
         principal = self.cluster.describe().principal if found else None
         return [
             OverrideLine(

@@ -11,6 +11,7 @@ from kdeclare.kinds.verbs.base import View
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.operations import Operation
+from kdeclare.model.plan import UNEXPLAINED
 from kdeclare.model.run import OperationResult, Status
 
 OUTCOME_UNCLEAR = "outcome-unclear"
@@ -113,8 +114,9 @@ def done(op: Operation) -> OperationResult:
 
 def failed(op: Operation, fault: Fault) -> OperationResult:
     """It did not, and the cluster says why."""
-    status = Status.DENIED if fault.error == POLICY_VIOLATION else Status.FAILED
-    return OperationResult(op.id, status, fault.error, fault.message)
+    if fault.error == POLICY_VIOLATION:
+        return OperationResult(op.id, Status.DENIED, fault.error, fault.message or UNEXPLAINED)
+    return OperationResult(op.id, Status.FAILED, fault.error, fault.message)
 
 
 def _result(op: Operation, answer: Result) -> OperationResult:

@@ -68,10 +68,12 @@ class Stated:
     """What a resource says of a topic, as if the topic were created so.
 
     open: config keys whose value depends on what the topic has, if it is there already.
+    placed: whether kdeclare chooses the replicas of a new topic, which takes a cluster.
     """
 
     effect: Effect
     open: frozenset[str] = frozenset()
+    placed: bool = False
 
 
 class Kind(Protocol):

@@ -10,13 +10,16 @@ Check = Callable[[Sequence[Desired]], Iterator[Diagnostic]]
 """What is wrong between the resources of a project; the diagnostics have place and resource."""
 
 
-def declared_twice(resource: ResourceId, place: Place, first: Place | None) -> Diagnostic:
-    """For a second declaration of one thing."""
+def declared_twice(
+    resource: ResourceId, place: Place, first: Place | None, *, is_rule: bool = False
+) -> Diagnostic:
+    """For a second declaration of one thing. is_rule: of what holds in all environments."""
+    overlaid = "" if is_rule else "; what differs by environment belongs into an overlay"
     return error(
         "duplicate-resource",
         "Resource declared twice",
         f"{resource} is declared here and at {first}.",
-        hint="Take one of the two out; what differs by environment belongs into an overlay.",
+        hint=f"Take one of the two out{overlaid}.",
         place=place,
         resource=str(resource),
     )

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH100, PTH112, PTH113, PTH110, PTH118, PTH123
+# ruff: noqa: PTH100, PTH112, PTH113, PTH116, PTH118, PTH123
 # os.path on strings: with thousands of files pathlib would take a tenth of all the time
 """Which files a project's manifests are in."""
 
@@ -63,19 +63,26 @@ class Files:
             path = os.path.join(folder, name)
             if name.startswith(".") or (absolute := os.path.join(here, name)) in left_out:
                 continue
-            if entry.is_dir():
+            try:
+                is_folder, is_file = entry.is_dir(), entry.is_file()
+            except OSError as e:  # links in a circle
+                self.diagnostics.append(unreadable(path, e))
+                continue
+            if is_folder:
                 yield from self._folder(path, left_out, above)
             elif not name.endswith(_SUFFIXES) or not self._is_new(absolute):
                 continue
-            elif self._is_file(path, entry.is_file()):
+            elif self._is_file(path, is_file):
                 yield path
 
     def _is_file(self, path: str, is_file: bool) -> bool:
         if not is_file:  # reading a pipe would wait for ever
-            special = OSError(0, "It is neither a file nor a folder")
-            self.diagnostics.append(
-                unreadable(path, special if os.path.exists(path) else FileNotFoundError())
-            )
+            why = OSError(0, "It is neither a file nor a folder")
+            try:
+                os.stat(path)
+            except OSError as e:
+                why = e
+            self.diagnostics.append(unreadable(path, why))
         return is_file
 
     def _is_new(self, absolute: str) -> bool:

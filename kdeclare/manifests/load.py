@@ -78,7 +78,7 @@ def load(
             loader.diagnostics += loader.overlays.unused()
     desired = loader.desired
     loader.diagnostics += [problem for check in checks for problem in check(desired)]
-    diagnostics = in_order(loader.diagnostics)
+    diagnostics = in_order(dict.fromkeys(loader.diagnostics))  # an overlay's can be met in what it makes, too
     return Loaded(tuple(desired), diagnostics, not paths, loader.count, loader.rules_by_name())
 
 
@@ -112,7 +112,7 @@ def _roots(project: Project) -> Sequence[Path]:
     if project.manifests is not None:
         return project.manifests
     folder = project.folder / MANIFESTS_FOLDER
-    return (folder,) if folder.exists() else ()
+    return (folder,) if os.path.lexists(folder) else ()
 
 
 class _Loader:
@@ -166,30 +166,37 @@ class _Loader:
         return tuple(sorted(self._rules, key=lambda rule: rule.id))
 
     def all_overlays(self, *, rules_only: bool = False) -> None:
-        """Read the overlays, which must be known before the manifests."""
+        """Read the overlays, which must be known before the manifests; rules have none."""
         for path in self._project.environment.overlays:
             files = Files(self._project.file, stated=self._project.stated)
             for file in files.find((path,)):
                 # all of a folder is one overlay: the same resource in two of its files has no order
-                documents = list(self._documents(file, rules_only=rules_only))
-                self.diagnostics += self.overlays.add(documents, self._reader)
+                documents = [root for root, _ in self._composed(file, rules_only=rules_only)]
+                resources = [root for root in documents if self._sieve.kind_of(root) is None]
+                self.diagnostics += self._sieve.overlaid(documents)
+                if not rules_only:
+                    self.diagnostics += self.overlays.add(resources, self._reader)
             self.diagnostics += files.diagnostics
 
-    def _documents(self, file: str, *, rules_only: bool = False) -> Iterable[Node]:
+    def _composed(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
+        """The documents of a file, each with whether a kind of rules is spelt out in the file."""
         data = read(file, self.diagnostics)
-        if data is None:
-            return
-        seen = self._sieve.passes(data)
-        if rules_only and not seen:
+        if data is None or (rules_only and not self._sieve.passes(data)):
             return
         self.count += not rules_only
+        seen = self._sieve.spelt(data)
         for root in compose(file, data, self.diagnostics):
-            if _is_empty(root):
-                continue
+            if not _is_empty(root):
+                yield root, seen
+
+    def _documents(self, file: str, *, rules_only: bool = False) -> Iterable[Node]:
+        for root, seen in self._composed(file, rules_only=rules_only):
             kind = self._sieve.kind_of(root)
             if kind is not None:
                 self._rule_files.add(file)
                 self.diagnostics += self._sieve.hidden(kind, root, seen=seen)
+            elif rules_only:
+                self.diagnostics += self._sieve.doubts(root, self._shapes)
             if kind is not None or not rules_only:
                 yield root
 
@@ -208,11 +215,13 @@ class _Loader:
             return
         resource = ResourceId(document.kind, document.name)
         source = find(root, ("metadata", "name"))
+        is_rule = document.kind in self._sieve.kinds
         if resource in self._places:
-            self.diagnostics.append(declared_twice(resource, source, self._places[resource]))
+            first = self._places[resource]
+            self.diagnostics.append(declared_twice(resource, source, first, is_rule=is_rule))
             return
         self._places[resource] = source
-        found = self._rules if document.kind in self._sieve.kinds else self.desired
+        found = self._rules if is_rule else self.desired
         found.append(Desired(resource, document.body, document.labels, source))
 
     def _report(self, problems: Iterable[Diagnostic], data: object) -> None:
@@ -228,7 +237,8 @@ def _resource_name(data: object) -> str | None:
     if not isinstance(data, dict) or not isinstance(data.get("metadata"), dict):
         return None
     kind, name = data.get("kind"), data["metadata"].get("name")
-    return f"{kind}/{name}" if isinstance(kind, str) and isinstance(name, str) and kind and name else None
+    told = isinstance(kind, str) and isinstance(name, str) and kind and name
+    return f"{kind}/{name}" if told and f"{kind}{name}".isprintable() else None
 
 
 def _nothing_to_load() -> Diagnostic:

@@ -1,15 +1,17 @@
 """Manifests that name a resource and merge over it, environment by environment.
 
 Nodes are merged, not data: what is wrong with a merged field is then told with the overlay's place.
+What a document is stays as the manifest has it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.manifests.nodes import child, find
 from kdeclare.manifests.reading import Reader
+from kdeclare.manifests.shapes import API_VERSION
 from kdeclare.model.diagnostics import Diagnostic, error
 from kdeclare.model.ids import ResourceId
 
@@ -42,6 +44,7 @@ class Overlays:
         here: dict[ResourceId, Node] = {}
         for root in roots:
             resource = identify(root, reader)
+            problems += _wrong_with(root, resource, reader)
             if resource is None:
                 problems.append(_nameless(root))
             elif resource in here:
@@ -56,7 +59,7 @@ class Overlays:
         found = self._by_id.get(resource, []) if resource is not None else []
         for overlay in found:
             self._used.add(resource)  # type: ignore[arg-type]
-            root = merge(root, overlay)
+            root = merge(root, _without_identity(overlay))
         return root
 
     def unused(self) -> list[Diagnostic]:
@@ -88,6 +91,39 @@ def merge(base: Node, over: Node) -> Node:
         else:
             pairs[at] = key, merge(pairs[at][1], value)
     return MappingNode(base.tag, pairs, base.start_mark, base.end_mark)
+
+
+def _without_identity(overlay: Node) -> Node:
+    """What an overlay changes: neither what a document is nor what it is called."""
+    pairs = [
+        (key, _without(value, ("name",)) if key.value == "metadata" else value)
+        for key, value in _without(overlay, ("apiVersion", "kind")).value
+    ]
+    return MappingNode(overlay.tag, pairs, overlay.start_mark, overlay.end_mark)
+
+
+def _without(node: Node, keys: Sequence[str]) -> Node:
+    if not isinstance(node, MappingNode):
+        return node
+    pairs = [pair for pair in node.value if pair[0].value not in keys]
+    return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+
+
+def _wrong_with(root: Node, resource: ResourceId | None, reader: Reader) -> list[Diagnostic]:
+    """What merging would hide: keys that stand there twice, and another version."""
+    name = str(resource) if resource is not None else None
+    twice = [replace(p, resource=name) for p in reader.duplicates(root)]
+    version = child(root, "apiVersion")
+    if version is None or reader.peek(version[1]) == API_VERSION:
+        return twice
+    other = error(
+        "bad-value",
+        "Value not allowed",
+        f"'apiVersion' must be '{API_VERSION}'.",
+        place=find(root, ("apiVersion",)),
+        resource=name,
+    )
+    return [*twice, other]
 
 
 def _nameless(root: Node) -> Diagnostic:

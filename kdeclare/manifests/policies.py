@@ -10,13 +10,17 @@ from yaml.nodes import MappingNode, Node, SequenceNode
 
 from kdeclare.kinds.base import Path
 from kdeclare.manifests.nodes import find, node_at, place
-from kdeclare.manifests.reading import Reader
+from kdeclare.manifests.reading import TEXT, Reader
 from kdeclare.manifests.shapes import TextMap
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
 from kdeclare.model.plan import BROKER_POLICY
 
 Severity = Literal["deny", "warn"]
 TopicAction = Literal["CREATE", "MODIFY", "DELETE"]
+
+_NAME = re.compile(r"[\w.-](?:[\w. -]*[\w.-])?")
+_LONGEST_NAME = 100
+_CONFIG_MODES: Mapping[str | int, int] = {"labels": TEXT}
 
 _CLASS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 
@@ -49,8 +53,15 @@ class PolicyEntrySpec(AppliesTo):
     @classmethod
     def _module_and_class(cls, text: str) -> str:
         if not _CLASS.fullmatch(text):
-            raise ValueError("a class is written as module.path:ClassName")
+            raise ValueError(f"a class is written as module.path:ClassName{_meant(text)}")
         return text
+
+
+def _meant(text: str) -> str:
+    """For a class without its module, or with a dot before its name."""
+    module, _, name = text.rpartition(".")
+    meant = f"{module or 'kdeclare.policy.rules'}:{name}"
+    return f", {meant} for one" if _CLASS.fullmatch(meant) and name[0].isupper() else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +94,21 @@ class PolicyEntry:
 
 def reserved(name: str) -> Diagnostic | None:
     """What is wrong with a policy's name, if something is; without a place."""
-    if name != BROKER_POLICY:
+    if name == BROKER_POLICY:
+        return error(
+            "reserved-name",
+            "Reserved name",
+            f"'{BROKER_POLICY}' stands for the policy that the brokers themselves are configured with.",
+            hint="Choose another name.",
+            subject=name,
+        )
+    if len(name) <= _LONGEST_NAME and (not name or _NAME.fullmatch(name)):
         return None
     return error(
-        "reserved-name",
-        "Reserved name",
-        f"'{BROKER_POLICY}' stands for the policy that the brokers themselves are configured with.",
-        hint="Choose another name.",
-        subject=name,
+        "illegal-name",
+        "Illegal name",
+        f"A policy's name has at most {_LONGEST_NAME} letters, digits, '.', '-' and '_', with spaces inside.",
+        hint="What there is to say of it belongs into messages.",
     )
 
 
@@ -125,8 +143,8 @@ def _entry(spec: PolicyEntrySpec, node: Node | None, reader: Reader) -> PolicyEn
     return PolicyEntry(
         spec.name,
         spec.class_name,
-        # read anew, as elsewhere a field called `configs`, say, holds nothing but texts
-        Reader(reader.scope, modes={}).read(config) if config is not None else {},
+        # read anew, as elsewhere a field called `configs`, say, holds nothing but texts; here `labels` does
+        Reader(reader.scope, modes=_CONFIG_MODES).read(config) if config is not None else {},
         spec.severity,
         tuple(spec.actions),
         tuple(spec.selector.topics or ()),

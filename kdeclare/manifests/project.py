@@ -108,7 +108,7 @@ def open_project(file: Path | None, env: str | None, environ: Mapping[str, str])
     Raises KdeclareError with all that is wrong with the file, or when there is no such environment.
     """
     path = file if file is not None else Path(PROJECT_FILE)
-    if file is None and not path.exists():
+    if file is None and not (path.exists() or path.is_symlink()):
         _choose(env, None, {}, None)
         return Project()
     root = _document(path)

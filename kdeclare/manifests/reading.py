@@ -76,11 +76,23 @@ class Reader:
 
     def peek(self, node: Node) -> Any:
         """The text of a node, or what else it is, without a word about what is wrong with it."""
+        return self._aside(node, TEXT)[0]
+
+    def wrong_with(self, node: Node) -> list[Diagnostic]:
+        """What is wrong with a node, for whoever does not read it now."""
+        return self._aside(node, VALUE)[1]
+
+    def duplicates(self, node: Node) -> list[Diagnostic]:
+        """The keys that stand twice in one of the mappings of a node."""
+        return [problem for problem in self.wrong_with(node) if problem.code == "duplicate-key"]
+
+    def _aside(self, node: Node, mode: int) -> tuple[Any, list[Diagnostic]]:
         said, broken = len(self.problems), self.broken
-        value = self.read(node, TEXT)
+        value = self.read(node, mode)
+        found = self.problems[said:]
         del self.problems[said:]
         self.broken = broken
-        return value
+        return value, found
 
     def _mapping(self, node: Node, mode: int) -> dict[str | int, Any]:
         # one pass over all nodes of all manifests: the common cases stay in this loop

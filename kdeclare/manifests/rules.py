@@ -1,17 +1,26 @@
 """Rules: documents that declare no resource but hold for all of a project, however little of it is loaded.
 
 They are then looked for in files that nobody has named. To have that cost next to nothing, only files are
-read through in which the name of such a kind stands; so it has to stand there as it is.
+read through in which the name of such a kind stands, so it has to stand there as it is; or something at
+`kind` that could have been meant for it.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from kdeclare.manifests.nodes import find
 from kdeclare.manifests.reading import Reader
+from kdeclare.manifests.shapes import Shapes
 from kdeclare.manifests.substitution import has_reference
+from kdeclare.manifests.suggest import closest
 from kdeclare.model.diagnostics import Diagnostic, error
+
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_STATED = re.compile(rb"""kind["']?\s*:\s*["']?([^\s"',{}#]*(?:\{[^\s"',{}]*\})?)""")
+"""What stands at ``kind``, near enough; it is looked at once more in the document."""
+_NOT_PLAIN = re.compile(rb"[$*&!|>\\]")
 
 
 class Sieve:
@@ -21,14 +30,29 @@ class Sieve:
         self.kinds = frozenset(kinds)
         self._reader = reader
         # without its last byte, as the two orders of bytes in UTF-16 then look the same
+        self._could_be: dict[bytes, bool] = {}
         self._spellings = [s for kind in self.kinds for s in (kind.encode(), kind.encode("utf-16-le")[:-1])]
 
     def __bool__(self) -> bool:
         return bool(self.kinds)
 
-    def passes(self, data: bytes) -> bool:
-        """Whether a file could hold a rule."""
+    def spelt(self, data: bytes) -> bool:
+        """Whether the name of a kind of rules stands in a file."""
         return any(spelling in data for spelling in self._spellings)
+
+    def passes(self, data: bytes) -> bool:
+        """Whether a file could hold a rule, or what was meant for one."""
+        if not self.kinds:
+            return False
+        return self.spelt(data) or data[:2] in _UTF_16 or any(map(self._may_be_one, _STATED.findall(data)))
+
+    def _may_be_one(self, stated: bytes) -> bool:
+        known = self._could_be.get(stated)
+        if known is None:
+            text = stated.decode(errors="replace")
+            known = _NOT_PLAIN.search(stated) is not None or closest(text, self.kinds) is not None
+            self._could_be[stated] = known
+        return known
 
     def kind_of(self, root: Node) -> str | None:
         """The kind of rule that a document is, or None if it is something else."""
@@ -55,6 +79,31 @@ class Sieve:
             place=find(root, ("kind",)),
             subject=kind,
         )
+
+    def doubts(self, root: Node, shapes: Shapes) -> Iterator[Diagnostic]:
+        """What is wrong with the kind of a document that could be meant for a rule, but is none."""
+        for node in _kinds_in(root):
+            text = self._reader.peek(node)
+            if not isinstance(text, str):
+                yield from self._reader.wrong_with(node)
+            elif closest(text, self.kinds) is not None:
+                yield from shapes.unknown(text, root)
+
+    def overlaid(self, documents: Iterable[Node]) -> Iterator[Diagnostic]:
+        """An error for each document of an overlay that is about a rule."""
+        for root in documents:
+            kind = self.kind_of(root)
+            if kind is not None:
+                yield from self._reader.duplicates(root)
+                yield error(
+                    "policy-overlay",
+                    "Overlay over a policy",
+                    f"This is of kind {kind}, which holds in all environments: an overlay cannot change it.",
+                    hint="Change the policy itself. Its selector can limit it; what differs by environment"
+                    " can be a variable (${var.NAME}).",
+                    place=find(root, ("metadata", "name")),
+                    subject=kind,
+                )
 
 
 def _kinds_in(root: Node) -> Iterator[ScalarNode]:

@@ -109,6 +109,10 @@ class Shapes:
             problems += _still_asked(kind, data, wrong, root)
         return None, problems
 
+    def unknown(self, kind: str, root: Node) -> list[Diagnostic]:
+        """What is wrong with a document's kind."""
+        return [] if kind in self._kinds else [unknown_kind(kind, self._kinds, root)]
+
     def _model(self, kind: Declarable) -> type[Envelope]:
         model = self._models.get(kind.name)
         if model is None:

@@ -40,6 +40,9 @@ class VerdictOutcome(StrEnum):
 BROKER_POLICY = "broker"
 """Stands for the policy that the brokers themselves are configured with."""
 
+UNEXPLAINED = "A policy of the brokers refuses it and does not say why."
+"""What is said where they deny without a message."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -64,8 +67,7 @@ class Verdict:
 
 def denied_by_brokers(resource: str, message: str) -> Verdict:
     """The verdict of the brokers' own policy, which need not say why."""
-    words = message or "A policy of the brokers refuses it and does not say why."
-    return Verdict(BROKER_POLICY, resource, VerdictOutcome.DENY, words)
+    return Verdict(BROKER_POLICY, resource, VerdictOutcome.DENY, message or UNEXPLAINED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,7 @@ class Plan:
     ownership: the records of the state that this plan changes, also where no operation is needed.
     unmanaged_configs: keys that are set and neither declared nor owned, by resource.
     undoes: the run that this plan rolls back, if it is a rollback.
+    labels: of topics, those that the state does not have: policies judge by them once more.
     """
 
     project: str
@@ -114,6 +117,7 @@ class Plan:
     diagnostics: tuple[Diagnostic, ...] = ()
     unmanaged_configs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     undoes: str | None = None
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def has_changes(self) -> bool:

@@ -71,7 +71,8 @@ class MoveProgress:
 class RunResult:
     """What a run did, operation by operation in the order of the plan.
 
-    run_id is None when there was nothing to run.
+    run_id is None when there was nothing to run. plan: without what was denied when it was to be applied.
+    identity: the id of the plan as it was asked for, which the journal has; None where nobody knows it.
     """
 
     run_id: str | None
@@ -79,6 +80,7 @@ class RunResult:
     results: Mapping[str, OperationResult]
     diagnostics: tuple[Diagnostic, ...] = ()
     interrupted: bool = False
+    identity: str | None = None
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

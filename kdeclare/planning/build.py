@@ -20,16 +20,17 @@ from kdeclare.model.state import Leftovers
 from kdeclare.planning import order
 from kdeclare.planning.compare import Compared, compare, unknown_names, what_to_observe
 from kdeclare.planning.guards import awaited, lacks_guard, unguarded, with_guard
-from kdeclare.planning.judging import POLICY_VIOLATION, cut, declared_labels
+from kdeclare.planning.judging import POLICY_VIOLATION, declared_labels, labels_to_keep, owned_labels
 from kdeclare.planning.observe import observe
 from kdeclare.planning.pacing import at_pace
 from kdeclare.planning.placement import SharedLoad, rack_findings
 from kdeclare.planning.preflight import Progress, preflight
 from kdeclare.planning.request import PlanRequest
 from kdeclare.planning.room import lack_of_room
+from kdeclare.planning.trimming import trimmed
 from kdeclare.planning.unknown_keys import weighed
-from kdeclare.policy.facts import Facts
-from kdeclare.policy.judge import judge
+from kdeclare.policy.judge import Judgement, judge
+from kdeclare.policy.requests.facts import Facts
 
 
 def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, progress: Progress) -> Plan:
@@ -49,9 +50,15 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     diagnostics += unknown_names(request)
     operations, problems = _operations(request, compared, live, placer)
     diagnostics += problems
-    operations = _moves_to_wait_for(request, compared, live, operations)
     blocked = {d.resource: d.code for d in problems if d.resource and d.blocks}
-    operations, verdicts, denied = _judged(request, cluster, query, live, operations)
+    operations = _without(operations, blocked)
+    said = _judged(request, cluster, query, live, operations)
+    operations, denied = trimmed(order.standing(operations, said.stands_on), said.denied)
+    blocked |= dict.fromkeys(map(str, denied), POLICY_VIOLATION)
+    operations, moved = order.one_mover(operations)
+    diagnostics += moved
+    operations = _moves_to_wait_for(request, compared, live, operations)
+    verdicts = said.verdicts
     if preflights and not any(d.is_error for d in diagnostics):
         refused = preflight(cluster, operations, secrets, progress)
         verdicts += refused.verdicts
@@ -59,13 +66,12 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
         found = [*crammed, *refused.diagnostics]
         diagnostics += found
         blocked |= {d.resource: d.code for d in found if d.resource}
-        denied |= {v.resource for v in refused.verdicts}
-    blocked |= dict.fromkeys(denied, POLICY_VIOLATION)
-    operations = order.without(operations, [op.id for op in operations if str(op.resource) in blocked])
+        blocked |= {v.resource: POLICY_VIOLATION for v in refused.verdicts}
+        operations = _without(operations, blocked)
     if not any(d.is_error for d in diagnostics):
         left = request.state.leftovers if request.state else Leftovers()
-        operations, said = at_pace(operations, cluster, live, request.pace, left)
-        diagnostics += said
+        operations, findings = at_pace(operations, cluster, live, request.pace, left)
+        diagnostics += findings
         if placer.has_moved:
             racks = rack_findings(live.cluster.brokers)
             diagnostics += [info("racks", "The racks are not alike", text) for text in racks]
@@ -101,9 +107,7 @@ def _operations(
         except PlacementError as reason:
             place = item.desired.source if item.desired else None
             problems.append(not_placed(str(item.id), str(reason), place))
-    operations, moved = order.one_mover(operations)
     guarded = [with_guard(op, live, client=request.scope.client_guard) for op in operations]
-    problems += moved
     problems += order.contradictions(request.desired)
     problems += order.clashes(request.desired, live)
     problems += order.deleted_and_used(guarded)
@@ -122,21 +126,37 @@ def _moves_to_wait_for(
     return awaited(operations, stopped, live)
 
 
+def _without(operations: Sequence[Operation], blocked: dict[str, str]) -> tuple[Operation, ...]:
+    """What is left without what is ``blocked`` (codes by resource) and what needs that.
+
+    A resource of which nothing is left then is blocked by the same code.
+    """
+    left = order.without(operations, [op.id for op in operations if str(op.resource) in blocked])
+    acting = {str(op.resource) for op in left}
+    codes = {op.id: blocked[str(op.resource)] for op in operations if str(op.resource) in blocked}
+    for op in operations:
+        code = next((codes[need] for need in op.needs if need in codes), None)
+        if code is not None and op.id not in codes:
+            codes[op.id] = code
+            if str(op.resource) not in acting:
+                blocked[str(op.resource)] = code
+    return left
+
+
 def _judged(
     request: PlanRequest, cluster: Cluster, query: Query, live: Snapshot, operations: Sequence[Operation]
-) -> tuple[tuple[Operation, ...], tuple[Verdict, ...], frozenset[str]]:
-    """What the policies leave of the operations, what they say, and the resources they leave nothing of."""
-    labels = declared_labels(request.desired, request.state.resources if request.state else {})
+) -> Judgement:
+    """What the policies say of the operations, which are in order."""
+    owned = request.state.resources if request.state else {}
     overrides = request.scope.overrides
-    said = judge(
+    return judge(
         request.policies,
         operations,
         lambda topics: Facts(cluster, topics, live, query),
-        labels,
+        declared_labels(request.desired, owned),
+        owned_labels(owned),
         lambda verdict: overrides.get(verdict.policy),
     )
-    left, denied = cut(operations, said.denied)
-    return left, said.verdicts, denied
 
 
 def _assembled(
@@ -153,6 +173,9 @@ def _assembled(
     for item in compared:
         diagnostics += item.difference.diagnostics
     state = request.state
+    owned = state.resources if state else {}
+    ownership = tuple(_ownership(compared, by_id, {op.resource for op in operations}))
+    labels = declared_labels(request.desired, owned) if request.policies else {}
     return Plan(
         project=request.project,
         env=request.env,
@@ -161,12 +184,13 @@ def _assembled(
         summary=_summary(request, live, compared, by_id.values(), operations),
         changes=changes,
         operations=operations,
-        ownership=tuple(_ownership(compared, by_id, {op.resource for op in operations})),
+        ownership=ownership,
         verdicts=verdicts,
         diagnostics=in_order(diagnostics),
         unmanaged_configs={
             str(item.id): item.difference.unmanaged for item in compared if item.difference.unmanaged
         },
+        labels=labels_to_keep(labels, owned, ownership) if labels else {},
     )
 
 

@@ -219,13 +219,20 @@ def _findings(foreign: Mapping[str, str]) -> Iterable[Diagnostic]:
 
 
 def _with_fields(plan: Plan, fields: tuple[FieldChange, ...], risk: Risk) -> Plan:
-    """The plan with more fields in the change of `RESOURCE`, which is made where there is none."""
+    """The plan with more fields in the change of `RESOURCE`, which is made where there is none.
+
+    The fields are of an operation: if all the moves were denied, there is something left of it now.
+    """
     if not fields:
         return plan
     found = next((change for change in plan.changes if change.id == RESOURCE), None)
     if found is not None:
-        more = replace(found, fields=(*found.fields, *fields))
-        return replace(plan, changes=tuple(more if c is found else c for c in plan.changes))
+        more = replace(found, fields=(*found.fields, *fields), blocked=None)
+        plan = replace(plan, changes=tuple(more if c is found else c for c in plan.changes))
+        if not found.blocked:
+            return plan
+        s = plan.summary
+        return replace(plan, summary=replace(s, update=s.update + 1, blocked=s.blocked - 1))
     change = Change(RESOURCE, Action.UPDATE, Reason.ASKED, risk, fields)
     summary = replace(plan.summary, update=plan.summary.update + 1, unchanged=plan.summary.unchanged - 1)
     return replace(plan, changes=(*plan.changes, change), summary=summary)

@@ -1,4 +1,4 @@
-"""What policies deny is taken out of a plan, and with it what needs it; nothing else is."""
+"""A plan before the policies: what they deny is taken out of it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -11,12 +11,12 @@ from kdeclare.model.changes import Action, Change
 from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
-from kdeclare.model.plan import Plan, Summary, Verdict
-from kdeclare.planning.order import part_of_move, without
+from kdeclare.model.plan import Ownership, Plan, Summary, Verdict
+from kdeclare.planning.trimming import trimmed
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.facts import Facts
 from kdeclare.policy.judge import Override, judge
-from kdeclare.policy.requests import Labels
+from kdeclare.policy.requests.facts import Facts
+from kdeclare.policy.requests.outlook import Labels
 
 POLICY_VIOLATION = "policy-violation"
 """Why a change is blocked that a policy denies; the verdict says more."""
@@ -26,6 +26,14 @@ def declared_labels(desired: Iterable[Desired], owned: Mapping[str, Json]) -> La
     """The labels of topics: as declared, else as they were when last applied."""
     stated = {d.id.name: d.labels for d in desired if _is_topic(d.id)}
     return {**owned_labels(owned), **stated}
+
+
+def labels_to_keep(
+    labels: Labels, owned: Mapping[str, Json], ownership: Iterable[Ownership]
+) -> dict[str, Mapping[str, str]]:
+    """The labels that nobody could tell from the state and the records of a plan when it is applied."""
+    told = {**owned_labels(owned), **owned_labels({str(o.id): o.after or o.before for o in ownership})}
+    return {topic: dict(found) for topic, found in labels.items() if found != told.get(topic, {})}
 
 
 def owned_labels(owned: Mapping[str, Json]) -> dict[str, Mapping[str, str]]:
@@ -51,13 +59,16 @@ def judged(
     owned: the records of the state. left_out: operations that are not going to be run, by id.
     Raises Fault when the cluster does not answer.
     """
-    labels = {**owned_labels(owned), **owned_labels({str(o.id): o.after or o.before for o in plan.ownership})}
+    own = {str(o.id): o.after or o.before for o in plan.ownership}
+    labels = {**owned_labels(owned), **owned_labels(own), **plan.labels}
     acting = [op for op in plan.operations if op.id not in left_out]
-    said = judge(policies, acting, lambda topics: Facts(cluster, topics), labels, override)
+    applied = owned_labels(owned)
+    said = judge(policies, acting, lambda topics: Facts(cluster, topics), labels, applied, override)
     verdicts = _merged(plan.verdicts, said.verdicts)
     if not said.denied:
         return plan if verdicts == plan.verdicts else replace(plan, verdicts=verdicts)
-    operations, blocked = cut(plan.operations, said.denied)
+    operations, resources = trimmed(plan.operations, said.denied)
+    blocked = frozenset(map(str, resources))
     return replace(
         plan,
         operations=operations,
@@ -69,60 +80,15 @@ def judged(
 
 
 def overridden(plan: Plan) -> Override:
-    """What a plan says of denials that are not to be heeded: of those that it knows, and no others."""
-    known = {(v.policy, v.resource, v.topic): v.override for v in plan.verdicts}
-    return lambda verdict: known.get((verdict.policy, verdict.resource, verdict.topic))
-
-
-def cut(
-    operations: Sequence[Operation], denied: Mapping[ResourceId, Set[str]]
-) -> tuple[tuple[Operation, ...], frozenset[str]]:
-    """What is left of the operations, and the resources of which nothing is.
-
-    denied: topics by resource. Of a move of several topics, the others stay.
-    """
-    left = {op.id: _part(op, denied.get(op.resource, frozenset())) for op in operations}
-    gone = {id_ for id_, part in left.items() if part is None}
-    kept = _needed(without([part for part in left.values() if part], gone), operations)
-    acting = {op.resource for op in kept if VERBS[op.verb].effects(op)}
-    blocked = denied.keys() - acting
-    return tuple(op for op in kept if op.resource not in blocked), frozenset(map(str, blocked))
-
-
-def _part(op: Operation, denied: Set[str]) -> Operation | None:
-    topics = VERBS[op.verb].effects(op).keys()
-    if denied.isdisjoint(topics):
-        return op
-    if topics <= denied:
-        return None
-    rest = [name for name in op.args["partitions"] if name.rpartition("-")[0] not in denied]
-    return part_of_move(op, rest)
-
-
-def _needed(kept: Sequence[Operation], planned: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Without what only served operations that are gone: their throttles, and waiting for them."""
-    ids = {op.id for op in kept}
-    served: dict[str, set[str]] = {}
-    for op in planned:
-        for before in op.needs:
-            served.setdefault(before, set()).add(op.id)
-    idle = {
-        op.id
-        for op in kept
-        if (op.id in served and served[op.id].isdisjoint(ids) and not VERBS[op.verb].effects(op))
-        or (VERBS[op.verb].tidies and op.follows and ids.isdisjoint(op.follows))
-    }
-    if not idle:
-        return tuple(kept)
-    return _needed(without(kept, idle), planned)
+    """What a plan says of denials that are not to be heeded: those that somebody has seen, and no others."""
+    known = {(v.policy, v.resource, v.topic, v.message): v.override for v in plan.verdicts}
+    return lambda now: known.get((now.policy, now.resource, now.topic, now.message))
 
 
 def _merged(planned: Sequence[Verdict], now: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """What was said when it was planned, and what is denied or warned of since."""
-    said = {(v.policy, v.resource, v.topic) for v in planned}
-    news = [v for v in now if v.denies or (v.policy, v.resource, v.topic) not in said]
-    newer = {(v.policy, v.resource, v.topic) for v in news}
-    return (*(v for v in planned if (v.policy, v.resource, v.topic) not in newer), *news)
+    """What is said now, and of what is not asked about again, what was said when it was planned."""
+    known = {(v.policy, v.resource, v.topic): v for v in planned}
+    return tuple((known | {(v.policy, v.resource, v.topic): v for v in now}).values())
 
 
 def _blocked(change: Change, blocked: Set[str]) -> Change:

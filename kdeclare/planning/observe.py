@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from kdeclare.cluster.consistent import topics_and_moves
 from kdeclare.cluster.port import Cluster, LogDir
 from kdeclare.kinds.query import Query
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import Move, ReplicaDirs, Snapshot, Topic
+from kdeclare.model.live import ReplicaDirs, Snapshot, Topic
 
 _LIST_ALL_ABOVE = 100
 
@@ -17,7 +18,7 @@ def observe(cluster: Cluster, query: Query, *, all_topics: bool = False) -> Snap
     """
     info = cluster.describe()
     names = None if all_topics or query.every_topic else sorted(query.topics)
-    topics, moves = _topics_and_moves(cluster, names, query)
+    topics, moves = ({}, {}) if names == [] else topics_and_moves(cluster, names, _movers(query))
     brokers = {str(broker.id) for broker in info.brokers}
     serving = {str(broker.id) for broker in info.brokers if not broker.fenced}
     asked = [
@@ -41,25 +42,10 @@ def replica_dirs(
     return {key: ReplicaDirs(held.get(key), arriving.get(key)) for key in held.keys() | arriving.keys()}
 
 
-def _topics_and_moves(
-    cluster: Cluster, names: Sequence[str] | None, query: Query
-) -> tuple[Mapping[str, Topic], Mapping[TopicPartition, Move]]:
-    """Moves before and after: what ended in between left a union in the topics, so those are read again.
-
-    KIP-860 shows that no order of the two reads is free of races; the guard of the request is what holds.
-    """
-    if names == []:
-        return {}, {}
-    anything = query.topics or query.every_topic
+def _movers(query: Query) -> Sequence[str] | None:
+    """The topics whose moves are asked for, None for all."""
     every = query.every_topic or len(query.topics) > _LIST_ALL_ABOVE
-    among = None if every else sorted(query.topics)
-    before = cluster.moves(among) if anything else {}
-    topics = cluster.topics(names)
-    moves = cluster.moves(among) if anything else {}
-    ended = sorted({partition.topic for partition in before if partition not in moves})
-    if ended:
-        topics = {**topics, **cluster.topics(ended)}
-    return topics, moves
+    return None if every else sorted(query.topics)
 
 
 def _exists(resource: ConfigResource, topics: Mapping[str, Topic], brokers: set[str]) -> bool:

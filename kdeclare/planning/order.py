@@ -6,8 +6,7 @@ from dataclasses import replace
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.placing import Arrangement
 from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.verbs.base import identity_claims, with_inverse
-from kdeclare.kinds.verbs.partitions import topics_of
+from kdeclare.kinds.verbs.partitions import part
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, error, warning
 from kdeclare.model.ids import ResourceId
@@ -93,7 +92,7 @@ def _contradiction(item: Desired, other: Desired, what: str) -> Diagnostic:
     )
 
 
-def one_mover(operations: Sequence[Operation]) -> tuple[list[Operation], list[Diagnostic]]:
+def one_mover(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
     """Each partition is moved once: what a resource of an earlier kind moves, a later one leaves to it."""
     ranks = {name: rank for rank, name in enumerate(KINDS)}
     movers: dict[str, Operation] = {}
@@ -105,22 +104,9 @@ def one_mover(operations: Sequence[Operation]) -> tuple[list[Operation], list[Di
         taken = sorted(p for p in partitions if movers.setdefault(p, op).resource != op.resource)
         if taken:
             rest = [p for p in partitions if p not in taken]
-            left[op.id] = part_of_move(op, rest) if rest else None
+            left[op.id] = part(VERBS[op.verb], op, rest) if rest else None
             said.append(_moved_by(op, taken, movers[taken[0]]))
-    return [op for op in left.values() if op is not None], said
-
-
-def part_of_move(op: Operation, names: Sequence[str]) -> Operation:
-    """The part of a move that is about some of its partitions."""
-    if len(names) == len(op.args["partitions"]):
-        return op
-    elements = {*names, *identity_claims(topics_of(names))}
-    bare = replace(
-        op,
-        args={**op.args, "partitions": {name: op.args["partitions"][name] for name in names}},
-        expect={element: value for element, value in op.expect.items() if element in elements},
-    )
-    return with_inverse(VERBS[op.verb], bare)
+    return tuple(op for op in left.values() if op is not None), said
 
 
 def _moved_by(op: Operation, taken: Sequence[str], other: Operation) -> Diagnostic:
@@ -132,6 +118,28 @@ def _moved_by(op: Operation, taken: Sequence[str], other: Operation) -> Diagnost
         hint="Plan again once that has been applied.",
         resource=str(op.resource),
     )
+
+
+def standing(
+    operations: Sequence[Operation], stands_on: Mapping[tuple[ResourceId, str], Sequence[ResourceId]]
+) -> tuple[Operation, ...]:
+    """With the edges of judgements: what was allowed on what another resource makes of a topic needs that.
+
+    The operations are in order; ``stands_on`` names the other resources by resource and topic.
+    """
+    if not stands_on:
+        return tuple(operations)
+    made: dict[tuple[ResourceId, str], list[str]] = {}
+    result = []
+    for op in operations:
+        topics = VERBS[op.verb].effects(op)
+        reason = "was allowed on what this makes of the topic"
+        others = [(other, t) for t in topics for other in stands_on.get((op.resource, t), ())]
+        needs = {id_: reason for key in others for id_ in made.get(key, ())}
+        result.append(replace(op, needs={**needs, **op.needs}) if needs else op)
+        for topic in topics:
+            made.setdefault((op.resource, topic), []).append(op.id)
+    return tuple(result)
 
 
 def without(operations: Sequence[Operation], refused: Iterable[str]) -> tuple[Operation, ...]:

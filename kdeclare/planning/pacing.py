@@ -16,7 +16,7 @@ from kdeclare.kinds.pace import Pace, as_args, from_args
 from kdeclare.kinds.verbs.base import with_inverse
 from kdeclare.kinds.verbs.elect import election
 from kdeclare.kinds.verbs.moves import waiting
-from kdeclare.kinds.verbs.partitions import topics_of
+from kdeclare.kinds.verbs.partitions import part, topics_of
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.kinds.verbs.throttle import ClearThrottle, SetThrottle, throttling
 from kdeclare.model.diagnostics import Diagnostic, info, warning
@@ -26,7 +26,7 @@ from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 from kdeclare.model.state import Entries, Leftovers
 from kdeclare.planning.observe import observe
-from kdeclare.planning.order import in_order, part_of_move
+from kdeclare.planning.order import in_order
 
 TOGETHER = ResourceId("Moves", "topics")
 """What stands for the resources of a group that are several."""
@@ -199,7 +199,7 @@ def _part(op: Operation, names: Sequence[str], parts: dict[str, list[str]], take
     id_ = next(free) if known else op.id
     taken.add(id_)
     known.append(id_)
-    return replace(part_of_move(op, names), id=id_)
+    return replace(part(VERBS[op.verb], op, names), id=id_)
 
 
 def _still_moving(group: Group, seen: Snapshot, left: Leftovers) -> list[Batch]:

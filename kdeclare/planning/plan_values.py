@@ -37,6 +37,7 @@ def plan_of(document: "PlanDocument") -> Plan:
         diagnostics=tuple(_diagnostic(d) for d in document["diagnostics"]),
         unmanaged_configs={id_: tuple(keys) for id_, keys in document["unmanaged_configs"].items()},
         undoes=document["undoes"],
+        labels=document.get("labels", {}),
     )
 
 

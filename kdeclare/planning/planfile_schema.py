@@ -179,6 +179,12 @@ class PlanDocument(TypedDict):
     diagnostics: list[DiagnosticDocument]
     unmanaged_configs: dict[str, list[str]]
     undoes: Annotated[str | None, Field(description="The run that the plan rolls back.")]
+    labels: NotRequired[
+        Annotated[
+            dict[str, dict[str, str]],
+            Field(description="Labels of topics that the state does not have; policies judge by them again."),
+        ]
+    ]
     signature: NotRequired[Annotated[Json, Field(description="Reserved; not covered by the id.")]]
 
 

@@ -1,20 +1,25 @@
 """Asking one policy about one request, whatever the policy does then."""
 
 import logging
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
+from reprlib import repr as shortened
 from threading import Thread
 from types import TracebackType
 
 from kdeclare.cluster.port import Fault
+from kdeclare.policy.apart import own_stdout
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
 from kdeclare.policy.raised import told
+from kdeclare.policy.withheld import Withheld
 
 _log = logging.getLogger(__name__)
 
 LIMIT_S = 30.0
-"""How long a policy may think about one topic, in seconds; reading what it asks for is part of it."""
+"""How long a policy may think about one topic, in seconds; reading what it asks for does not count."""
+_LOOK_S = 0.05
 
 _Answer = str | BaseException | None
 _Call = Callable[[], _Answer]
@@ -27,8 +32,10 @@ class Asking:
     about is denied.
     """
 
-    def __init__(self, limit_s: float = LIMIT_S) -> None:
-        self._limit_s = limit_s
+    def __init__(self, limit_s: float | None = None, busy: Callable[[], bool] = lambda: False) -> None:
+        """limit_s: None is `LIMIT_S`. busy: whether somebody else keeps the policy waiting just now."""
+        self._limit_s = LIMIT_S if limit_s is None else limit_s
+        self._busy = busy
         self._lost: set[str] = set()
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._answers: SimpleQueue[_Answer] = SimpleQueue()
@@ -43,10 +50,11 @@ class Asking:
     def ask(self, item: ConfiguredPolicy, request: RequestMetadata) -> str | None:
         """What the policy has against the request; None if nothing.
 
-        Raises Fault where the cluster did not give what the policy wanted to see.
+        Raises Fault where the cluster did not give what the policy wanted to see, and Withheld where the
+        request does not tell it.
         """
         if self._lost and item.name in self._lost:
-            return f"Policy '{item.name}' did not answer about another topic and is not asked again."
+            return f"{_named(item)} did not answer about another topic and is not asked again."
         if item.bounded:
             answer = _answer(item, request)
         else:
@@ -59,14 +67,20 @@ class Asking:
         if not self._running:
             self._running = True
             Thread(target=_work, args=(self._calls, self._answers), name="policy", daemon=True).start()
-        self._calls.put(call)
-        try:
-            return self._answers.get(timeout=self._limit_s)
-        except Empty:
-            self._lost.add(item.name)
-            # the thread is lost to it; the others get a new one
-            self._calls, self._answers, self._running = SimpleQueue(), SimpleQueue(), False
-            return f"Policy '{item.name}' did not answer within {self._limit_s:g} s."
+        with own_stdout() as lose:
+            self._calls.put(call)
+            left = self._limit_s
+            while left > 0:
+                began = time.monotonic()
+                try:
+                    return self._answers.get(timeout=min(left, _LOOK_S))
+                except Empty:
+                    left -= 0 if self._busy() else time.monotonic() - began
+            lose()
+        self._lost.add(item.name)
+        # the thread is lost to it; the others get a new one
+        self._calls, self._answers, self._running = SimpleQueue(), SimpleQueue(), False
+        return f"{_named(item)} did not answer within {self._limit_s:g} s."
 
 
 def _work(calls: SimpleQueue[_Call | None], answers: SimpleQueue[_Answer]) -> None:
@@ -74,17 +88,29 @@ def _work(calls: SimpleQueue[_Call | None], answers: SimpleQueue[_Answer]) -> No
         answers.put(call())
 
 
+def _named(item: ConfiguredPolicy) -> str:
+    """A policy that could not say what it thinks: with where it stands, for those who keep it."""
+    return f"Policy '{item.name}'" + (f" ({item.place})" if item.place else "")
+
+
 def _answer(item: ConfiguredPolicy, request: RequestMetadata) -> _Answer:
     """A violation's message, None, or what is to be raised where the answer is waited for."""
     try:
-        item.policy.validate(request)
+        return _objection(item, request)
+    except (Fault, Withheld, KeyboardInterrupt) as none:
+        return none
+    except BaseException as failure:  # noqa: BLE001  whatever other people's code raises denies
+        _log.info("Policy '%s' failed about topic '%s'", item.name, request.topic, exc_info=True)
+        return f"{_named(item)} failed, and what cannot be judged is denied: {told(failure)}."
+
+
+def _objection(item: ConfiguredPolicy, request: RequestMetadata) -> str | None:
+    validate: Callable[[RequestMetadata], object] = item.policy.validate
+    try:
+        returned = validate(request)
     except PolicyViolation as violation:
         return str(violation) or "It is against the policy, which does not say why."
-    except Fault as fault:
-        return fault
-    except (Exception, SystemExit) as failure:  # noqa: BLE001  whatever other people's code raises denies
-        _log.info("Policy '%s' failed about topic '%s'", item.name, request.topic, exc_info=True)
-        return f"Policy '{item.name}' failed, and what cannot be judged is denied: {told(failure)}."
-    except BaseException as unknown:  # noqa: BLE001  raised again by `ask`: what only a plan can say
-        return unknown
-    return None
+    if returned is None:
+        return None
+    what = f"{_named(item)} returned {shortened(returned)}"
+    return f"{what}; a policy denies by raising PolicyViolation and returns nothing."

@@ -9,11 +9,11 @@ from kdeclare.model.ids import ResourceId
 from kdeclare.model.plan import Verdict, VerdictOutcome
 from kdeclare.policy.asking import Asking
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
-from kdeclare.policy.declared import DeclaredRequest, NotKnownYet
-from kdeclare.policy.existing import ExistingRequest
-from kdeclare.policy.facts import Facts
 from kdeclare.policy.interface import Action, RequestMetadata
-from kdeclare.policy.requests import Labels, Outlook
+from kdeclare.policy.requests.declared import DeclaredRequest, NotKnownYet
+from kdeclare.policy.requests.existing import ExistingRequest
+from kdeclare.policy.requests.facts import Facts
+from kdeclare.policy.requests.outlook import Labels, Outlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class Checked:
 class Foreseen:
     """What policies have against manifests, before any cluster is asked.
 
-    certain: whatever the cluster has. created: if the topic is not there yet.
+    certain: what will be said of every change that leads there; of a topic that is so already and stays
+        so, nothing is asked. created: if the topic is not there yet.
     """
 
     certain: tuple[Verdict, ...]
@@ -48,10 +49,10 @@ def foresee(policies: Sequence[ConfiguredPolicy], desired: Iterable[Desired]) ->
             request = DeclaredRequest(topic, item.labels, stated)
             for policy, whichever in asked:
                 try:
-                    certain += _said(asking, whichever, request, item.id)
+                    certain += _known(asking, whichever, request, item.id)
                 except NotKnownYet:
                     try:
-                        created += _said(asking, policy, replace(request, created=True), item.id)
+                        created += _known(asking, policy, replace(request, created=True), item.id)
                     except NotKnownYet:
                         continue  # the plan will tell
     return Foreseen(_objections(certain), _objections(created))
@@ -72,7 +73,7 @@ def check_declared(policies: Sequence[ConfiguredPolicy], desired: Iterable[Desir
             request = DeclaredRequest(topic, item.labels, stated, created=True)
             for policy in policies:
                 try:
-                    verdicts += _said(asking, policy, request, item.id)
+                    verdicts += _known(asking, policy, request, item.id)
                 except NotKnownYet:
                     left.append((policy.name, str(item.id)))
     return Checked(tuple(verdicts), tuple(left))
@@ -89,13 +90,15 @@ def check_live(
 
     progress: told how many topics are done. Raises Fault when the cluster does not answer.
     """
-    outlook = Outlook(facts, labels, {})
+    outlook = Outlook(facts, labels)
+    among = frozenset(topic.name for topic in topics)
     verdicts: list[Verdict] = []
-    with Asking() as asking:
+    with Asking(busy=lambda: facts.busy) as asking:
         for done, topic in enumerate(topics, start=1):
             for policy in policies:
                 for action in (Action.CREATE, Action.MODIFY):
-                    found = _said(asking, policy, ExistingRequest(topic.name, action, outlook), topic)
+                    request = ExistingRequest(topic.name, action, outlook, among)
+                    found = _said(asking, policy, request, topic)
                     if facts.fault is not None:
                         raise facts.fault
                     verdicts += found
@@ -109,6 +112,16 @@ def _declared(desired: Iterable[Desired]) -> Iterator[tuple[Desired, str, Stated
     for item in desired:
         for topic, stated in KINDS[item.id.kind].states(item.id.name, item.body).items():
             yield item, topic, stated
+
+
+def _known(
+    asking: Asking, policy: ConfiguredPolicy, request: DeclaredRequest, resource: ResourceId
+) -> list[Verdict]:
+    """Its verdict, if nothing was withheld from it. Raises NotKnownYet, also where the policy caught it."""
+    request.withholding.forget()
+    found = _said(asking, policy, request, resource)
+    request.withholding.tell()
+    return found
 
 
 def _said(

@@ -1,6 +1,8 @@
 """A policy with what it is called, how much it weighs, and which requests it is asked about."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from kdeclare.model.diagnostics import Place
 from kdeclare.model.plan import VerdictOutcome
@@ -10,12 +12,23 @@ from kdeclare.policy.selector import EVERYTHING, Selector
 EVERY_ACTION = frozenset(Action)
 
 
+class Group(Protocol):
+    """Policies that can be asked in one go."""
+
+    def passes(self, policies: Sequence[Any], request: RequestMetadata) -> bool:
+        """Whether none of these, which are of this group, has anything against a request.
+
+        False means that they have to be asked one by one.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ConfiguredPolicy:
     """One policy of a project, ready to be asked.
 
     outcome: what its violations come to, deny or warn.
     bounded: whether it ends by itself, as an expression does; other people's code is given a time limit.
+    group: those that it can be asked together with.
     """
 
     name: str
@@ -25,6 +38,7 @@ class ConfiguredPolicy:
     selector: Selector = EVERYTHING
     place: Place | None = None
     bounded: bool = False
+    group: Group | None = None
 
     def covers(self, request: RequestMetadata) -> bool:
         """Whether it is to be asked about a request; looks at no more than it must."""

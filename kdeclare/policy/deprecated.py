@@ -80,17 +80,17 @@ class CreateTopicAdapter(TopicActionsPolicy):
         """Pass a creation on; Kafka does not ask about anything else."""
         post = request.post_request_state
         if request.action is not Action.CREATE or post is None:
-            return
+            return None
         assigned = "assignments" in request.changed
-        self._policy.validate(
-            CreateTopicPolicy.RequestMetadata(
-                topic=request.topic,
-                num_partitions=None if assigned else post.num_partitions,
-                replication_factor=None if assigned else post.replication_factor,
-                replicas_assignments=post.replicas_assignments if assigned else None,
-                configs=post.configs,
-            )
+        shown = CreateTopicPolicy.RequestMetadata(
+            topic=request.topic,
+            num_partitions=None if assigned else post.num_partitions,
+            replication_factor=None if assigned else post.replication_factor,
+            replicas_assignments=post.replicas_assignments if assigned else None,
+            configs=post.configs,
         )
+        # whoever asks is told what it returns: anything is a mistake
+        return self._policy.validate(shown)
 
     def close(self) -> None:
         """Close the policy."""
@@ -112,11 +112,12 @@ class AlterConfigAdapter(TopicActionsPolicy):
         post = request.post_request_state
         keys = sorted(f.removeprefix(_CONFIGS) for f in request.changed if f.startswith(_CONFIGS))
         if post is None or not keys:
-            return
+            return None
         configs = post.configs
         resource = ConfigResource(ConfigScope.TOPIC, request.topic)
         delta = {key: configs.get(key) for key in keys}
-        self._policy.validate(AlterConfigPolicy.RequestMetadata(resource, delta))
+        shown = AlterConfigPolicy.RequestMetadata(resource, delta)
+        return self._policy.validate(shown)
 
     def close(self) -> None:
         """Close the policy."""

@@ -85,6 +85,10 @@ class RequestMetadata(Protocol):
         """The labels of its manifest; on DELETE those that it had when it was last applied."""
 
     @property
+    def labels_before(self) -> Mapping[str, str]:
+        """The labels that the topic had when it was last applied; empty if it never was."""
+
+    @property
     def changed(self) -> frozenset[str]:
         """What the request is about: ``partitions``, ``replicationFactor``, ``assignments``,
         ``configs.<key>``; on CREATE all that was stated, on DELETE nothing."""
@@ -98,14 +102,17 @@ class RequestMetadata(Protocol):
         """How many offsets lie between the start and the end of the topic as it is; 0 on CREATE."""
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """How many partitions all topics with these labels have once the whole plan is done."""
+        """How many partitions all topics with these labels have once this is done.
+
+        What the plan asks for before this counts, unless it was denied; deletions come first.
+        """
 
 
 class TopicActionsPolicy(ABC):
     """A policy that is asked before a topic is created, modified or deleted (KIP-201).
 
-    An instance is made without arguments and configured once; ``validate`` is called for one topic at a
-    time, always from the same thread.
+    An instance is made without arguments and configured once. ``validate`` is called for one topic at a
+    time; not necessarily from the thread that configured it, nor always from the same one.
     """
 
     def configure(self, configs: Mapping[str, Any]) -> None:  # noqa: B027  most policies have nothing to set
@@ -115,7 +122,8 @@ class TopicActionsPolicy(ABC):
     def validate(self, request: RequestMetadata) -> None:
         """Return if the request is in order.
 
-        Raises PolicyViolation if it is not. Anything else that it raises denies the request as well.
+        Raises PolicyViolation if it is not. Anything else that it raises denies the request as well, and so
+        does anything that it returns.
         """
 
     def close(self) -> None:  # noqa: B027

@@ -1,15 +1,18 @@
 """Putting a plan's operations before the policies, topic by topic."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from kdeclare.model.ids import ResourceId
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Verdict, VerdictOutcome
-from kdeclare.policy.asking import LIMIT_S, Asking
-from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.facts import Facts
-from kdeclare.policy.requests import Effects, Labels, Outlook, TopicRequest, effects_of
+from kdeclare.policy.asking import Asking
+from kdeclare.policy.configured import ConfiguredPolicy, Group
+from kdeclare.policy.interface import Action, PolicyViolation, TopicActionsPolicy
+from kdeclare.policy.requests.facts import Facts
+from kdeclare.policy.requests.outlook import Labels, Outlook
+from kdeclare.policy.requests.planned import TopicRequest, action_of, effects_of
 
 Override = Callable[[Verdict], str | None]
 """The reason for which a denial is to be overridden; None if it is not."""
@@ -17,10 +20,15 @@ Override = Callable[[Verdict], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the policies said; ``denied`` names the topics of each resource that must be left alone."""
+    """What the policies said.
 
-    verdicts: tuple[Verdict, ...]
-    denied: Mapping[ResourceId, frozenset[str]]
+    denied: by resource, the topics that it must leave alone. stands_on: of a resource and a topic, the
+    resources without which it might have been denied: it was judged on what they make of the topic.
+    """
+
+    verdicts: tuple[Verdict, ...] = ()
+    denied: Mapping[ResourceId, frozenset[str]] = field(default_factory=dict)
+    stands_on: Mapping[tuple[ResourceId, str], tuple[ResourceId, ...]] = field(default_factory=dict)
 
 
 def judge(
@@ -28,48 +36,55 @@ def judge(
     operations: Sequence[Operation],
     facts: Callable[[Sequence[str]], Facts],
     labels: Labels,
+    applied: Labels,
     override: Override = lambda verdict: None,
 ) -> Judgement:
     """Ask every policy about every topic that the operations, which are in order, make something of.
 
-    Where several resources are about one topic, each is judged on what those before it will have made
-    of the topic; what was denied does not count. Raises Fault when the cluster does not answer.
+    labels: of topics, as they will be; applied: as they were when last applied. Where several resources
+    are about one topic, each is judged on what those before it will have made of it; what was denied does
+    not count. Raises Fault when the cluster does not answer.
     """
     requested = effects_of(operations) if policies else {}
     if not requested:
-        return Judgement((), {})
-    by_topic: dict[str, Effects] = {}
+        return Judgement()
+    doing: dict[Action, list[str]] = {action: [] for action in Action}
     for (_, topic), effects in requested.items():
-        by_topic[topic] = (*by_topic.get(topic, ()), *effects)
-    outlook = Outlook(facts(tuple(by_topic)), labels, by_topic)
+        doing[action_of(effects)].append(topic)
+    outlook = Outlook(facts(sorted({t for topics in doing.values() for t in topics})), labels, applied, doing)
     verdicts: list[Verdict] = []
     denied: dict[ResourceId, frozenset[str]] = {}
-    accepted: dict[str, Effects] = {}
-    with Asking(LIMIT_S) as asking:
+    stands_on: dict[tuple[ResourceId, str], tuple[ResourceId, ...]] = {}
+    makers: dict[str, tuple[ResourceId, ...]] = {}
+    with Asking(busy=lambda: outlook.facts.busy) as asking:
         for (resource, topic), effects in requested.items():
-            request = TopicRequest(topic, effects, accepted.get(topic, ()), outlook)
+            request = TopicRequest(topic, effects, outlook.accepted(topic), outlook)
             found, objections = _verdicts(policies, request, resource, asking)
             if objections:
                 found = [_overridden(v, override) if v.denies else v for v in found]
             verdicts += found
             if objections and any(verdict.denies for verdict in found):
                 denied[resource] = denied.get(resource, frozenset()) | {topic}
-            else:
-                accepted[topic] = (*accepted.get(topic, ()), *effects)
-    return Judgement(tuple(verdicts), denied)
+                continue
+            outlook.accept(topic, effects)
+            if topic in makers:
+                stands_on[resource, topic] = makers[topic]
+            makers[topic] = (*makers.get(topic, ()), resource)
+    return Judgement(tuple(verdicts), denied, stands_on)
 
 
 def _verdicts(
     policies: Sequence[ConfiguredPolicy], request: TopicRequest, resource: ResourceId, asking: Asking
 ) -> tuple[list[Verdict], bool]:
     """What each policy says, and whether one has something against it."""
-    name, topic = str(resource), None if resource.name == request.topic else request.topic
-    facts = request.outlook.facts
+    is_topic = resource.kind in KINDS and KINDS[resource.kind].config_scope is ConfigScope.TOPIC
+    name, topic = str(resource), None if is_topic else request.topic
+    facts = request.facts
     verdicts, objections = [], False
-    for item in policies:
-        if not item.covers(request):
-            continue
-        message = asking.ask(item, request)
+    asked = [item for item in policies if item.covers(request)]
+    passing = _passing(asked, request)
+    for item in asked:
+        message = None if item.group in passing else asking.ask(item, request)
         if facts.fault is not None:
             raise facts.fault  # also where the policy has made nothing of it
         if message is None:
@@ -78,6 +93,18 @@ def _verdicts(
             verdicts.append(Verdict(item.name, name, item.outcome, message, topic))
             objections = True
     return verdicts, objections
+
+
+def _passing(asked: Sequence[ConfiguredPolicy], request: TopicRequest) -> list[Group]:
+    """The groups of which nobody has anything against a request."""
+    groups: dict[Group, list[TopicActionsPolicy]] = {}
+    for item in asked:
+        if item.group is not None:
+            groups.setdefault(item.group, []).append(item.policy)
+    try:
+        return [group for group, policies in groups.items() if group.passes(policies, request)]
+    except PolicyViolation:
+        return []  # of what is not there any more, each has something to say
 
 
 def _overridden(verdict: Verdict, override: Override) -> Verdict:

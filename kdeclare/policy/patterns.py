@@ -4,7 +4,9 @@ import re
 from functools import cache
 from typing import Any
 
-_PREFIX = "INVALID_ARGUMENT: invalid regular expression: "
+_CODE = "INVALID_ARGUMENT: "
+_INVALID = "invalid regular expression: "
+_TOO_LARGE = "regular expression too large"
 
 # One character after another, with at most two repetitions among them: that is the same in Python's own
 # `re`, cannot take long, and is ten times as fast, as CEL compiles an expression for every single match.
@@ -51,9 +53,12 @@ def why_invalid(text: str) -> str | None:
     found = _found("", text)
     if isinstance(found, bool):
         return None
-    if not found.startswith(_PREFIX):
+    said = found.removeprefix(_CODE)
+    if said.startswith(_TOO_LARGE) or "pattern too large" in said:
+        return "too large, once its repetitions are written out"
+    if not said.startswith(_INVALID):
         return "no Unicode text"
-    what, _, where = found.removeprefix(_PREFIX).partition(": ")
+    what, _, where = said.removeprefix(_INVALID).partition(": ")
     return f"{what} in '{where}'" if where else what
 
 

@@ -17,12 +17,22 @@ def told(raised: BaseException) -> str:
 
 
 def _message(raised: BaseException) -> str:
-    text = raised.msg if isinstance(raised, SyntaxError) else str(raised)
-    return " ".join(text.split()).rstrip(".")
+    for said in (_said, repr):
+        try:
+            return " ".join(str.split(said(raised))).rstrip(".")
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001, S112  even this is their code
+            continue
+    return ""
+
+
+def _said(raised: BaseException) -> str:
+    return raised.msg if isinstance(raised, SyntaxError) and raised.msg else str(raised)
 
 
 def _where(raised: BaseException) -> str | None:
-    if isinstance(raised, SyntaxError) and raised.filename:
+    if isinstance(raised, SyntaxError) and raised.filename and raised.lineno:
         return f"{_shown(raised.filename)}:{raised.lineno}"
     theirs = [f for f in traceback.extract_tb(raised.__traceback__) if _is_theirs(f.filename)]
     return f"{_shown(theirs[-1].filename)}:{theirs[-1].lineno}" if theirs else None

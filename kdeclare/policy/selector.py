@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kdeclare.kinds.reassignment.spec import is_pattern
+from kdeclare.kinds.topic.spec import is_legal_name
 from kdeclare.policy.interface import RequestMetadata
 from kdeclare.policy.patterns import Pattern
 
@@ -40,13 +41,15 @@ class Selector:
 
 
 def wrong_patterns(topics: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """What of a selector's topics is no regular expression: its index and the reason."""
+    """Selector's topics that are neither regular expressions nor names: their indices and the reasons."""
     for index, text in enumerate(topics):
         if is_pattern(text):
             try:
                 Pattern(text[1:-1])
             except ValueError as wrong:
                 yield index, str(wrong)
+        elif not is_legal_name(text):
+            yield index, "no topic has this name; a regular expression stands between slashes"
 
 
 EVERYTHING = Selector()

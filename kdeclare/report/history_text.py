@@ -113,6 +113,8 @@ def _row(run: RunSummary) -> tuple[str, ...]:
         what += f" (undoes {clean(run.undoes)})"
     if run.undone_by:
         what += f" (undone by {clean(run.undone_by)})"
+    if run.overridden:
+        what += f" ({plural(run.overridden, 'denial')} overridden)"
     done = f"{run.done:,}/{run.operations:,}"
     outcome, user = clean(run.outcome), clean(run.user)
     return clean(run.run_id), moment(run.started), took, outcome, done, _tally(run.summary), user, what

@@ -31,7 +31,7 @@ FORMAT_VERSION = "1.0"
 def run_document(run: RunResult, identity: str | None = None, seconds: float | None = None) -> dict[str, Any]:
     """The result of apply or rollback (docs/schemas/run.schema.json).
 
-    identity: the plan's id where it was read from a file; made anew otherwise.
+    identity: the plan's id where it was read from a file; else it is the one that the run knows.
     """
     outcome = run_outcome(run)
     operations = [_operation(o, run.results.get(o.id)) for o in run.plan.operations]
@@ -46,7 +46,7 @@ def run_document(run: RunResult, identity: str | None = None, seconds: float | N
         "project": run.plan.project,
         "env": run.plan.env,
         "cluster": {"id": run.plan.cluster.id, "name": run.plan.cluster.name},
-        "plan_id": identity or plan_id(run.plan),
+        "plan_id": identity or run.identity or plan_id(run.plan),
         "undoes": run.plan.undoes,
         "seconds": seconds,
         "summary": summary_document(run.plan.summary),
@@ -189,6 +189,7 @@ def _summary(run: RunSummary) -> dict[str, Any]:
         "plan_id": run.plan_id,
         "undoes": run.undoes,
         "undone_by": run.undone_by,
+        "overridden": run.overridden,
         "summary": summary_document(run.summary),
         "operations": run.operations,
         "counts": {status.value: run.counts.get(status, 0) for status in Status},

@@ -11,6 +11,7 @@ from kdeclare.model.changes import Action, Change
 from kdeclare.model.diagnostics import Diagnostic, in_order
 from kdeclare.model.plan import Plan
 from kdeclare.planning.plan_document import plan_id
+from kdeclare.report.denials import fields_denied
 from kdeclare.report.diagnostics_text import tally
 from kdeclare.report.markdown_changes import change_row, details, details_of
 from kdeclare.report.markdown_escape import code, prose
@@ -18,7 +19,7 @@ from kdeclare.report.markdown_risks import Item, by_risk, diagnostic_item, overr
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan_text import ORPHANED, adoption
 from kdeclare.report.values import listed, plural
-from kdeclare.report.verdicts_text import HINT, is_open_to_override, policies_line
+from kdeclare.report.verdicts_text import hint_of, policies_line
 
 LIMIT = 65_536
 """How many characters GitHub takes in a comment."""
@@ -71,13 +72,15 @@ def _risks(plan: Plan, room: int) -> str:
 def _changes(plan: Plan, room: int) -> str:
     changes = _acting(plan)
     head = "|   | Resource | Change | Risk | Fields |\n|---|---|---|---|---|\n"
-    rows = (change_row(change, plan) for change in changes)
+    denied = fields_denied(plan)
+    rows = (change_row(change, plan, denied.get(str(change.id), ())) for change in changes)
     return _section("Changes", _table(head, rows, changes, room - 20))
 
 
 def _details(plan: Plan, room: int) -> str:
     changes = [change for change in _acting(plan) if change.fields]
-    blocks = _fitting((details(change) for change in changes), room - 200)
+    denied = fields_denied(plan)
+    blocks = _fitting((details(c, denied.get(str(c.id), ())) for c in changes), room - 200)
     text = "\n".join(blocks)
     left = len(changes) - len(blocks)
     if left:
@@ -88,7 +91,8 @@ def _details(plan: Plan, room: int) -> str:
 def _policies(plan: Plan, room: int) -> str:
     """What policies said beside denials, which are among the risks."""
     line = policies_line(plan.verdicts).removeprefix("Policies: ")
-    hint = f"\nHint: {prose(HINT)}.\n" if is_open_to_override(plan.verdicts) else ""
+    advice = hint_of(plan)
+    hint = f"\nHint: {prose(advice)}.\n" if advice else ""
     rows = _rows(overridden_or_warned(plan), "verdict", room - len(line) - len(hint) - 20)
     parts = [f"{line}\n" if line else "", rows, hint.lstrip("\n")]
     return _section("Policies", "\n".join(part for part in parts if part))

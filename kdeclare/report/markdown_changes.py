@@ -1,6 +1,6 @@
 """Changes as rows of a Markdown table, and their fields for who opens them."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.model.plan import Plan
@@ -12,22 +12,25 @@ _NAMED = 4
 _FIELDS = 40
 
 
-def change_row(change: Change, plan: Plan) -> str:
-    """Icon, resource, what is done and why, risk, and which fields change."""
+def change_row(change: Change, plan: Plan, denied: Collection[str] = ()) -> str:
+    """Icon, resource, what is done and why, risk, and which fields change, or would if not ``denied``."""
     action = listed([change.action.value, prose(why(change, plan))])
     risk = change.risk.value if change.risk in (Risk.SAFE, Risk.DISRUPTIVE) else f"**{change.risk.value}**"
     if change.blocked:
         risk = f"**blocked** {code(change.blocked)}"
-    return _row(icon(change), code(str(change.id)), action, risk, _fields(change))
+    return _row(icon(change), code(str(change.id)), action, risk, _fields(change, denied))
 
 
-def details(change: Change) -> str:
-    """Its fields with their values, folded in; of very many, the first and a count."""
+def details(change: Change, denied: Collection[str] = ()) -> str:
+    """Its fields with their values, folded in; of very many, the first and a count.
+
+    denied: paths of fields that stay as they are.
+    """
     place = f", {code(str(change.source))}" if change.source else ""
     title = f"{icon(change)} {code(str(change.id))}: {plural(len(change.fields), 'field')}{place}"
     left = len(change.fields) - _FIELDS
     more = f"\n… and {plural(left, 'more field')}, left out here\n" if left > 0 else ""
-    table = "".join(_values(change))
+    table = "".join(_values(change, denied))
     return f"<details><summary>{title}</summary>\n\n{table}{more}\n</details>\n"
 
 
@@ -36,12 +39,13 @@ def details_of(count: int) -> str:
     return f"… and the values of {plural(count, 'more change')}, left out here; the plan as text has them."
 
 
-def _values(change: Change) -> Iterator[str]:
+def _values(change: Change, denied: Collection[str]) -> Iterator[str]:
     fields = change.fields[:_FIELDS]
     if change.action is Action.UPDATE:
         yield "| Field | Op | Before | After |\n|---|---|---|---|\n"
         for field in fields:
             op = "" if field.op is FieldOp.CHANGE else field.op.value
+            op = "**denied**" if field.path in denied else op
             yield _row(_name(field), op, _value(field, field.before), _after(field))
         return
     yield "| Field | Value |\n|---|---|\n"
@@ -70,8 +74,9 @@ def _name(field: FieldChange) -> str:
     return code(key_of(field.path))
 
 
-def _fields(change: Change) -> str:
-    named = [_name(field) for field in change.fields[:_NAMED]]
+def _fields(change: Change, denied: Collection[str]) -> str:
+    shown = change.fields[:_NAMED]
+    named = [f"{_name(field)}{' (denied)' if field.path in denied else ''}" for field in shown]
     more = len(change.fields) - _NAMED
     return listed([*named, f"{more:,} more" if more > 0 else ""])
 

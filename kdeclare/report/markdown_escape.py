@@ -15,8 +15,14 @@ _SYNTAX = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_CALLS = re.compile(r"&\#(?:64;(?=\w|&\#95;)|35;(?=\d))")
-"""``@somebody`` and ``#123``: hosts of code look for them in the text that came of it, but not in code."""
+_CALLS = re.compile(
+    r"""&\#(?:64;(?=\w|&\#95;)|35;(?=\d))
+    | (?<![A-Za-z0-9])(?:GH|gh|Gh|gH)-\d+ | (?<![A-Za-z0-9])[0-9a-f]{40}(?![A-Za-z0-9])
+    """,
+    re.VERBOSE,
+)
+"""``@somebody``, ``#123``, ``GH-123`` and the id of a commit: hosts of code look for them in the text that
+came of it, but not in code."""
 
 
 def prose(text: str, most: int = 1000) -> str:

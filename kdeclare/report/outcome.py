@@ -11,6 +11,7 @@ from kdeclare.model.exits import ExitCode
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult, Status
+from kdeclare.report.denials import guarded, topics_denied
 from kdeclare.report.diagnostics_text import tally
 from kdeclare.report.values import clean, listed, plural
 from kdeclare.report.views import ValidationView
@@ -138,8 +139,8 @@ def place_of(plan: Plan) -> str:
 
 
 def to_do(plan: Plan) -> str:
-    """``2 to create, 1 to change, 1 blocked``; empty when there is nothing."""
-    s = plan.summary
+    """``2 to create, 1 to change, 1 blocked, 1 topic denied``; empty when there is nothing."""
+    s, denials = plan.summary, len(guarded(plan))
     moves = f" ({plural(s.reassign, 'partition')} to move)" if s.reassign else ""
     parts = [
         f"{s.create:,} to create" if s.create else "",
@@ -147,10 +148,18 @@ def to_do(plan: Plan) -> str:
         f"{s.delete:,} to delete" if s.delete else "",
         f"{s.forget:,} to forget" if s.forget else "",
         f"{s.blocked:,} blocked" if s.blocked else "",
+        _topics_denied(plan),
+        plural(denials, "denial") if denials else "",
     ]
     if s.reassign and not s.update:
         parts.insert(1, f"{plural(s.reassign, 'partition')} to move")
     return listed(parts)
+
+
+def _topics_denied(plan: Plan) -> str:
+    """Of resources of which the rest is done."""
+    count = len(set().union(*topics_denied(plan).values()))
+    return f"{plural(count, 'topic')} denied" if count else ""
 
 
 def _in_order(plan: Plan) -> str:
@@ -219,9 +228,13 @@ def _is_refused(run: RunResult, operation: str) -> bool:
 
 
 def _denials(run: RunResult) -> str:
-    """Resources that were denied, before the run or during it, and operations that were skipped for it."""
+    """Resources that were denied, before the run or during it, topics, and operations skipped for it."""
     counts = Counter(status for _, status in _ended_badly(run))
     resources = {op.resource for op, status in _ended_badly(run) if status is Status.DENIED}
-    denied = len(resources) + ((run.plan.summary.blocked or 1) if is_denied(run.plan) else 0)
+    topics, denied = _topics_denied(run.plan), len(resources)
+    if is_denied(run.plan):
+        before = run.plan.summary.blocked + len(set(guarded(run.plan)))
+        denied += before if before or topics else 1
     skipped = counts[Status.SKIPPED]
-    return listed([f"{denied:,} denied" if denied else "", f"{skipped:,} skipped" if skipped else ""])
+    parts = [f"{denied:,} denied" if denied else "", topics, f"{skipped:,} skipped" if skipped else ""]
+    return listed(parts)

@@ -1,18 +1,19 @@
 """A plan as a person reads it: the headline, then what changes, then what else should be known."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import Plan
+from kdeclare.report.denials import fields_denied
 from kdeclare.report.diagnostics_text import diagnostics_text, tally
 from kdeclare.report.graph_text import graph_text
 from kdeclare.report.moves_text import moves_plan_text
 from kdeclare.report.outcome import adopting, plan_outcome, to_do
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, key_of, plural, show
-from kdeclare.report.verdicts_text import policies_text, spoken, verdict_lines
+from kdeclare.report.verdicts_text import hint_of, policies_text, spoken, verdict_lines
 
 ORPHANED = "orphaned"
 """The code of the diagnostic about an orphan; the text has a paragraph of its own for them."""
@@ -84,11 +85,12 @@ def changes_text(plan: Plan, style: Style = PLAIN) -> str:
     said = defaultdict(list)
     for verdict in spoken(plan.verdicts):
         said[verdict.resource].append(verdict)
+    denied = fields_denied(plan)
     lines: list[str] = []
     for change in plan.changes:
         if change.action is not Action.NO_OP:
             lines.append(_title(change, plan, style))
-            lines += _rows(change, style)
+            lines += _rows(change, style, denied.get(str(change.id), ()))
             lines += [f"      {line}" for line in verdict_lines(said.get(str(change.id), ()), style)]
             lines.append("")
     return "\n".join(lines)
@@ -109,7 +111,8 @@ def _title(change: Change, plan: Plan, style: Style) -> str:
     return title + (style.dim(f"  ({clean(str(change.source))})") if change.source else "")
 
 
-def _rows(change: Change, style: Style) -> list[str]:
+def _rows(change: Change, style: Style, denied: Collection[str]) -> list[str]:
+    """denied: paths of fields that stay as they are."""
     if change.action in (Action.CREATE, Action.DELETE, Action.FORGET):
         rows = [(_name(f), show(_one_side(change, f), f.path)) for f in change.fields]
         width = max((len(name) for name, _ in rows), default=0)
@@ -122,11 +125,14 @@ def _rows(change: Change, style: Style) -> list[str]:
     ops = max((len(op) for _, op, _, _ in cells), default=0)
     befores = max((len(before) for _, _, before, _ in cells if len(before) <= _WIDEST), default=0)
     op_column = ops + 2 if ops else 0
-    arrow = style.dim("→")
-    return [
-        f"      {name:<{names}}  {op:<{op_column}}{before:<{befores}} {arrow} {_after(f, style)}"
-        for name, op, before, f in cells
-    ]
+    lines = []
+    for name, op, before, f in cells:
+        start = f"      {name:<{names}}  {op:<{op_column}}{before:<{befores}}"
+        if f.path in denied:
+            lines.append(f"{style.dim(f'{start} → {_after(f, PLAIN)}')}  {style.red('denied')}")
+        else:
+            lines.append(f"{start} {style.dim('→')} {_after(f, style)}")
+    return lines
 
 
 def _after(field: FieldChange, style: Style) -> str:
@@ -164,7 +170,7 @@ def _policies(plan: Plan, style: Style) -> str:
     """How many were asked, what they said of resources that are in order, and what to do about a denial."""
     shown = {str(c.id) for c in plan.changes if c.action is not Action.NO_OP}
     others = [v for v in spoken(plan.verdicts) if v.resource not in shown]
-    return policies_text(plan.verdicts, others, style, hint=True)
+    return policies_text(plan.verdicts, others, style, hint_of(plan))
 
 
 def _irreversible(plan: Plan, style: Style) -> str:

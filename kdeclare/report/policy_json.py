@@ -12,7 +12,7 @@ from kdeclare.report.policy_text import cases_outcome, check_outcome, tallies
 from kdeclare.report.views import PolicyCheckView, PolicyTestView
 
 if TYPE_CHECKING:
-    from kdeclare.policy.testing import CaseResult
+    from kdeclare.policy.testing.run import CaseResult
 
 
 def policy_check_document(view: PolicyCheckView) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from kdeclare.report.verdicts_text import spoken, verdict_lines
 from kdeclare.report.views import PolicyCheckView, PolicyTestView
 
 if TYPE_CHECKING:
-    from kdeclare.policy.testing import CaseResult
+    from kdeclare.policy.testing.run import CaseResult
 
 _MANY_TOPICS = 50
 _MANY_OPEN = 3
@@ -48,8 +48,18 @@ def check_outcome(view: PolicyCheckView) -> Outcome:
     topics = f"All {view.topics:,} topics are" if view.topics > 1 else "The one topic is"
     far = ", as far as manifests can tell" if view.open else ""
     with_warning = f", {len(warned):,} with a warning" if warned else ""
-    headline = f"{topics} in order with {policies}{with_warning}{far}."
+    headline = f"{topics} in order with {policies}{_idle(view)}{with_warning}{far}."
     return Outcome("warned" if warned else "in-order", headline, ExitCode.OK)
+
+
+def _idle(view: PolicyCheckView) -> str:
+    """That policies, whose selector or actions may be wrong, were asked about no topic."""
+    count = sum(not row.asked for row in tallies(view))
+    if not count:
+        return ""
+    if count == len(view.policies):
+        return ", asked about none of them" if view.topics > 1 else ", not asked about it"
+    return f", {count:,} of them asked about none" if view.topics > 1 else f", {count:,} of them not asked"
 
 
 def check_text(view: PolicyCheckView, style: Style = PLAIN, *, everything: bool = False) -> str:

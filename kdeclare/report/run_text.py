@@ -122,7 +122,7 @@ def _next(run: RunResult, outcome: Outcome, style: Style) -> str:
     statuses = {result.status for result in run.results.values()}
     if outcome.exit_code is ExitCode.DENIED:
         needs = ", and what needs it" if Status.SKIPPED in statuses else ""
-        lines.append(f"What was denied was left alone{needs}; everything else is done.")
+        lines.append(f"What was denied was left alone{needs}; {_rest(run)}.")
     elif outcome.exit_code is ExitCode.INTERRUPTED or Status.UNKNOWN in statuses:
         lines.append("The next plan or apply settles what was under way and goes on from there.")
     elif outcome.exit_code is ExitCode.PARTIAL and run.plan.undoes:
@@ -135,6 +135,15 @@ def _next(run: RunResult, outcome: Outcome, style: Style) -> str:
     if run.run_id and troubled and Status.DONE in statuses:
         lines.append(f"'kdeclare rollback {clean(run.run_id)}' undoes what was done.")
     return "".join(f"{style.cyan('next:')} {line}\n" for line in lines)
+
+
+def _rest(run: RunResult) -> str:
+    """What became of all that was not denied."""
+    statuses = {result.status for result in run.results.values()}
+    done = Status.DONE in statuses or (run.run_id is not None and not run.plan.operations)
+    if Status.STARTED in statuses:
+        return f"everything else {'is done, or ' if done else ''}goes on in the cluster"
+    return "everything else is done" if done else "there was nothing else to do"
 
 
 def _status(run: RunResult, operation: str) -> Status | None:

@@ -8,19 +8,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kdeclare.model.diagnostics import Diagnostic, Place, Severity, in_order
+from kdeclare.manifests.project import PROJECT_FILE
+from kdeclare.model.diagnostics import Diagnostic, Place, Severity, in_order, warning
 from kdeclare.model.jsontypes import fingerprint
 from kdeclare.model.plan import Plan, Verdict
-from kdeclare.report.sarif_places import NO_CHECKOUT, Checkout, location
+from kdeclare.report.sarif_places import NO_CHECKOUT, Checkout, Location, location
 from kdeclare.report.sarif_rules import Rule, code_rule, policy_rule
-from kdeclare.report.values import clean
+from kdeclare.report.values import clean, plural
 from kdeclare.report.verdicts_text import is_brokers, judgement, spoken
 from kdeclare.report.views import ValidationView
 from kdeclare.version import VERSION
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT = "kdeclare/v1"
+"""The key among ``partialFingerprints``: those are what GitHub reads, and not ``fingerprints``."""
+MOST = 5_000
+"""Results a log: GitHub shows no more, and takes no log with more than five times as many."""
 
+_PLACELESS = "It has no place of its own in a file."
+_RANK = ("error", "warning", "note")
 _LEVELS = {
     Severity.ERROR: "error",
     Severity.DENIED: "error",
@@ -64,9 +70,12 @@ def problem_sarif(diagnostics: Iterable[Diagnostic], checkout: Checkout = NO_CHE
 def _log(
     found: Sequence[_Finding], category: str, checkout: Checkout, successful: bool = True
 ) -> dict[str, Any]:
+    found = _most_urgent(found)
     rules = {finding.rule.id: finding.rule for finding in reversed(found)}  # the first one's words
     order = {id_: number for number, id_ in enumerate(sorted(rules))}
     seen: Counter[tuple[str, ...]] = Counter()
+    places = [location(finding.place, checkout) for finding in found]
+    elsewhere = _for_the_placeless(places, checkout)
     run = {
         "tool": {
             "driver": {
@@ -78,26 +87,52 @@ def _log(
         "automationDetails": {"id": category},
         "invocations": [{"executionSuccessful": successful}],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding, order[finding.rule.id], checkout, seen) for finding in found],
+        "results": [
+            _result(finding, order[finding.rule.id], where, elsewhere, seen)
+            for finding, where in zip(found, places, strict=True)
+        ],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
+def _most_urgent(found: Sequence[_Finding]) -> Sequence[_Finding]:
+    """All of them, or the worst ones and how many are left out."""
+    if len(found) <= MOST:
+        return found
+    worst = sorted(found, key=lambda finding: _RANK.index(finding.level))
+    left = plural(len(found) - (MOST - 1), "more result")
+    detail = f"{left} would be too many for hosts of code; all are in the text and in --format json."
+    rest = warning("results-left-out", "Results are left out", detail)
+    return [*worst[: MOST - 1], _of_diagnostic(rest, {})]
+
+
+def _for_the_placeless(places: Iterable[Location | None], checkout: Checkout) -> Location:
+    """Where results are shown that are about no file: GitHub refuses a log with one that is nowhere.
+
+    At the project file, else at the first file that the log names.
+    """
+    if not checkout.project:
+        named = next((where for where in places if where is not None), None)
+        if named is not None:
+            return Location(named.uri, 1, 1)
+    found = location(Place(checkout.project or PROJECT_FILE, 1, 1), checkout)
+    assert found is not None
+    return found
+
+
 def _result(
-    finding: _Finding, rule: int, checkout: Checkout, seen: Counter[tuple[str, ...]]
+    finding: _Finding, rule: int, where: Location | None, elsewhere: Location, seen: Counter[tuple[str, ...]]
 ) -> dict[str, Any]:
-    where = location(finding.place, checkout)
     about = (finding.rule.id, *finding.about, where.uri if where else "")
     seen[about] += 1
     result: dict[str, Any] = {
         "ruleId": finding.rule.id,
         "ruleIndex": rule,
         "level": finding.level,
-        "message": {"text": finding.text},
-        "fingerprints": {FINGERPRINT: fingerprint([*about, seen[about]])},
+        "message": {"text": finding.text if where else f"{finding.text}\n{_PLACELESS}"},
+        "locations": [(where or elsewhere).document()],
+        "partialFingerprints": {FINGERPRINT: fingerprint([*about, seen[about]])},
     }
-    if where:
-        result["locations"] = [where.document()]
     if finding.properties:
         result["properties"] = dict(finding.properties)
     return result

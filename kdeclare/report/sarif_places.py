@@ -14,10 +14,14 @@ ROOT = "%SRCROOT%"
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """Where places are. root: the top of the checkout; folder: what they are relative to. Both absolute."""
+    """Where places are. root: the top of the checkout; folder: what they are relative to. Both absolute.
+
+    project: the project file, if it is known; what has no place of its own is shown there.
+    """
 
     root: str = ""
     folder: str = ""
+    project: str = ""
 
 
 NO_CHECKOUT = Checkout()

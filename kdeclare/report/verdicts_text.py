@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from kdeclare.model.plan import BROKER_POLICY, Verdict, VerdictOutcome
+from kdeclare.model.changes import Reason
+from kdeclare.model.plan import BROKER_POLICY, Plan, Verdict, VerdictOutcome
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, plural
 
-HINT = (
-    "change the manifest, or ask those who keep the policy; "
-    "--override-policy NAME --reason TEXT overrides it and is recorded"
-)
+_ASK = "ask those who keep the policy; --override-policy NAME --reason TEXT overrides it and is recorded"
+HINT = f"change the manifest, or {_ASK}"
 """What to do about a denial by a policy of the project."""
 
 _MANY = 20
@@ -37,6 +36,18 @@ def is_brokers(verdict: Verdict) -> bool:
 def is_open_to_override(verdicts: Iterable[Verdict]) -> bool:
     """Whether a policy of the project denied something."""
     return any(v.denies and not is_brokers(v) for v in verdicts)
+
+
+def hint_of(plan: Plan) -> str:
+    """What to do about the denials of a plan; empty where there is none that can be overridden.
+
+    Of a rollback, and of what a command itself asks for, no manifest says anything.
+    """
+    if not is_open_to_override(plan.verdicts):
+        return ""
+    denied = {v.resource for v in plan.verdicts if v.denies}
+    reasons = {change.reason for change in plan.changes if str(change.id) in denied}
+    return _ASK if plan.undoes or reasons == {Reason.ASKED} else HINT
 
 
 def verdict_lines(verdicts: Sequence[Verdict], style: Style = PLAIN, resource: bool = False) -> list[str]:
@@ -72,15 +83,15 @@ def policies_line(verdicts: Iterable[Verdict]) -> str:
 
 
 def policies_text(
-    verdicts: Sequence[Verdict], shown: Sequence[Verdict], style: Style = PLAIN, hint: bool = False
+    verdicts: Sequence[Verdict], shown: Sequence[Verdict], style: Style = PLAIN, hint: str = ""
 ) -> str:
     """How many of all ``verdicts`` allow, and those of ``shown`` with what they are about.
 
-    hint: whether to say what to do about a denial, where there is one.
+    hint: what to do about a denial, see `hint_of`.
     """
     lines = verdict_lines(shown, style, resource=True)
-    if hint and is_open_to_override(verdicts):
-        lines.append(f"{style.cyan('hint:')} {HINT}")
+    if hint:
+        lines.append(f"{style.cyan('hint:')} {hint}")
     title = policies_line(verdicts) or ("Policies:" if lines else "")
     return "".join(f"{line}\n" for line in [title, *(f"  {line}" for line in lines)]) if title else ""
 

@@ -25,6 +25,7 @@ class RunSummaryDocument(TypedDict):
     plan_id: str
     undoes: str | None
     undone_by: str | None
+    overridden: Annotated[int, Field(description="How many denials of policies it did not heed.")]
     summary: SummaryDocument
     operations: Annotated[int, Field(description="How many the plan has.")]
     counts: CountsDocument

@@ -11,7 +11,7 @@ from kdeclare.model.run import MoveProgress, Status
 from kdeclare.model.state import LockInfo
 
 if TYPE_CHECKING:
-    from kdeclare.policy.testing import CaseResult  # reads files: nothing for who only shows a plan
+    from kdeclare.policy.testing.run import CaseResult  # reads files: nothing for who only shows a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class RunSummary:
     outcome: done, denied, partial, error, interrupted, or unfinished (it was killed, or still runs).
     counts: operations by how they ended; those that never began are in ``operations`` only.
     undoes, undone_by: the run that it rolled back, and the one that rolled it back.
+    overridden: how many denials of policies it did not heed.
     """
 
     run_id: str
@@ -35,6 +36,7 @@ class RunSummary:
     counts: Mapping[Status, int] = field(default_factory=dict)
     undoes: str | None = None
     undone_by: str | None = None
+    overridden: int = 0
 
     @property
     def done(self) -> int:

@@ -42,7 +42,15 @@ class Moving(World):
 
     def _applier(self) -> Applier:
         return Applier(
-            self.store, self.cluster, self.secrets, self._tell, "me@here", "test", self.clock, self.stop
+            self.store,
+            self.cluster,
+            self.secrets,
+            self._tell,
+            "me@here",
+            "test",
+            self.policies,
+            self.clock,
+            self.stop,
         )
 
     def _tell(self, what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:

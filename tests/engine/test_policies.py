@@ -208,8 +208,8 @@ def calls_of(here: World, plan: Callable[[], object]) -> list[str]:
         (lambda r: (r.topic, r.action, r.labels, r.changed), []),
         (lambda r: r.pre_request_state.num_partitions, ["topics"]),
         (lambda r: r.post_request_state.num_partitions, ["topics"]),
-        (lambda r: r.post_request_state.replicas_assignments, ["topics", "moves"]),
-        (lambda r: r.post_request_state.replication_factor, ["topics", "moves"]),
+        (lambda r: r.post_request_state.replicas_assignments, ["moves", "topics", "moves"]),
+        (lambda r: r.post_request_state.replication_factor, ["moves", "topics", "moves"]),
         (lambda r: r.pre_request_state.configs, ["topics", "configs"]),
         (lambda r: r.racks, ["describe"]),
         (lambda r: r.principal, ["describe"]),
@@ -367,7 +367,7 @@ def test_a_policy_that_crashes_denies(failure: BaseException, caplog: pytest.Log
 def test_a_policy_that_does_not_come_to_an_end_denies_all_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     from threading import Event
 
-    monkeypatch.setattr("kdeclare.policy.judge.LIMIT_S", 0.2)
+    monkeypatch.setattr("kdeclare.policy.asking.LIMIT_S", 0.2)
     release = Event()
 
     def hang(request: RequestMetadata) -> None:
@@ -485,9 +485,16 @@ def test_an_override_holds_for_what_was_known_of_when_it_was_planned() -> None:
 def test_another_policy_is_not_overridden_along() -> None:
     other = ConfiguredPolicy("other", Recorder(denied=frozenset({"t"})))
     here = world(held(Recorder(denied=frozenset({"t"}))), other)
-    plan = here.plan(topic("t", partitions=1), scope=Scope(overrides={"test": "agreed"}))
+    scope = Scope(overrides={"test": "agreed"})
+    plan = here.plan(topic("t", partitions=1), scope=scope)
     assert {v.policy: v.outcome for v in plan.verdicts} == {"test": "warn", "other": "deny"}
     assert plan.operations == ()
+    # what was left alone all the same has had nothing overridden
+    run = here.apply(topic("t", partitions=1), topic("u", partitions=1), scope=scope)
+    record = fold(run.run_id or "", here.store.entries(run.run_id or ""))
+    assert set(here.cluster.topics()) == {"u"}
+    assert record.start is not None
+    assert record.start.overrides == []
 
 
 # the brokers' own policies
@@ -528,6 +535,8 @@ def test_the_brokers_need_not_say_why() -> None:
     run = here.apply(topic("b", partitions=1), scope=Scope(preflight=False))
     for verdicts in (plan.verdicts, run.verdicts):
         assert [v.message for v in verdicts] == ["A policy of the brokers refuses it and does not say why."]
+    (result,) = run.results.values()
+    assert result.message == run.verdicts[0].message
 
 
 def test_a_failure_beside_a_denial_is_a_failure(refusing: World) -> None:

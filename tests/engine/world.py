@@ -119,9 +119,9 @@ class World:
             nothing,
             "me@here",
             "test",
+            self.policies,
             self.clock,
             self.stop,
-            self.policies,
         )
 
     def run(

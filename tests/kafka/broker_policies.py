@@ -15,6 +15,7 @@ from kdeclare.cluster import sandbox as kafka_sandbox
 from kdeclare.cluster.kafka import connect
 from kdeclare.cluster.port import NewTopic
 from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, config, jars, kafka_classpath, launch
+from kdeclare.cluster.sandbox.settings import HOST
 from tests.beds import KafkaBed
 from tests.conftest import free_port
 
@@ -35,14 +36,26 @@ Line = Mapping[str, Any]
 
 _SOURCE = Path(__file__).with_name("RecordingPolicy.java")
 _CLASS = "kdeclare.test.RecordingPolicy"
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+LOGIN = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": f'{_PLAIN} required username="alice" password="wonder";',
+}
+"""Client properties for `Policed.login`: there everybody is ``User:alice``."""
 
 
 @dataclass(frozen=True)
 class Policed:
-    """Brokers that run, where RecordingPolicy is both of Kafka's policies."""
+    """Brokers that run, where RecordingPolicy is both of Kafka's policies.
+
+    login: their addresses where clients have to say who they are; elsewhere nobody is authenticated.
+    """
 
     sandbox: SandboxStatus
     shown: Path
+    login: str
 
     def lines(self) -> list[Line]:
         """All calls so far, in order; those of a request are there before its answer."""
@@ -93,12 +106,13 @@ def policed(folder: Path) -> Iterator[Policed]:
     """A sandbox in that folder for as long as the block lasts."""
     classes, shown = folder / "classes", folder / "shown.jsonl"
     _compile(classes)
-    settings = SandboxSettings(folder / "sandbox", brokers=2, racks=2, port=free_port(2))
+    settings = SandboxSettings(folder / "sandbox", brokers=2, racks=2, port=free_port(4))
     try:
         with pytest.MonkeyPatch.context() as patch:
             _equip(patch, classes, shown)
             running = kafka_sandbox.start(settings, print)
-        yield Policed(running, shown)
+        login = ",".join(_login(settings, broker) for broker in settings.broker_ids)
+        yield Policed(running, shown, login)
     finally:
         kafka_sandbox.reset(settings.folder)
 
@@ -117,12 +131,23 @@ def _compile(into: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def _login(settings: SandboxSettings, broker: int) -> str:
+    """The address of a listener with authentication, next to the usual ones."""
+    return f"{HOST}:{settings.broker_port(broker + settings.brokers)}"
+
+
 def _equip(patch: pytest.MonkeyPatch, classes: Path, shown: Path) -> None:
     """What is started from here on has the class on its class path, and is told to use it."""
     usual, kafka_jars = config.broker_properties, jars.kafka_jars
 
     def with_policies(settings: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
-        return usual(settings, broker_id, *log_dirs) | {
+        found = usual(settings, broker_id, *log_dirs)
+        listeners, protocols = found["listeners"], found["listener.security.protocol.map"]
+        return found | {
+            "listeners": f"{listeners},LOGIN://{_login(settings, broker_id)}",
+            "listener.security.protocol.map": f"{protocols},LOGIN:SASL_PLAINTEXT",
+            "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.login.plain.sasl.jaas.config": f'{_PLAIN} required user_alice="wonder";',
             "create.topic.policy.class.name": _CLASS,
             "alter.config.policy.class.name": _CLASS,
             "kdeclare.test.shown": str(shown),

@@ -1,16 +1,21 @@
 """Brokers with policies of their own: what is answered when those deny."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kdeclare.cluster.port import Alteration, ConfigOp, Fault, FaultKind, Result
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import UNEXPLAINED
 from tests.beds import CLUSTER_WIDE, SET, KafkaBed, message, topic_resource
 from tests.kafka.broker_policies import (
     CRASH,
     CRASH_VALUE,
     DENIED,
     DENIED_VALUE,
+    LOGIN,
     SILENT,
     SILENT_VALUE,
     Policed,
@@ -19,6 +24,7 @@ from tests.kafka.broker_policies import (
     one,
     policed,
 )
+from tests.kafka.governed import BOUNDS, Governed, governed, seen
 
 pytestmark = pytest.mark.kafka
 
@@ -124,4 +130,121 @@ def test_a_policy_that_does_not_say_what_is_wrong(
     assert bed.overrides(topic_resource(there)) == {"retention.ms": "5"}
 
 
-# kdeclare's own commands at these brokers: here
+# kdeclare's own commands at these brokers
+
+
+@pytest.fixture
+def here(policies: Policed, tmp_path: Path) -> Iterator[tuple[Governed, KafkaBed]]:
+    """A project there, and another client."""
+    with governed(policies.sandbox.bootstrap, tmp_path) as made:
+        yield made
+
+
+def test_a_plan_has_the_brokers_verdicts_and_apply_does_the_rest(here: tuple[Governed, KafkaBed]) -> None:
+    project, bed = here
+    project.declare(project.topic("tuned"), project.topic("fine"))
+    project.done("apply", "--yes")
+    before = seen(bed, project.name("tuned"))
+    project.declare(
+        project.topic("tuned", configs={"segment.ms": 99, "retention.ms": int(DENIED_VALUE)}),
+        project.topic("fine", configs={"segment.ms": 99}),
+        project.topic(DENIED),
+        project.topic(SILENT),
+        project.topic("new"),
+    )
+    planned = project.denied("plan", "--format", "json")
+    verdicts = {
+        ("broker", "tuned"): ("deny", not_valued(project.name("tuned"))[1]),
+        ("broker", DENIED): ("deny", not_called(project.name(DENIED))[1]),
+        ("broker", SILENT): ("deny", UNEXPLAINED),
+    }
+    assert project.verdicts(planned) == verdicts
+    said = project.denied("plan").out
+    assert said.count("denied by a policy of the brokers: ") == 3
+    assert f"denied by a policy of the brokers: No topic is called {project.name(DENIED)} here" in said
+    assert "--override-policy" not in said, "that would not help"
+    override = project("apply", "--yes", "--override-policy", "broker", "--reason", "please")
+    assert override.code is ExitCode.ERROR
+    assert "The brokers' own policy decides for itself; kdeclare cannot override it." in override.err
+    ran = project.denied("apply", "--yes", "--format", "json")
+    assert project.verdicts(ran) == verdicts
+    assert json.loads(ran.out)["counts"]["done"] == 2
+
+    def rest_is_done() -> None:
+        short = {project.short(name) for name in bed.cluster.topics() if name.startswith(project.prefix)}
+        assert short == {"tuned", "fine", "new"}
+        assert seen(bed, project.name("tuned")) == before
+        assert bed.overrides(topic_resource(project.name("fine"))) == {"segment.ms": "99"}
+
+    bed.eventually(rest_is_done)
+    assert project.owned() == {"tuned", "fine", "new"}
+
+
+def test_without_a_preflight_the_run_has_them_and_skips_what_needs_it(
+    here: tuple[Governed, KafkaBed],
+) -> None:
+    project, bed = here
+    fewer, fine = map(project.name, ("fewer", "fine"))
+    copies = {"replicationFactor": 2, "configs": {"min.insync.replicas": 2}}
+    project.declare(project.topic("fewer", **copies), project.topic("fine", **copies))
+    project.done("apply", "--yes")
+    before = seen(bed, fewer, fine)
+    # with fewer copies than must be in sync nobody could write: that is lowered first
+    lower = {"min.insync.replicas": 1}
+    project.declare(
+        project.topic("fewer", configs={**lower, "retention.ms": int(SILENT_VALUE)}),
+        project.topic("fine", configs=lower),
+        project.topic(DENIED),
+    )
+    project.done("plan", "--no-preflight", "--out", "it.plan")
+    ran = project.denied("apply", "it.plan", "--yes", "--format", "json")
+    assert project.verdicts(ran) == {
+        ("broker", "fewer"): ("deny", UNEXPLAINED),
+        ("broker", DENIED): ("deny", not_called(project.name(DENIED))[1]),
+    }
+    left = {
+        (o["status"], o["verb"], project.short(o["resource"])): o["message"]
+        for o in json.loads(ran.out)["operations"]
+        if o["status"] != "done"
+    }
+    assert left.pop(("skipped", "partitions.reassign", "fewer")).startswith("It needs configs.alter")
+    assert left == {
+        ("denied", "configs.alter", "fewer"): UNEXPLAINED,
+        ("denied", "topic.create", DENIED): not_called(project.name(DENIED))[1],
+    }
+
+    def only_fine_changed() -> None:
+        now = seen(bed, fewer, fine, project.name(DENIED))
+        assert now.keys() == {fewer, fine}
+        assert now[fewer] == before[fewer]
+        assert (len(now[fine][1][0]), now[fine][2]) == (1, {"min.insync.replicas": "1"})
+
+    bed.eventually(only_fine_changed)
+
+
+def test_a_policy_of_the_brokers_that_crashes_is_an_error(here: tuple[Governed, KafkaBed]) -> None:
+    # the answer has neither a reason nor that it was a policy's
+    project, bed = here
+    project.declare(project.topic(CRASH), project.topic("fine"))
+    ran = project("apply", "--yes")
+    assert ran.code is ExitCode.ERROR
+    assert f"Topic/{project.name(CRASH)}: no reason given (UNKNOWN_SERVER_ERROR)." in ran.out
+    assert "Nothing was changed." in ran.err
+    assert seen(bed, project.name(CRASH), project.name("fine")) == {}
+
+
+def test_who_asks_is_known_if_asked(policies: Policed, here: tuple[Governed, KafkaBed]) -> None:
+    project, bed = here
+    named = {"rule": "principal == 'User:alice'", "message": "alice's"}
+    project.policies(BOUNDS)
+    project.declare(project.topic("huge", partitions=5), ("Policy", "named", named))
+    (project.folder / "alice.properties").write_text("".join(f"{k}={v}\n" for k, v in LOGIN.items()))
+    alice = ("--bootstrap-server", policies.login, "--command-config", "alice.properties")
+    assert ("named", "huge") in project.denials(project.denied("plan", "--format", "json"))
+    assert project.denials(project.denied("plan", "--format", "json", *alice)) == {("bounds", "huge")}
+    override = ("--override-policy", "bounds", "--reason", "agreed on Monday")
+    run_id = json.loads(project.done("apply", "--yes", "--format", "json", *override, *alice).out)["run_id"]
+    (made,) = json.loads(project.done("history", run_id, "--format", "json").out)["overrides"]
+    assert (made["policy"], made["reason"], made["principal"]) == ("bounds", "agreed on Monday", "User:alice")
+    assert "(User:alice to the brokers):" in project.done("history", run_id).out
+    bed.eventually(lambda: _expect_of(bed, [project.name("huge")], {project.name("huge")}))

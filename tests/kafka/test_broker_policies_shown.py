@@ -18,6 +18,7 @@ from tests.beds import (
     error,
     topic_resource,
 )
+from tests.cases import case
 from tests.kafka.broker_policies import (
     ALONE,
     CONTROLLER,
@@ -92,10 +93,19 @@ def test_counts_are_shown_resolved_and_no_assignments(
     assert lines == [create(name, numPartitions=shown[0], replicationFactor=shown[1])]
 
 
-def test_assignments_are_shown_and_no_counts(policies: Policed, bed: KafkaBed) -> None:
+@case("POL-04")
+def test_either_counts_are_shown_or_assignments(policies: Policed, bed: KafkaBed) -> None:
+    counted, assigned = bed.name(), bed.name()
+    items = [
+        NewTopic(counted, None, None, None, {}),
+        NewTopic(assigned, None, None, {0: (1, 2), 1: (2, 1)}, {}),
+    ]
     with policies.watched() as lines:
-        name = bed.create({0: (1, 2), 1: (2, 1)})
-    assert lines == [create(name, replicasAssignments={"0": [1, 2], "1": [2, 1]})]
+        assert set(bed.cluster.create_topics(items).values()) == {None}
+    assert lines == [
+        create(counted, numPartitions=PARTITIONS, replicationFactor=FACTOR),
+        create(assigned, replicasAssignments={"0": [1, 2], "1": [2, 1]}),
+    ]
 
 
 def test_configs_of_a_creation_are_shown_to_both_policies_as_written(

@@ -21,8 +21,8 @@ from kdeclare.policy.deprecated import (
     CreateTopicAdapter,
     CreateTopicPolicy,
 )
-from kdeclare.policy.facts import Facts
 from kdeclare.policy.judge import judge
+from kdeclare.policy.requests.facts import Facts
 from tests.beds import APPEND, DELETE, SET, SUBTRACT, KafkaBed
 from tests.kafka.broker_policies import Line, Policed, alter, create, policed
 
@@ -114,7 +114,7 @@ def in_python(bed: KafkaBed, *ops: Operation) -> list[Line]:
         ConfiguredPolicy("configs", AlterConfigAdapter(AlterRecorder(lines))),
         ConfiguredPolicy("topics", CreateTopicAdapter(CreateRecorder(lines))),
     ]
-    said = judge(asked, ops, lambda topics: Facts(bed.cluster, topics), {})
+    said = judge(asked, ops, lambda topics: Facts(bed.cluster, topics), {}, {})
     assert not said.denied
     return lines
 

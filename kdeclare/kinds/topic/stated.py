@@ -5,6 +5,7 @@ from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.secrets import Secret
 from kdeclare.kinds.topic.spec import TopicBody
 from kdeclare.kinds.verbs.base import Effect, joined
+from kdeclare.kinds.verbs.topics import ASSIGNED
 from kdeclare.kinds.wishes import Parts, Unset, Wish
 from kdeclare.model.ids import ConfigScope
 
@@ -15,9 +16,11 @@ def stated(body: TopicBody) -> Stated:
     sizes = {len(brokers) for brokers in replicas.values()}
     configs = {key: _value(key, wish) for key, wish in body.configs.items()}
     fields = {f"configs.{key}" for key, value in configs.items() if value is not None}
+    placed = body.strategy is not None and not replicas
+    if replicas or placed:
+        fields |= ASSIGNED
     fields |= {"partitions"} if body.partitions is not None else set()
     fields |= {"replicationFactor"} if body.replication_factor is not None else set()
-    fields |= {"assignments"} if replicas else set()
     effect = Effect(
         created=True,
         partitions=body.partitions,
@@ -26,7 +29,8 @@ def stated(body: TopicBody) -> Stated:
         configs=configs,
         fields=frozenset(fields),
     )
-    return Stated(effect, frozenset(key for key, wish in body.configs.items() if isinstance(wish, Parts)))
+    parts = frozenset(key for key, wish in body.configs.items() if isinstance(wish, Parts))
+    return Stated(effect, parts, placed)
 
 
 def _value(key: str, wish: Wish) -> str | None:

@@ -1,6 +1,6 @@
 """What a verb is: how an operation looks at the cluster, runs, and is undone."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -101,6 +101,8 @@ class Verb(Protocol):
     """Whether what it is on is gone afterwards."""
     waits: bool = False
     """Whether it begins only when none of its partitions is being moved."""
+    accompanies: bool = False
+    """Whether it is there only for the moves of other operations."""
     tidies: bool = False
     """Whether it takes away what the run has put somewhere, and so runs also when the run is stopped."""
 
@@ -120,6 +122,10 @@ class Verb(Protocol):
         """What ``op`` makes of which topics, for policies about topics; steps of the engine's own make
         nothing of any."""
         return {}
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """What is left of ``op`` when nothing is to be done about these topics; None if nothing is."""
+        return op
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The elements of the view under names that are unique in the cluster."""
@@ -165,3 +171,8 @@ def with_inverse(verb: Verb, op: Operation) -> Operation:
         lost = ", ".join(undo.lost) or "nothing"
         return replace(op, irreversible=op.irreversible or f"Cannot be brought back: {lost}.")
     return replace(op, inverse={"verb": undo.verb, "args": undo.args})
+
+
+def with_args(op: Operation, args: Mapping[str, Json]) -> Operation:
+    """``op`` with other args, where what undoes it takes the same."""
+    return replace(op, args=args, inverse={**(op.inverse or {}), "args": args})

@@ -1,6 +1,6 @@
 """Changing configs (IncrementalAlterConfigs, KIP-339): all ops of one resource in one atomic entry."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from kdeclare.cluster.port import Alteration, Cluster, ConfigOp, ConfigQuery, Result
@@ -96,6 +96,10 @@ class AlterConfigs(Verb):
             )
             for item in op.args["ops"]
         )
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """All or nothing, as Kafka has it."""
+        return op if topics.isdisjoint(topics_of(entity(op))) else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a key, and the topic's identity."""

@@ -1,12 +1,12 @@
 """Electing preferred leaders (KIP-460): a move or a new order changes who should lead, not who does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.cluster.port import Cluster, Result
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import SecretSource
-from kdeclare.kinds.verbs.base import Undo, Verb, View
+from kdeclare.kinds.verbs.base import Undo, Verb, View, with_args
 from kdeclare.kinds.verbs.partitions import joined_result, topics_of
 from kdeclare.model.changes import FieldChange
 from kdeclare.model.ids import ResourceId, TopicPartition
@@ -22,6 +22,7 @@ class ElectLeaders(Verb):
 
     name = "leaders.elect"
     waits = True
+    accompanies = True
     tidies = True
 
     def query(self, op: Operation) -> Query:
@@ -45,6 +46,12 @@ class ElectLeaders(Verb):
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """None: who leads is no wish."""
         return ()
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """The partitions of other topics."""
+        rest = {p: b for p, b in op.args["partitions"].items() if TopicPartition.parse(p).topic not in topics}
+        bare = replace(op, expect={f"leader of {p}": op.expect[f"leader of {p}"] for p in rest if op.expect})
+        return with_args(bare, {**op.args, "partitions": rest}) if rest else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a partition."""

@@ -19,6 +19,7 @@ class AwaitMoves(PartitionsVerb):
 
     name = "moves.await"
     waits = True
+    accompanies = True
 
     def after(self, op: Operation) -> View:
         """Where they were heading."""

@@ -1,10 +1,19 @@
 """What the verbs on partitions have in common: they look at replicas, in the true sense of KIP-860."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 
 from kdeclare.cluster.port import Fault, FaultKind, Result
 from kdeclare.kinds.query import Query
-from kdeclare.kinds.verbs.base import Effect, Verb, View, identities, identity_claims
+from kdeclare.kinds.verbs.base import (
+    Effect,
+    Verb,
+    View,
+    identities,
+    identity_claims,
+    with_args,
+    with_inverse,
+)
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.ids import TopicPartition
 from kdeclare.model.jsontypes import Json
@@ -33,6 +42,12 @@ class PartitionsVerb(Verb):
             if op.expect.get(name) != replicas
         )
 
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """The partitions of other topics."""
+        names = op.args["partitions"]
+        rest = [name for name in names if TopicPartition.parse(name).topic not in topics]
+        return part(self, op, rest) if rest else None
+
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a partition, and the identity of their topics."""
         partitions = op.args["partitions"]
@@ -49,6 +64,17 @@ class PartitionsVerb(Verb):
     def produces(self, op: Operation) -> frozenset[str]:
         """The replicas of its partitions, and with them their leaders."""
         return frozenset(f"{what}/{p}" for p in op.args["partitions"] for what in ("replicas", "leader"))
+
+
+def part(verb: Verb, op: Operation, names: Sequence[str]) -> Operation:
+    """The part of ``op`` that is about some of its partitions."""
+    if len(names) == len(op.args["partitions"]):
+        return op
+    elements = {*names, *identity_claims(topics_of(names))}
+    args = {**op.args, "partitions": {name: op.args["partitions"][name] for name in names}}
+    expect = {element: value for element, value in op.expect.items() if element in elements}
+    bare = replace(op, args=args, expect=expect)
+    return with_args(bare, args) if verb.accompanies else with_inverse(verb, bare)
 
 
 def topics_of(partitions: Iterable[str]) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """Moving replicas from one log directory of their broker to another (AlterReplicaLogDirs, KIP-113)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 
 from kdeclare.cluster.port import Cluster, Fault, Result
 from kdeclare.kinds.query import Query
@@ -44,6 +45,16 @@ class RelocateReplicas(Verb):
             for name, path in op.args["replicas"].items()
             if op.expect.get(name) != path
         )
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """The replicas of other topics."""
+        rest = {r: path for r, path in op.args["replicas"].items() if parse(r)[0].topic not in topics}
+        if not rest:
+            return None
+        before = (op.inverse or {}).get("args", {}).get("replicas", {})
+        back = {"verb": self.name, "args": {"replicas": {r: path for r, path in before.items() if r in rest}}}
+        expect = {element: value for element, value in op.expect.items() if element in rest}
+        return replace(op, args={**op.args, "replicas": rest}, expect=expect, inverse=back)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a replica."""

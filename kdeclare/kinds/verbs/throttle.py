@@ -1,6 +1,6 @@
 """Throttling moves and letting go of it: one's own entries only, by APPEND and SUBTRACT (KIP-73, KIP-339)."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.cluster.port import Alteration, Cluster, ConfigOp, ConfigQuery, Fault, Result
@@ -8,10 +8,10 @@ from kdeclare.kinds import throttles
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.throttles import LISTS
-from kdeclare.kinds.verbs.base import Undo, Verb, View
+from kdeclare.kinds.verbs.base import Undo, Verb, View, with_args
 from kdeclare.kinds.verbs.partitions import topics_of
 from kdeclare.model.changes import FieldChange, FieldOp
-from kdeclare.model.ids import ConfigScope, ResourceId
+from kdeclare.model.ids import ConfigScope, ResourceId, TopicPartition
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
@@ -26,6 +26,8 @@ class ThrottleVerb(Verb):
 
     partitions: for whose moves it is. relies_on: rates by entity and key that are there and have to hold.
     """
+
+    accompanies = True
 
     def query(self, op: Operation) -> Query:
         """The lists and rates that it touches, and the moves that it is for."""
@@ -48,6 +50,15 @@ class ThrottleVerb(Verb):
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """None of the resource's own: a throttle comes and goes with its moves."""
         return ()
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """The entries of brokers and of other topics; none where no other topic is moved."""
+        rest = [p for p in op.args["partitions"] if TopicPartition.parse(p).topic not in topics]
+        mine = {f"{ConfigScope.TOPIC}/{topic}" for topic in topics}
+        entries = {entity: keys for entity, keys in op.args["entries"].items() if entity not in mine}
+        left = with_args(op, {**op.args, "partitions": rest, "entries": entries})
+        touched = self.claims(left)
+        return replace(left, expect={e: v for e, v in op.expect.items() if e in touched}) if rest else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a rate or list."""

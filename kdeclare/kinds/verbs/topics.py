@@ -1,6 +1,6 @@
 """Creating and deleting topics, and adding partitions (CreateTopics, DeleteTopics, CreatePartitions)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import ClassVar
 
 from kdeclare.cluster.port import Cluster, ConfigQuery, Fault, NewPartitions, NewTopic, Result
@@ -25,6 +25,8 @@ from kdeclare.model.live import ConfigSource, Snapshot
 from kdeclare.model.operations import Operation
 
 HAS_RECORDS = "HAS_RECORDS"
+ASSIGNED = frozenset({"partitions", "replicationFactor", "assignments"})
+"""What a creation with assignments is about, whoever chose the replicas: the counts follow from them."""
 
 
 def _topic(op: Operation) -> str:
@@ -46,6 +48,10 @@ class TopicVerb(Verb):
         if total is None:
             return ()
         return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), total),)
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """All or nothing."""
+        return None if _topic(op) in topics else op
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One element, named by its topic."""
@@ -103,15 +109,14 @@ class CreateTopic(TopicVerb):
         sizes = [len(r) for r in replicas.values()]
         configs = op.args["configs"]
         stated = {"partitions": _count(op), "replicationFactor": op.args["replication_factor"]}
-        fields = {name for name, value in stated.items() if value is not None}
-        fields |= {f"configs.{key}" for key in configs} | ({"assignments"} if replicas else set())
+        fields = ASSIGNED if replicas else {name for name, value in stated.items() if value is not None}
         effect = Effect(
             created=True,
             partitions=_count(op),
             factor=min(sizes) if sizes else op.args["replication_factor"],
             replicas=replicas,
             configs={key: joined(value) for key, value in configs.items()},
-            fields=frozenset(fields),
+            fields=frozenset({*fields, *(f"configs.{key}" for key in configs)}),
         )
         return {_topic(op): effect}
 

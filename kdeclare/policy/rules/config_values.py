@@ -70,4 +70,4 @@ def check_keys(keys: Iterable[str]) -> None:
     for key in keys:
         near = [] if key in known else difflib.get_close_matches(key, known, n=1, cutoff=_NEAR)
         if near:
-            raise ValueError(f"'{key}' is not a topic config of Kafka; did you mean '{near[0]}'?")
+            raise ValueError(f"'{key}' is not a topic config of Kafka (did you mean '{near[0]}'?)")

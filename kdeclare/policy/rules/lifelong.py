@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from kdeclare.policy.deprecated import CreateTopicPolicy
-from kdeclare.policy.importing import adapted, configure, make
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
+from kdeclare.policy.loading.classes import adapted, configure, make
 from kdeclare.policy.rules.base import Rule, Settings
 
 _ASSIGNMENTS = "assignments"
@@ -58,6 +58,11 @@ class AsCreation:
         return self.request.labels
 
     @property
+    def labels_before(self) -> Mapping[str, str]:
+        """None, as nothing is there before a creation."""
+        return {}
+
+    @property
     def changed(self) -> frozenset[str]:
         """All that the topic has."""
         counts = ("partitions", "replicationFactor")
@@ -84,8 +89,9 @@ class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
 
     The other policy, a TopicActionsPolicy or CreateTopicPolicy, is asked about creations, and about what
     modifications make of a topic as if it were created so. A modification is denied where the topic would
-    have been allowed as it was before, and would not be as it is afterwards. Where replicas are moved, the
-    topic is shown with counts and once more with assignments, as a CreateTopicPolicy sees either.
+    not be allowed as it is afterwards, unless that is said of it as it was before, in the same words. Where
+    replicas are moved, the topic is shown with counts and once more with assignments, as a
+    CreateTopicPolicy sees either.
     """
 
     settings_model = CreationRuleForLifeSettings
@@ -108,7 +114,10 @@ class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
             return
         for shown in _creations(request, post):
             violation = self._violation(shown)
-            if violation and not self._violation(replace(shown, post_request_state=pre)):
+            if violation is None:
+                continue
+            before = self._violation(replace(shown, post_request_state=pre))
+            if before is None or str(before) != str(violation):
                 raise violation
 
     def close(self) -> None:

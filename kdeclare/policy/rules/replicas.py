@@ -59,8 +59,9 @@ class MinRacksSettings(Settings):
 class MinRacks(Rule[MinRacksSettings]):
     """The replicas of every partition lie on at least so many racks.
 
-    Brokers without a rack lie on none. Partitions that Kafka is to place are denied where it cannot spread
-    them so: with fewer replicas, or fewer racks in the cluster. A modification is denied for the partitions
+    Brokers without a rack lie on none. Partitions that Kafka is to place are denied where it may not spread
+    them so: with fewer replicas, beside those that brokers without a rack may get, or with fewer racks in
+    the cluster. A modification is denied for the partitions
     whose brokers it changes and for those that it adds.
     """
 
@@ -118,5 +119,12 @@ class MinRacks(Rule[MinRacksSettings]):
             return [
                 f"The brokers of the cluster lie on {counted(len(racks), 'rack')}, "
                 f"and {request.topic} must lie on at least {wanted:,}."
+            ]
+        without = sum(rack is None for rack in request.racks.values())
+        if factor - without < wanted:
+            return [
+                f"{request.topic} would have a replication factor of {factor}, and "
+                f"{counted(without, 'broker')} {'has' if without == 1 else 'have'} no rack: Kafka may place "
+                f"it on fewer than {counted(wanted, 'rack')}. State 'assignments'."
             ]
         return []

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicState
 from kdeclare.policy.rules.base import Rule, Settings, StateRule, Text, Violation
-from kdeclare.policy.rules.labels import are_on, topics_with
+from kdeclare.policy.rules.labels import topics_with, were_or_are_on
 from kdeclare.policy.rules.wording import counted, partitions
 
 _Count = Annotated[int, Field(ge=1)]
@@ -90,6 +90,7 @@ class NoPartitionIncrease(Rule[NoPartitionIncreaseSettings]):
     """Labelled topics keep their number of partitions (KIP-201, example 2).
 
     With more partitions, records with a key go to another one than those before them with the same key.
+    A topic that loses a label with the same change is still one of them.
     """
 
     settings_model = NoPartitionIncreaseSettings
@@ -100,7 +101,7 @@ class NoPartitionIncrease(Rule[NoPartitionIncreaseSettings]):
             return
         labels = self.settings.labels
         pre, post = request.pre_request_state, request.post_request_state
-        if pre is None or post is None or not are_on(request, labels):
+        if pre is None or post is None or not were_or_are_on(request, labels):
             return
         before, after = pre.num_partitions, post.num_partitions
         if after > before:

@@ -14,7 +14,7 @@ from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.nodes import MAX_DEPTH
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.manifests.scalars import Ambiguous, resolve
-from kdeclare.model.diagnostics import Place
+from kdeclare.model.diagnostics import KdeclareError, Place
 from tests.unit.manifests.small_kinds import KINDS
 
 TOPIC = "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {{name: {}}}\nspec: {{partitions: 1}}\n"
@@ -76,6 +76,25 @@ def test_a_linked_folder_is_followed() -> None:
 def test_a_dangling_link() -> None:
     Path("a.yaml").symlink_to("gone.yaml")
     assert codes(loaded()) == ["no-such-path"]
+
+
+def test_links_in_a_circle() -> None:
+    for name in ("a.yaml", "folder"):
+        Path(name).symlink_to(name)
+    for paths in (("."), ("a.yaml", "folder")):
+        result = loaded(*paths)
+        assert codes(result) == ["unreadable-file"] * 2
+        assert "too many levels of symbolic links" in result.diagnostics[0].detail
+
+
+def test_a_projects_own_folder_that_is_a_circle() -> None:
+    Path("kdeclare.yaml").write_text("{apiVersion: kdeclare/v1, kind: Project, metadata: {name: p}}")
+    Path("manifests").symlink_to("manifests")
+    assert codes(load(open_project(None, None, {}), [], KINDS, {})) == ["unreadable-file"]
+    Path("kdeclare.yaml").unlink()
+    Path("kdeclare.yaml").symlink_to("kdeclare.yaml")
+    with pytest.raises(KdeclareError, match="cannot be read"):
+        open_project(None, None, {})
 
 
 def test_a_pipe_is_not_waited_for() -> None:

@@ -26,7 +26,7 @@ spec:
         max: 48
         ratio: 0.5
         configs: {retention.ms: 1000, cleanup.policy: [compact]}
-        labels: {tier: 1}
+        labels: {tier: 1.10}
         secret: ${env.PW}
     - name: sizes
       class: kdeclare.policy.rules:PartitionBounds
@@ -110,7 +110,7 @@ def test_policies(tmp_path: Path) -> None:
         "max": 48,
         "ratio": 0.5,
         "configs": {"retention.ms": 1000, "cleanup.policy": ["compact"]},
-        "labels": {"tier": 1},
+        "labels": {"tier": "1.10"},
         "secret": "hunter2",
     }
     assert "hunter2" not in repr(first)

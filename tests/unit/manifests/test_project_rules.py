@@ -12,6 +12,7 @@ from tests.unit.manifests.small_kinds import KINDS, RULES
 
 PROJECT = "{apiVersion: kdeclare/v1, kind: Project, metadata: {name: p}, spec: {SPEC}}"
 TOPIC = "{apiVersion: kdeclare/v1, kind: Topic, metadata: {name: NAME}, spec: {partitions: 1}}"
+OVERLAYS = "environments: {e: {overlays: [overlays]}}"
 RULE = "{apiVersion: kdeclare/v1, kind: Rule, metadata: {name: NAME}, spec: {rule: TEXT}}"
 
 
@@ -103,11 +104,12 @@ def test_the_rest_of_the_project_may_be_broken() -> None:
         "a": "[",
         "b": "kind: Topic",
         "c": "\x01",
-        "d": "kind: ${var.nowhere}\na: {<<: b}",
+        "d": "kind: Nothing\na: {<<: b}",
+        "e": "kind: Topic\na: ${var.nowhere}",
     }.items():
         Path(f"manifests/{name}.yaml").write_text(text)
     assert not loaded(project(), "t.yaml").diagnostics
-    Path("manifests/e.yaml").write_text("kind: Topic\n---\n# no Rule\n{")
+    Path("manifests/f.yaml").write_text("kind: Topic\n---\n# no Rule\n{")
     assert codes(loaded(project(), "t.yaml").diagnostics) == ["yaml-syntax"]
 
 
@@ -132,13 +134,10 @@ def test_alone() -> None:
     rule("manifests/s.yaml", "s")
     Path("manifests/broken.yaml").write_text("kind: Topic")
     Path("overlays").mkdir()
-    Path("overlays/a.yaml").write_text(
-        "{kind: Rule, metadata: {name: s}, spec: {rule: two}}\n---\n{kind: Topic}\n---\n"
-        "{kind: Rule, metadata: {name: z}}"
-    )
+    Path("overlays/a.yaml").write_text("{kind: Topic}\n---\n{kind: Topic, metadata: {name: z}}")
     Path("overlays/b.yaml").write_text("[")
-    found, diagnostics = load_rules(project("environments: {e: {overlays: [overlays]}}"), RULES, {})
-    assert [(item.id.name, item.body["rule"]) for item in found] == [("r", "x"), ("s", "two")]
+    found, diagnostics = load_rules(project(OVERLAYS), RULES, {})
+    assert [item.id.name for item in found] == ["r", "s"]
     assert not diagnostics
     rule("manifests/t.yaml", "r", "HERE")
     found, diagnostics = load_rules(project(), RULES, {})
@@ -155,3 +154,73 @@ def test_without_kinds_of_rules_all_is_as_before() -> None:
     topic("t.yaml", "t")
     assert not load(project(), [Path("t.yaml")], KINDS, {}).diagnostics
     assert codes(load(project(), [], KINDS, {}).diagnostics) == ["unknown-kind"]
+
+
+LAYOUTS: dict[str, list[tuple[str, str]]] = {
+    "a link in an overlay": [("overlays/x.yaml", "../manifests/r.yaml")],
+    "a folder of overlays that is the manifests": [("overlays/all", "../manifests")],
+    "a link to an overlay": [("manifests/o.yaml", "../overlays/own.yaml")],
+    "overlays within the manifests": [("manifests/overlays", "../overlays")],
+    "a link beside": [("given/r.yaml", "../manifests/r.yaml")],
+    "a link back up": [("manifests/up", "..")],
+    "a link to another folder": [("manifests/given", "../given")],
+    "a link in a circle": [("manifests/circle.yaml", "circle.yaml")],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_same_rules_hold_however_much_is_loaded(layout: str) -> None:
+    for folder in ("overlays", "given"):
+        Path(folder).mkdir()
+    rule("manifests/r.yaml", "r")
+    rule("manifests/s.yml", "s")
+    topic("manifests/t.yaml", "t")
+    topic("given/u.yaml", "u")
+    Path("overlays/own.yaml").write_text("{kind: Topic, metadata: {name: t}, spec: {partitions: 2}}")
+    for link, target in LAYOUTS[layout]:
+        Path(link).symlink_to(target)
+    links = [Path(link) for link, _ in LAYOUTS[layout]]
+    of = project(OVERLAYS)
+    complete, alone = loaded(of), load_rules(of, RULES, {})
+    everywhere = [Path(p) for p in ("manifests", "given", "overlays", "manifests/r.yaml", "given/u.yaml")]
+    parts = [loaded(of, str(path)) for path in (*everywhere, *links)]
+    assert names(complete) == ["r", "s"]
+    assert [item.id.name for item in alone[0]] == ["r", "s"]
+    for part in parts:
+        assert names(part) == ["r", "s"]
+    for code in ("policy-overlay", "unreadable-file"):
+        told = [code in codes(d) for d in (complete.diagnostics, alone[1], *(p.diagnostics for p in parts))]
+        assert len(set(told)) == 1, "an error for one is an error for all"
+
+
+@pytest.mark.parametrize("overlay", ["{kind: Rule, KIND}", "{kind: Topic, kind: Rule, KIND}"])
+def test_an_overlay_does_not_change_a_rule(overlay: str) -> None:
+    rule("manifests/r.yaml", "r")
+    topic("t.yaml", "t")
+    Path("overlays").mkdir()
+    text = overlay.replace("KIND", "metadata: {name: r}, spec: {rule: HERE}")
+    Path("overlays/a.yaml").write_text(text)
+    of = project(OVERLAYS)
+    expected = ["policy-overlay"] if overlay.count("kind") == 1 else ["duplicate-key", "policy-overlay"]
+    for result in (loaded(of), loaded(of, "t.yaml")):
+        assert sorted(codes(result.diagnostics)) == expected
+        assert [item.body["rule"] for item in result.rules] == ["x"]
+    assert sorted(codes(load_rules(of, RULES, {})[1])) == expected
+
+
+@pytest.mark.parametrize(
+    "kind", ["rule", "RULE", "Rules", "Ruel", "'Rul'", "${env.K}", "'${env.K}'", "&a Rul"]
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_what_was_meant_for_a_rule_is_not_passed_over(kind: str, encoding: str) -> None:
+    text = f"apiVersion: kdeclare/v1\nkind: {kind}\nmetadata: {{name: r}}\nspec: {{rule: x}}\n"
+    Path("manifests/r.yaml").write_bytes(text.encode(encoding))
+    topic("t.yaml", "t")
+    of = project()
+    code = "undefined-variable" if "env" in kind else "unknown-kind"
+    for told in (loaded(of).diagnostics, loaded(of, "t.yaml").diagnostics, load_rules(of, RULES, {})[1]):
+        assert code in codes(told)
+        assert [item.hint for item in told if item.code == "unknown-kind"] in ([], ["Did you mean 'Rule'?"])
+    found = load(of, [Path("t.yaml")], KINDS, {"K": "Rule"}, rules=RULES)
+    assert codes(found.diagnostics) == ["hidden-kind" if "env" in kind else code]

@@ -27,6 +27,7 @@ class Request:
     changed: frozenset[str] = frozenset()
     topic: str = "orders"
     labels: Mapping[str, str] = field(default_factory=dict)
+    labels_before: Mapping[str, str] = field(default_factory=dict)
     principal: str | None = None
     racks: Mapping[int, str | None] = field(default_factory=dict)
     record_count: int = 0
@@ -59,6 +60,9 @@ def modified(pre: State, post: State, changed: frozenset[str] | None = None, **m
             replicas != post.replicas_assignments.get(n) for n, replicas in pre.replicas_assignments.items()
         ),
     }
+    # Kafka adds no partitions with another number of replicas than the others have: those are moved then
+    pre_sizes, post_sizes = (set(map(len, s.replicas_assignments.values())) for s in (pre, post))
+    fields["assignments"] |= bool(pre_sizes) and not post_sizes <= pre_sizes
     keys = pre.configs.keys() | post.configs.keys()
     fields |= {f"configs.{key}": pre.configs.get(key) != post.configs.get(key) for key in keys}
     different = frozenset(name for name, differs in fields.items() if differs)

@@ -9,9 +9,9 @@ from kdeclare.manifests.project import Environment, Project
 from kdeclare.manifests.substitution import Variable
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.plan import VerdictOutcome
-from kdeclare.policy.cases import Case, load_cases
-from kdeclare.policy.given import GivenState
 from kdeclare.policy.interface import Action
+from kdeclare.policy.testing.cases import Case, load_cases
+from kdeclare.policy.testing.given import GivenState
 
 HEAD = "apiVersion: kdeclare/v1\nkind: PolicyTest\nmetadata: {name: gold}\n"
 WHOLE = """\
@@ -222,6 +222,45 @@ def test_a_deletion_has_no_state_afterwards(tmp_path: Path) -> None:
     spec = f"{CASE}        topic: t\n        post: {{partitions: 1}}\n".replace("CREATE", "DELETE")
     [(_, _, text)] = wrong(tmp_path, spec)
     assert "DELETE takes no 'post': there is no topic afterwards." in text
+
+
+@pytest.mark.parametrize(
+    ("action", "more", "said"),
+    [
+        (
+            "DELETE",
+            "changed: [partitions]",
+            "DELETE takes no 'changed': nothing is stated of a topic that goes.",
+        ),
+        ("CREATE", "changed: []", "A creation states something"),
+        ("CREATE", "labelsBefore: {a: b}", "CREATE takes no 'labelsBefore': there is no topic before."),
+    ],
+)
+def test_what_an_action_does_not_change(tmp_path: Path, action: str, more: str, said: str) -> None:
+    spec = f"{CASE}        topic: t\n        {more}\n".replace("CREATE", action)
+    [(_, code, text)] = wrong(tmp_path, spec)
+    assert code == "contradictory-case"
+    assert said in text
+
+
+def test_where_nobody_is_asked_nobody_denies(tmp_path: Path) -> None:
+    [(where, _, text)] = wrong(tmp_path, f"{CASE}        topic: t\n      asked: false\n")
+    assert where == "11:14"
+    assert "nobody says deny" in text
+
+
+def test_a_policy_that_is_named_is_asked_unless_the_case_says_otherwise(tmp_path: Path) -> None:
+    case = "{name: a, expect: allow, request: {action: CREATE, topic: t}"
+    spec = f"spec:\n  cases:\n  - {case}}}\n  - {case}, policy: p}}\n  - {case}, policy: p, asked: false}}\n"
+    cases, problems = load(tmp_path, HEAD + spec)
+    assert problems == []
+    assert [item.asked for item in cases] == [None, True, False]
+
+
+def test_the_labels_before(tmp_path: Path) -> None:
+    request = "{action: MODIFY, topic: t, labels: {a: b}, labelsBefore: {keyed: true}}"
+    [case], _ = load(tmp_path, f"{HEAD}spec: {{cases: [{{name: a, expect: allow, request: {request}}}]}}\n")
+    assert (case.request.labels, case.request.labels_before) == ({"a": "b"}, {"keyed": "true"})
 
 
 def test_who_allows_says_nothing(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from typing import cast
 import pytest
 
 from kdeclare.model.references import Referenced
-from kdeclare.policy.bindings import Bindings
-from kdeclare.policy.cel import CelPolicy, compile_rule
-from kdeclare.policy.cel_source import MAX_GROWTH
+from kdeclare.policy.cel import rule as cel
+from kdeclare.policy.cel.bindings import Bindings
+from kdeclare.policy.cel.growth import MAX_GROWTH
+from kdeclare.policy.cel.rule import CelPolicy, compile_rule
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
 from tests.unit.policy.doubles import Request, State, created, deleted, modified, reads_of, verdict
 
@@ -159,6 +160,9 @@ class _Partly(Mapping[str, str]):
         ("'a' in post.configs && post.configs.size() == 1", NotKnown),
         ("'a' + 'b' in post.configs", NotKnown),
         ("'a' in post.configs.map(k, k)", NotKnown),
+        ("'b' in (post).configs || post.configs.a == '1'", NotKnown),
+        ("'b' in post.`configs` || post.configs.a == '1'", None),
+        ("post.configs.`a` == '1'", NotKnown),
         ("post.configs[topic] == '1'", NotKnown),
     ],
 )
@@ -240,6 +244,33 @@ TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 BOMB = f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, {TEN}.all(e, {TEN}.all(f, true))))))"
 
 
+def test_keys_are_looked_at_however_the_configs_are_written() -> None:
+    request = modified(State(), State(configs={"retention.ms": "1", "segment.ms": "5000"}))
+    for configs in ("(post).configs", "post.`configs`", "post . configs"):
+        assert (
+            said(f"'retention.ms' in {configs} && post.configs['segment.ms'] == '5000'", request) is None
+        ), configs
+
+
+def test_a_rule_that_took_too_long_is_not_asked_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, took = 0.0, 1.3
+
+    def clock() -> float:
+        nonlocal now
+        now += took
+        return now
+
+    monkeypatch.setattr(cel, "perf_counter", clock)
+    item = policy("topic == 'orders'")
+    answers = [verdict(item, cast(RequestMetadata, MODIFIED)) for _ in range(6)]
+    assert answers[:4] == [None] * 4
+    assert answers[4] == answers[5] != None  # noqa: E711  both deny
+    assert "it took too long about other topics, so it is not asked any more" in (answers[4] or "")
+    took = 0.01
+    quick = policy("topic == 'orders'")
+    assert [verdict(quick, cast(RequestMetadata, MODIFIED)) for _ in range(999)] == [None] * 999
+
+
 def test_a_bomb_is_a_violation() -> None:
     started = time.monotonic()
     assert "it takes too many steps" in (said(BOMB) or "")
@@ -268,3 +299,8 @@ def test_a_policy_lets_go_of_the_last_request() -> None:
     assert bindings._last == (None, {})
     with pytest.raises(PolicyViolation):
         CelPolicy(compile_rule("topic == ''"), "no", bindings).validate(cast(RequestMetadata, MODIFIED))
+
+
+def test_a_pattern_from_a_label_that_is_too_large() -> None:
+    request = replace(MODIFIED, labels={"names": r"(\pL?){500}"})
+    assert "a regular expression is too large" in (said("topic.matches(labels.names)", request) or "")

@@ -2,9 +2,10 @@
 
 import pytest
 
-from kdeclare.policy.cel import RuleError, compile_rule
-from kdeclare.policy.cel_errors import RuleProblem
-from kdeclare.policy.cel_source import growing
+from kdeclare.policy.cel.errors import RuleProblem
+from kdeclare.policy.cel.growth import growing
+from kdeclare.policy.cel.matching import cost
+from kdeclare.policy.cel.rule import MAX_LENGTH, RuleError, compile_rule
 
 
 def problems(rule: str) -> tuple[RuleProblem, ...]:
@@ -22,6 +23,10 @@ def problem(rule: str) -> RuleProblem:
     "rule",
     [
         "[topic]" + ".map(x, x + x)" * 25 + ".size() > 0",
+        f"['{'x' * 3_900}']" + ".map(x, x + x)" * 13 + " == []",
+        "(([[topic]][0]))" + ".map(x, x + x)" * 25 + " == []",
+        "[topic]" + "\n .filter(y, true) .map(x, x + x + x + x)" * 10 + " == []",
+        "changed.all(c, [topic]" + ".map(x, x + x)" * 16 + " == [])",
         "[topic]" + ".map(x, [x, x])" * 25 + " == []",
         "[topic]" + ".map(x, [0, 0, 0, 0].map(y, x))" * 8 + " == []",
         "[[topic, topic]].exists(a, [[a, a]].exists(b, [[b, b, b, b, b, b]].exists(c, "
@@ -41,8 +46,13 @@ def test_values_that_double_and_double_are_refused(rule: str) -> None:
     [
         "pre.assignments.all(p, pre.assignments[p].all(b, pre.assignments[p].filter(x, x == b).size() == 1))",
         "post.assignments.map(p, post.assignments[p].map(b, b + p)).size() > 0",
-        " && ".join(["changed.exists(c, c == 'a' || c == 'b')"] * 8),
+        " && ".join(["labels.exists(c, c == 'a' || c == 'b')"] * 8),
         "[topic]" + ".map(x, x + 'x')" * 20 + ".size() > 0",
+        " && ".join(["changed.all(c, " + " || ".join(f"c == 'configs.k{i}'" for i in range(22)) + ")"] * 3),
+        " && ".join(f"labels.all(k, k != 'x{i}' && k.size() < 63)" for i in range(14)),
+        " && ".join(f"post.configs.all(k, k != 'x{i}' || post.configs[k] == 'y')" for i in range(14)),
+        " && ".join(["post.assignments.map(p, post.assignments[p].size()).exists(n, n > 2)"] * 20),
+        "post.assignments.all(p, post.assignments[p].map(b, topic + string(b)).size() > 0)",
     ],
 )
 def test_loops_that_people_write_are_not(rule: str) -> None:
@@ -57,8 +67,11 @@ def test_deep_nesting_is_refused(rule: str) -> None:
     assert problem(rule) == RuleProblem("The rule is nested too deep.")
 
 
-def test_a_rule_of_a_hundred_thousand_characters_is_refused() -> None:
-    assert problem("topic == '" + "x" * 100_000 + "'") == RuleProblem("The rule is too long.")
+def test_the_length_of_a_rule() -> None:
+    compile_rule("topic == '" + "x" * (MAX_LENGTH - 11) + "'")
+    found = problem("topic == '" + "x" * (MAX_LENGTH - 10) + "'")
+    assert found.detail == "The rule has 4,097 characters; it may have at most 4,096."
+    assert "several policies" in found.hint
 
 
 @pytest.mark.parametrize(
@@ -94,6 +107,9 @@ def test_a_rule_of_a_hundred_thousand_characters_is_refused() -> None:
         ("topic = 'a'", "=", "'=' is not expected", "Write ==."),
         ("post.partitions => 3", "=>", "'=>' is not expected", "Write >=."),
         ("topic == 'a", "'a", "no closing '", ""),
+        (r"topic.matches('a\.b')", "'a", "a backslash that says nothing to CEL", "r'…'"),
+        (r'topic == "a\.b" && "x" == "', '"a', "a backslash that says nothing to CEL", 'r"…"'),
+        (r"topic == 'a\'", "'a", "no closing '", ""),
         ("topic == ‘a’", "‘", "no quotation mark", "Write ' or \"."),
         ("if (true) false", "if", "reserved word", "Write condition ? value : other value."),
         ("post.partitions >", "", "ends too early", ""),
@@ -110,6 +126,7 @@ def test_a_rule_of_a_hundred_thousand_characters_is_refused() -> None:
             "'>' does not take text and a whole number.",
             "Configs and labels are text",
         ),
+        ("labels.keyed == true", "==", "text and true or false", "put true and false in quotes"),
         ("post.partitions == 1.0", "==", "a number with a point", "Write whole numbers without a point."),
         ("post.configs['a'] == null", "==", "text and null", "whether a key is there: 'key' in post.configs"),
         ("pre == post", "==", "a whole state", "only be compared with null"),
@@ -123,6 +140,14 @@ def test_a_rule_of_a_hundred_thousand_characters_is_refused() -> None:
         ),
         ("!topic", "!", "'!' does not take text.", ""),
         ("true ? 1 : 'a'", "?", "before '?'", ""),
+        ("exists(labels, x, x == 'a')", "exists", "'exists' stands after a list", "labels.exists(x, …)"),
+        ("[1, 2].all(i, v, v > i)", "all", "'all' takes one variable and a condition", "(x, …)"),
+        ("labels.exists('a')", "exists", "'exists' takes one variable and", "(x, …)"),
+        ("startsWith(topic, 'a')", "startsWith", "'startsWith' stands after", "topic.startsWith(…)"),
+        ("topic.contains(1)", "(1)", "'contains' does not take", ""),
+        ("post.configs[?'x'] == '1'", "[?", "is not supported", "'key' in post.configs"),
+        ("post?.partitions > 1", "?.", "is not supported", "'key' in post.configs"),
+        ("post.?partitions > 1", ".?", "is not supported", "'key' in post.configs"),
         ("post['x'] == 1", "['x']", "'[…]' does not take a whole state and text", ""),
         ("'a' in topic", "in", "'in' does not take text and text.", ""),
         ("topic.matches('(')", "'('", "no regular expression: missing ) in '('", "no look-around"),
@@ -166,3 +191,93 @@ def test_an_empty_rule(rule: str) -> None:
 
 def test_half_a_character() -> None:
     assert problem("topic == '\ud800'").detail == "The rule is no Unicode text."
+
+
+LONG = "[" + ",".join(["1"] * 99) + "]"
+
+
+@pytest.mark.parametrize(
+    ("rule", "at"),
+    [
+        (f"{LONG}.all(a, {LONG}.all(b, topic.matches('{'(a?){100}' * 50}')))", "'(a?)"),
+        (f"labels.all(a, topic.matches('{'(a?){100}' * 50}'))", "'(a?)"),
+        ("labels.all(a, changed.all(b, matches(b, r'(\\pL?){50}')))", "r'(\\pL"),
+        (" && ".join(["topic.matches(r'\\pL{50}')"] * 2), "r'\\pL"),
+        (f"{LONG}.all(a, {LONG}.all(b, topic.matches('(' + 'a' + '){{1000}}')))", "matches"),
+        (f"{LONG}.all(a, ['((a{{10}}){{10}}){{10}}'].all(p, topic.matches(p)))", "matches"),
+    ],
+)
+def test_regular_expressions_that_could_take_long_are_refused(rule: str, at: str) -> None:
+    found = problem(rule)
+    assert found.detail == "The regular expressions of this rule could take too long."
+    assert found.offset is not None
+    assert rule[found.offset :].startswith(at)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "topic.matches(r'^[a-z]+(\\.[a-z0-9-]{1,63}){1,3}$')",
+        "labels.all(k, k.matches('^[a-z][a-z0-9-]{0,62}$') && labels[k].matches(r'^\\pL+$'))",
+        "post.assignments.all(p, post.assignments[p].all(b, string(b).matches('^[0-9]{1,9}$')))",
+        "['^a.*$', '^b.*$'].exists(p, topic.matches(p)) || topic.matches(labels.pattern)",
+    ],
+)
+def test_regular_expressions_that_people_write_are_not(rule: str) -> None:
+    compile_rule(rule)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "least", "most"),
+    [
+        ("", 0, 0),
+        ("abc", 3, 3),
+        ("(a?){100}", 100, 400),
+        ("((a{10}){10}){10}", 1_000, 2_000),
+        (r"\(a{3}[)({]b{2}", 5, 40),
+        (r"[[:alpha:]\]x]{100}", 500, 2_000),
+        (r"\p{Greek}{5}|\PL", 8_000, 9_000),
+        ("(?i)abc", 9, 30),
+        ("((", 0, 5),
+        ("a)){999999999999999999}b", 1, 200_000),
+        (r"(\pL{1000}){1000}", 200_000, 200_000),
+    ],
+)
+def test_what_a_regular_expression_costs(pattern: str, least: int, most: int) -> None:
+    assert least <= cost(pattern) <= most
+
+
+@pytest.mark.parametrize(
+    ("rule", "at", "detail", "hint"),
+    [
+        ("action == 'create'", "'create'", "'action' is never 'create'.", "Did you mean 'CREATE'?"),
+        ("'ALTER' != action", "'ALTER'", "'action' is never 'ALTER'.", "It is CREATE, MODIFY or DELETE."),
+        ("action in ['CREATE', 'UPDATE']", "'UPDATE'", "never 'UPDATE'", ""),
+        ("'retention.ms' in changed", "'ret", "never in 'changed'", "Did you mean 'configs.retention.ms'?"),
+        ("!('partition' in changed)", "'part", "'partition' is never in", "Did you mean 'partitions'?"),
+        ("'x' in changed", "'x'", "'x' is never in 'changed'.", "replicationFactor, assignments and configs"),
+        ("changed.all(c, c != 'retention.ms')", "'ret", "never in", "Did you mean 'configs.retention.ms'?"),
+        ("changed.exists(c, c in ['partitions', 'configs.'])", "'configs.'", "never in", ""),
+    ],
+)
+def test_what_can_never_be_there_is_said(rule: str, at: str, detail: str, hint: str) -> None:
+    test_what_is_wrong_is_said_at_its_place(rule, at, detail, hint)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "action == 'CREATE' || action in ['MODIFY', 'DELETE']",
+        "'partitions' in changed || 'configs.some.key' in changed || r'assignments' in changed",
+        "action + 'x' == 'CREATEx'",
+        "'CRE' + 'ATE' == action || action == 'CRE' + 'ATE'",
+        "labels.action == 'create' || 'create' == labels.action",
+        "['create'].exists(action, action == 'create')",
+        "'x' in [changed].map(c, 'x') || changed.map(c, c + '!').exists(c, c == 'partitions!')",
+        "changed[0] == 'partitions' || 'x' in labels",
+        "changed.exists(c, labels.c == 'x')",
+        "[changed].exists(changed, 'x' in changed)",
+    ],
+)
+def test_what_can_be_there_is_not(rule: str) -> None:
+    compile_rule(rule)

@@ -11,11 +11,11 @@ from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.plan import VerdictOutcome
+from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.checking import check_declared, check_live, foresee
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.facts import Facts
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
-from kdeclare.policy.manifest import PolicyKind
+from kdeclare.policy.requests.facts import Facts
 
 BOTH = ["CREATE", "MODIFY"]
 COMPACTED = {"cleanup.policy": {"append": ["compact"]}}
@@ -126,6 +126,77 @@ def test_even_a_policy_that_catches_everything_does_not_hide_what_is_not_known()
     assert certain(ConfiguredPolicy("careless", Asks(careless)), topic()) == []
 
 
+def bare(denies: bool) -> ConfiguredPolicy:
+    """A policy that catches even what nobody should, and says something all the same."""
+
+    def ask(request: RequestMetadata) -> bool:
+        try:
+            return bool(request.racks) and False
+        except:  # noqa: E722  as somebody will write it
+            return not denies
+
+    return ConfiguredPolicy("bare", Asks(ask))
+
+
+@pytest.mark.parametrize("denies", [False, True])
+def test_not_even_a_policy_that_catches_what_nobody_should(denies: bool) -> None:
+    found = foresee([bare(denies)], [topic()])
+    assert (found.certain, found.created) == ((), ())
+    checked = check_declared([bare(denies), rule("'team' in labels")], [topic()])
+    assert checked.open == (("bare", "Topic/t"),)
+    assert [v.policy for v in checked.verdicts] == ["rule"]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda r: r.action,
+        lambda r: r.labels_before,
+        lambda r: r.changed,
+        lambda r: r.post_request_state.num_partitions,
+        lambda r: r.post_request_state.replication_factor,
+        lambda r: r.post_request_state.replicas_assignments,
+        lambda r: "retention.ms" in r.post_request_state.configs,
+        lambda r: len(r.post_request_state.configs),
+        lambda r: r.partitions_of({}),
+    ],
+)
+def test_whatever_is_not_known_is_withheld_for_good(read: Callable[[RequestMetadata], object]) -> None:
+    known = []
+
+    def ask(request: RequestMetadata) -> bool:
+        try:
+            known.append(read(request))
+        except:  # noqa: E722  as somebody will write it
+            return False
+        return True
+
+    assert certain(ConfiguredPolicy("careless", Asks(ask)), topic()) == []
+    assert len(known) <= 1  # of the creation
+
+
+def test_of_a_placement_only_the_cluster_tells_the_replicas() -> None:
+    placed = topic(partitions=2, replicationFactor=2, placement={"strategy": "balanced-leaders"})
+    text = "size(post.assignments) == 0"
+    assert check_declared([rule(text)], [placed]).open == (("rule", "Topic/t"),)
+    assert check_declared([rule(text)], [topic(partitions=2)]).open == ()
+    assert certain(rule("post.replicationFactor > 2"), placed) == [VerdictOutcome.DENY]
+
+
+def test_a_policy_cannot_change_what_the_next_one_is_shown() -> None:
+    def spoil(request: Any) -> bool:
+        post = request.post_request_state
+        for mapping in (request.labels, post.configs, post.replicas_assignments):
+            mapping.clear()
+        return True
+
+    spoiler = ConfiguredPolicy("spoil", Asks(spoil))
+    rules = [rule("'team' in labels && size(post.configs) == 1 && size(post.assignments) == 1")]
+    declared = topic({"team": "blue"}, assignments={0: [1]}, configs={"retention.ms": 5})
+    verdicts = check_declared([spoiler, *rules, spoiler, *rules], [declared]).verdicts
+    assert [v.outcome for v in verdicts] == [VerdictOutcome.ALLOW] * 4
+
+
 def test_manifests_are_checked_as_creations() -> None:
     declared = topic(partitions=1, configs={**COMPACTED, "retention.ms": None})
     seen = []
@@ -177,6 +248,31 @@ def test_a_cluster_is_judged_as_it_is(
     cluster: MemoryCluster, text: str, actions: list[str], expected: dict[str, str]
 ) -> None:
     assert live(cluster, rule(text, actions)) == expected
+
+
+def test_the_records_of_all_topics_are_read_in_one_request(cluster: MemoryCluster) -> None:
+    before = len(cluster.calls)
+    empty = ConfiguredPolicy("empty", Asks(lambda r: r.record_count == 0), actions=frozenset({Action.MODIFY}))
+    assert live(cluster, empty) == {"Topic/a": "allow", "Topic/b": "allow"}
+    asked = [call.items for call in cluster.calls[before:] if call.method == "record_counts"]
+    assert asked == [("a", "b")]
+
+
+def test_a_policy_cannot_change_what_the_next_one_sees_of_a_cluster(cluster: MemoryCluster) -> None:
+    def spoil(request: Any) -> bool:
+        post = request.post_request_state
+        for mapping in (request.labels, request.racks, post.configs, post.replicas_assignments):
+            mapping.clear()
+        return True
+
+    def whole(request: Any) -> bool:
+        post = request.post_request_state
+        return request.topic == "b" or all(
+            [request.labels, request.racks, post.configs, post.replicas_assignments]
+        )
+
+    found = live(cluster, ConfiguredPolicy("spoil", Asks(spoil)), ConfiguredPolicy("whole", Asks(whole)))
+    assert found == {"Topic/a": "allow", "Topic/b": "allow"}
 
 
 def test_a_cluster_that_does_not_answer_is_no_verdict(cluster: MemoryCluster) -> None:

@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.policy.asking import Asking
+from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import (
     AlterConfigAdapter,
     AlterConfigPolicy,
     CreateTopicAdapter,
     CreateTopicPolicy,
 )
-from kdeclare.policy.interface import PolicyViolation
+from kdeclare.policy.interface import PolicyViolation, TopicActionsPolicy
 from tests.unit.policy.doubles import Request, State, assigned, created, deleted, modified, reads_of, verdict
 
 
@@ -141,3 +143,25 @@ def test_settings_and_closing_can_be_left_out() -> None:
     adapter.configure({})
     adapter.close()
     assert verdict(adapter, created(State())) is None
+
+
+class Yes(CreateTopicPolicy):
+    """Returns what it means instead of raising."""
+
+    def validate(self, request: CreateTopicPolicy.RequestMetadata) -> Any:
+        return False
+
+
+class YesToConfigs(AlterConfigPolicy):
+    """The same."""
+
+    def validate(self, request: AlterConfigPolicy.RequestMetadata) -> Any:
+        return False
+
+
+@pytest.mark.parametrize("adapter", [CreateTopicAdapter(Yes()), AlterConfigAdapter(YesToConfigs())])
+def test_what_they_return_is_not_lost(adapter: TopicActionsPolicy) -> None:
+    with Asking() as asking:
+        said = asking.ask(ConfiguredPolicy("old", adapter), created(State(configs={"retention.ms": "1"})))
+    assert said is not None
+    assert "returned False" in said

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kdeclare.policy.given import GivenRequest, GivenState, NotGiven
 from kdeclare.policy.interface import Action, RequestMetadata
+from kdeclare.policy.testing.given import GivenRequest, GivenState, NotGiven
 
 
 def state(name: str = "post", **more: Any) -> GivenState:
@@ -38,7 +38,7 @@ def test_what_changes_follows_from_the_states(
 def test_what_is_created_is_all_that_is_stated() -> None:
     post = state(partitions=1, factor=2, replicas={0: (1, 2)}, overrides={"a": "1"})
     created = GivenRequest(Action.CREATE, "orders", post_request_state=post)
-    assert created.changed == {"partitions", "assignments", "configs.a"}
+    assert created.changed == {"partitions", "replicationFactor", "assignments", "configs.a"}
     stated = state(factor=2, states_factor=True)
     assert GivenRequest(Action.CREATE, "orders", post_request_state=stated).changed == {"replicationFactor"}
     deleted = GivenRequest(Action.DELETE, "orders", pre_request_state=state("pre", partitions=1))
@@ -91,3 +91,23 @@ def test_what_is_given_is_had() -> None:
     assert request.racks == {1: "a", 2: None}
     assert request.record_count == 5
     assert request.partitions_of({"team": "blue"}) == 180
+
+
+def test_a_policy_cannot_change_what_the_next_one_is_given() -> None:
+    labels, racks = {"team": "blue"}, {1: "a"}
+    post = state(overrides={"a": "1"}, replicas={0: (1,)})
+    request: Any = GivenRequest(
+        Action.CREATE, "orders", given_labels=labels, post_request_state=post, rack_of=racks
+    )
+    after = request.post_request_state
+    for mapping in (request.labels, request.racks, after.configs, after.replicas_assignments):
+        mapping.clear()
+    assert (request.labels, request.racks) == (labels, racks)
+    assert (after.configs, after.replicas_assignments) == ({"a": "1"}, {0: (1,)})
+
+
+def test_the_labels_before_are_the_same_unless_given() -> None:
+    labels = {"team": "blue"}
+    assert GivenRequest(Action.MODIFY, "orders", given_labels=labels).labels_before == labels
+    assert GivenRequest(Action.CREATE, "orders", given_labels=labels).labels_before == {}
+    assert GivenRequest(Action.MODIFY, "orders", given_labels=labels, given_before={}).labels_before == {}

@@ -1,6 +1,9 @@
 """Classes from a folder and from packages, and everything that can be wrong with them."""
 
+import importlib
+import importlib.util
 import logging
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,10 +12,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from kdeclare.policy.importable import importable
-from kdeclare.policy.importing import Unusable, configure, make
+from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
 from kdeclare.policy.interface import RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.loading.adapting import adapted
+from kdeclare.policy.loading.classes import Unusable, configure, make
+from kdeclare.policy.loading.importable import importable
 from kdeclare.policy.rules import PartitionBounds
+from tests.unit.policy.doubles import State, created, modified
 
 pytestmark = pytest.mark.usefixtures("own_modules")
 
@@ -23,6 +29,55 @@ class Naming(TopicActionsPolicy):
     mark = "MARK"
     def validate(self, request):
         pass
+"""
+
+
+ODD = f"""
+def __getattr__(name):
+    if name == "A":
+        raise RuntimeError("nothing here")
+    raise AttributeError(name)
+
+from kdeclare.policy import CreateTopicPolicy
+{POLICY}
+class Strange:
+    @property
+    def __class__(self):
+        raise RuntimeError
+strange = Strange()
+class Silent(BaseException):
+    def __str__(self):
+        raise self
+class Dumb(Exception):
+    def __str__(self):
+        raise RuntimeError
+    __repr__ = __str__
+class Number(Naming):
+    def __new__(cls):
+        return 42
+class Mute(Naming):
+    def __init__(self):
+        raise Silent
+class Muter(Naming):
+    def __init__(self):
+        raise Dumb
+class Two(Naming, CreateTopicPolicy):
+    pass
+"""
+
+IMPATIENT = """\
+from pathlib import Path
+from kdeclare.policy import asking
+from kdeclare.policy.loading.adapting import adapted
+from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
+from kdeclare.policy.loading.importable import importable
+from kdeclare.policy.loading.classes import Unusable, make
+asking.LIMIT_S = 0.3
+with importable(Path(), ["slow"]):
+    try:
+        make("slow:Naming")
+    except Unusable as unusable:
+        print(unusable)
 """
 
 
@@ -80,16 +135,70 @@ def test_projects_with_modules_of_the_same_names(tmp_path: Path, init: tuple[str
         assert made(folder, "policies.naming:Naming").mark == project
 
 
-def test_a_stranger_of_the_same_name_is_back_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("loaded", [True, False])
+@pytest.mark.parametrize("file", ["naming.py", "naming/__init__.py"])
+def test_a_name_that_means_something_elsewhere_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, loaded: bool
 ) -> None:
     write(tmp_path, "elsewhere/naming.py", "HERE = 1\n")
     monkeypatch.syspath_prepend(tmp_path / "elsewhere")
-    import naming  # type: ignore[import-not-found]
+    stranger = importlib.import_module("naming") if loaded else None
+    write(tmp_path, f"shop/{file}", POLICY)
+    code, detail, hint = problem(tmp_path / "shop", "naming:Naming")
+    assert (code, hint) == ("ambiguous-policy-module", "Rename the one beside the project file.")
+    assert detail.startswith("'naming' ")
+    assert sys.modules.get("naming") is stranger
 
-    write(tmp_path, "shop/naming.py", POLICY)
-    assert made(tmp_path / "shop", "naming:Naming").mark == "MARK"
-    assert sys.modules["naming"] is naming
+
+@pytest.mark.parametrize(
+    ("file", "class_name", "what"),
+    [
+        ("json.py", "json:A", "'json' is Python's own module"),
+        ("kafka/naming.py", "kafka.naming:A", "'kafka' "),
+        ("yaml.py", "yaml:A", "'yaml' "),
+    ],
+)
+def test_a_file_called_like_a_module_that_all_know(
+    tmp_path: Path, file: str, class_name: str, what: str
+) -> None:
+    write(tmp_path, file, POLICY)
+    code, detail, _ = problem(tmp_path, class_name)
+    assert code == "ambiguous-policy-module"
+    assert detail.startswith(what)
+
+
+def test_a_folder_that_is_on_the_path_of_the_process_is_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "policies/naming.py", POLICY)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert made(tmp_path, "policies.naming:Naming").mark == "MARK"
+
+
+def test_folders_elsewhere_are_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "elsewhere/policies/README.md", "")
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    write(tmp_path, "shop/policies/naming.py", POLICY)
+    assert made(tmp_path / "shop", "policies.naming:Naming").mark == "MARK"
+
+
+def test_what_is_beside_the_project_is_found_by_its_policies_alone(tmp_path: Path) -> None:
+    write(tmp_path, "naming.py", "import marks\n" + POLICY.replace('"MARK"', "marks.MARK"))
+    write(tmp_path, "marks.py", "import kafka\nimport textwrap\nMARK = kafka.__file__\n")
+    for name in ("kafka", "textwrap", "cel_expr_python"):
+        write(tmp_path, f"{name}.py", "raise SystemExit\n")
+    with importable(tmp_path, ["naming"]):
+        assert importlib.util.find_spec("marks") is None, "not in a thread of somebody else's"
+        policy: Any = make("naming:Naming")
+    assert not Path(policy.mark).is_relative_to(tmp_path)
+    assert str(tmp_path) not in sys.path
+
+
+def test_every_loading_reads_the_files_anew(tmp_path: Path) -> None:
+    for mark in ("a", "bb"):
+        write(tmp_path, "naming.py", "import marks\n" + POLICY.replace('"MARK"', "marks.MARK"))
+        write(tmp_path, "marks.py", f"MARK = '{mark}'\n")
+        assert made(tmp_path, "naming:Naming").mark == mark
 
 
 def test_a_file_called_like_one_of_pythons_own_changes_nothing(tmp_path: Path) -> None:
@@ -130,9 +239,29 @@ def test_a_class_imported_into_a_module_is_one_of_it(tmp_path: Path) -> None:
             "kdeclare.policy.rule:A",
             "policy-not-found",
             "There is no module 'rule' in 'kdeclare.policy'.",
-            "Did you mean 'rules'?",
+            "Did you mean 'kdeclare.policy.rules'?",
         ),
-        ("naming.more:A", "policy-not-found", "There is no module 'more' in 'naming'.", "It is looked for"),
+        ("naming.more:A", "policy-not-found", "There is no module 'more' in 'naming'.", "Did you mean"),
+        ("nope:X", "policy-not-found", "There is no module 'nope'.", "It is looked for"),
+        ("rule.keep:X", "policy-not-found", "There is no module 'rule'.", "Did you mean 'rules.keep'?"),
+        ("odd:A", "policy-failed", "'odd:A' cannot be looked at: RuntimeError: nothing here (odd.py:4).", ""),
+        ("odd:Strange", "not-a-policy", "'odd:Strange' is no subclass of", ""),
+        ("odd:strange", "not-a-policy", "'odd:strange' is no subclass of", ""),
+        ("odd:Number", "not-a-policy", "'odd:Number' makes no policy, but an object of class int.", ""),
+        (
+            "odd:Mute",
+            "policy-failed",
+            "'odd:Mute' cannot be made without arguments: Silent: Silent() (odd",
+            "",
+        ),
+        ("odd:Muter", "policy-failed", "cannot be made without arguments: Dumb (odd.py:", ""),
+        ("own:A", "policy-failed", "'own' cannot be imported: Own: done (own.py:2).", ""),
+        (
+            "odd:Two",
+            "policy-conflict",
+            "'odd:Two' is a TopicActionsPolicy, and CreateTopicPolicy as well",
+            "Inh",
+        ),
         ("naming:naming", "policy-not-found", "'naming' has no class 'naming'.", "Did you mean 'Naming'?"),
         (
             "naming:Zzz",
@@ -206,6 +335,9 @@ class Needy(Naming):
     write(tmp_path, "library.py", "import json\n\njson.loads('{')\n")
     write(tmp_path, "leaving.py", "raise SystemExit(3)\n")
     write(tmp_path, "package/__init__.py", "1 / 0\n")
+    write(tmp_path, "rules/keep.py", "")
+    write(tmp_path, "own.py", "class Own(BaseException): pass\nraise Own('done')\n")
+    write(tmp_path, "odd.py", ODD)
     monkeypatch.chdir(tmp_path)
     found = problem(tmp_path, class_name)
     assert found[0] == code
@@ -214,6 +346,91 @@ class Needy(Naming):
     assert bool(found[2]) is bool(hint)
     if class_name == "library:A":
         assert found[1].endswith("(library.py:3).")
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ("while True: print('x')\n", "'slow' cannot be imported: it did not come to an end within 0.3 s."),
+        (
+            f"{POLICY}    def __init__(self):\n        while True: pass\n",
+            "'slow:Naming' cannot be made without arguments: it did not come to an end within 0.3 s.",
+        ),
+    ],
+)
+def test_a_class_that_does_not_come_to_an_end(tmp_path: Path, text: str, detail: str) -> None:
+    write(tmp_path, "slow.py", text)
+    said = subprocess.run(
+        [sys.executable, "-c", IMPATIENT], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert said.stdout.splitlines() == [detail], said.stderr[-500:]
+    assert said.returncode == 0
+
+
+def test_what_a_policy_prints_is_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        tmp_path,
+        "naming.py",
+        f"import sys\nprint('import')\nsys.stdout.write('direct ')\n{POLICY}    def __init__(self):\n"
+        "        print('made')\n    def configure(self, configs):\n        print('configured')\n",
+    )
+    before = sys.stdout
+    configure(made(tmp_path, "naming:Naming"), "naming:Naming", {})
+    assert sys.stdout is before
+    assert capsys.readouterr() == ("", "import\ndirect made\nconfigured\n")
+
+
+class Both(CreateTopicPolicy, AlterConfigPolicy):  # type: ignore[misc]  # RequestMetadata of both
+    """As people write it who are asked about creations and configs."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        self.seen.append(dict(configs))
+
+    def validate(self, request: Any) -> None:
+        self.seen.append(request)
+
+    def close(self) -> None:
+        self.seen.append("closed")
+
+
+def test_both_deprecated_interfaces_in_one_class() -> None:
+    both = Both()
+    policy = adapted(both)
+    policy.configure({"a": 1})
+    policy.validate(created(State(configs={"flush.ms": "1"})))
+    policy.validate(modified(State(configs={"flush.ms": "1"}), State(configs={"flush.ms": "2"})))
+    policy.close()
+    create, alter, later = both.seen[1:-1]
+    assert isinstance(create, CreateTopicPolicy.RequestMetadata)
+    assert isinstance(alter, AlterConfigPolicy.RequestMetadata)
+    assert (create.configs, alter.configs, later.configs) == (
+        {"flush.ms": "1"},
+        {"flush.ms": "1"},
+        {"flush.ms": "2"},
+    )
+    assert (both.seen[0], both.seen[-1]) == ({"a": 1}, "closed")
+
+
+@pytest.mark.parametrize("raised", ["Silent()", "Dumb()", "Own(1)"])
+def test_odd_errors_of_configure(tmp_path: Path, raised: str) -> None:
+    write(
+        tmp_path,
+        "odd.py",
+        f"{ODD}\nclass Own(BaseException): pass\n"
+        f"class Set(Naming):\n    def configure(self, configs):\n        raise {raised}\n",
+    )
+    policy = made(tmp_path, "odd:Set")
+    with pytest.raises(Unusable, match=f"does not take its settings: {raised.partition('(')[0]}"):
+        configure(policy, "odd:Set", {})
+
+
+def test_who_interrupts_is_heard(tmp_path: Path) -> None:
+    write(tmp_path, "leaving.py", "raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        made(tmp_path, "leaving:A")
 
 
 def test_a_traceback_goes_to_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

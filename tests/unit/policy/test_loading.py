@@ -3,16 +3,17 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kdeclare.kinds.base import Desired
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.model.diagnostics import Diagnostic, Place, Severity
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, Severity
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.plan import VerdictOutcome
+from kdeclare.policy.cel.manifest import PolicyKind, PolicySpec
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
 from kdeclare.policy.interface import Action
-from kdeclare.policy.loading import load_policies
-from kdeclare.policy.manifest import PolicyKind, PolicySpec
+from kdeclare.policy.loading.load import load_policies
 from tests.unit.policy.doubles import State, created, modified, verdict
 
 pytestmark = pytest.mark.usefixtures("own_modules")
@@ -121,6 +122,63 @@ def test_no_policies(tmp_path: Path) -> None:
 def test_a_manifest_with_an_error_has_been_told_of(tmp_path: Path) -> None:
     policies, diagnostics = load_policies(Project(), (manifest("bad", "post.partition > 1"),), PolicyKind())
     assert (policies, diagnostics) == ((), ())
+
+
+class Refusing(PolicyKind):
+    """A kind whose policies cannot be made, for a reason that was not seen when they were read."""
+
+    def configured(self, desired: Desired) -> ConfiguredPolicy:
+        raise ValueError("odd")
+
+
+def test_a_manifest_that_fails_later_is_no_policy_less(tmp_path: Path) -> None:
+    policies, (found,) = load_policies(Project(), (manifest("a"),), Refusing())
+    assert (policies, found.code, found.place) == ((), "policy-failed", Place("rules.yaml", 4, 7))
+    assert found.detail.startswith("Policy 'a' cannot be used: ValueError: odd")
+
+
+def test_a_class_that_only_says_to_be_ready_made_is_not_trusted_to_end(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SOURCE + "New.__module__ = 'kdeclare.policy.rules.sizes'\n")
+    (policy,), _ = load(tmp_path, "{name: a, class: 'mine:New'}")
+    assert not policy.bounded
+
+
+def test_both_deprecated_interfaces_in_one_class(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(f"{SOURCE}class Both(Old, Older): pass\n")
+    (policy,), (found,) = load(tmp_path, "{name: a, class: 'mine:Both'}")
+    assert "is a CreateTopicPolicy and AlterConfigPolicy, which" in found.detail
+    assert verdict(policy.policy, created(State())) == "old"
+
+
+@pytest.mark.parametrize("name", ["'a\\nb'", "' a'", "a/b", "a" * 101, "'a\\u202eb'"])
+def test_names_that_are_none(tmp_path: Path, name: str) -> None:
+    name = name.replace("'", '"')
+    with pytest.raises(KdeclareError) as caught:
+        project(tmp_path, f"{{name: {name}, class: 'own:New'}}")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.place) == ("illegal-name", Place(str(tmp_path / "kdeclare.yaml"), 6, 14))
+    _, problems = PolicyKind().parse(
+        yaml.safe_load(name), PolicySpec(rule="post.partitions > 1", actions=["CREATE"])
+    )
+    assert [(p.path, p.diagnostic.code) for p in problems] == [(("metadata", "name"), "illegal-name")]
+
+
+@pytest.mark.parametrize("name", ["a", "Größe 2.0", "a_b-c.d e", "a" * 100])
+def test_names(tmp_path: Path, name: str) -> None:
+    assert project(tmp_path, f"{{name: {name}, class: 'own:New'}}").policies[0].name == name
+
+
+@pytest.mark.parametrize(
+    ("class_name", "meant"),
+    [
+        ("PartitionBounds", "kdeclare.policy.rules:PartitionBounds"),
+        ("kdeclare.policy.rules.PartitionBounds", "kdeclare.policy.rules:PartitionBounds"),
+        ("policies.naming.Naming", "policies.naming:Naming"),
+    ],
+)
+def test_a_class_without_a_colon(tmp_path: Path, class_name: str, meant: str) -> None:
+    with pytest.raises(KdeclareError, match=f"a class is written as module.path:ClassName, {meant} for one"):
+        project(tmp_path, f"{{name: a, class: {class_name}}}")
 
 
 @pytest.mark.parametrize(

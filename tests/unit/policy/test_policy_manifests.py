@@ -10,9 +10,9 @@ from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.model.diagnostics import Place
 from kdeclare.model.plan import VerdictOutcome
+from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
 from kdeclare.policy.interface import Action
-from kdeclare.policy.manifest import PolicyKind
 from kdeclare.policy.selector import EVERYTHING
 from tests.unit.policy.doubles import State, created, deleted, modified, verdict
 
@@ -141,7 +141,8 @@ def test_the_name_of_the_brokers_is_theirs() -> None:
             "pre == null || post.partitions > pre.partitions",
             "Limit it with actions: [CREATE, MODIFY], or",
         ),
-        ("[DELETE]", "post.partitions > 1", "Write post == null || …."),
+        ("[DELETE]", "post.partitions > 1", "Write 'pre', which is the topic as it is."),
+        ("[CREATE]", "pre.partitions > 1", "Write 'post', which is the topic as it will be."),
         ("[CREATE, DELETE]", "topic == 'a' || 'x' in post.configs", "Limit it with actions: [CREATE], or"),
     ],
 )
@@ -193,6 +194,6 @@ def test_who_needs_no_rules_does_not_wait_for_cel() -> None:
     import subprocess
     import sys
 
-    code = "import sys, kdeclare.policy.manifest; print([m for m in sys.modules if m.startswith('cel')])"
+    code = "import sys, kdeclare.policy.cel.manifest; print([m for m in sys.modules if m.startswith('cel')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert re.fullmatch(r"\[\]\s*", done.stdout)

@@ -112,11 +112,12 @@ FINE: list[tuple[TopicActionsPolicy, Request]] = [
     (FILLED, deleted(State())),
     (FILLED, modified(sized(3), sized(4), record_count=9)),
     (SPREAD, on_racks(None, assigned([1, 2], [1, 4, 3]))),
-    (SPREAD, on_racks(None, sized(3, 2))),
+    (SPREAD, on_racks(None, sized(3, 3))),
+    (SPREAD, Request(**{**vars(created(sized(3, 2))), "racks": {1: "a", 2: "b"}})),
     (SPREAD, on_racks(assigned([1, 4]), assigned([4, 1]))),
     (SPREAD, on_racks(assigned([1, 4], [1, 2]), assigned([1, 4], [3, 2]))),
     (SPREAD, on_racks(assigned([1, 4]), assigned([1, 4], [1, 2]))),
-    (SPREAD, on_racks(assigned([1, 2]), State(2, 2, {0: [1, 2]}))),
+    (SPREAD, on_racks(assigned([1, 2, 3]), State(2, 3, {0: [1, 2, 3]}))),
     (SPREAD, deleted(assigned([1]))),
     (BUDGET, of_team("checkout", 200, created(State()))),
     (BUDGET, of_team(None, 999, created(State()))),
@@ -265,6 +266,18 @@ DENIED: list[tuple[TopicActionsPolicy, Request, str]] = [
         "The brokers of the cluster lie on 1 rack, and orders must lie on at least 2.",
     ),
     (
+        SPREAD,
+        on_racks(None, sized(3, 2)),
+        "orders would have a replication factor of 2, and 1 broker has no rack: Kafka may place it on fewer "
+        "than 2 racks. State 'assignments'.",
+    ),
+    (
+        KEYED,
+        modified(sized(3), sized(4), labels_before={"keyed": "true"}),
+        "orders has 3 partitions and would have 4; topics labelled keyed=true keep theirs, "
+        "because keys would go to other partitions.",
+    ),
+    (
         BUDGET,
         of_team("checkout", 201, created(State())),
         "The topics labelled team=checkout would have 201 partitions with orders; their budget is 200.",
@@ -297,7 +310,12 @@ def test_denies(policy: TopicActionsPolicy, request_: RequestMetadata, message: 
         (FORBIDDEN, modified(with_configs(), with_configs(retention_ms="1")), set()),
         (BOUNDED, modified(with_configs(), with_configs(retention_ms="1")), {"post.configs"}),
         (KEYED, modified(with_configs(), with_configs(flush_ms="1")), set()),
-        (KEYED, modified(sized(3), sized(4)), {"labels"}),
+        (KEYED, modified(sized(3), sized(4)), {"labels", "labels_before"}),
+        (
+            KEYED,
+            modified(sized(3), sized(4), labels={"keyed": "true"}),
+            {"labels", "pre.num_partitions", "post.num_partitions"},
+        ),
         (GUARDED, modified(sized(3), sized(4)), set()),
         (rule("NoDelete"), deleted(State()), set()),
         (FILLED, modified(sized(3), sized(4)), set()),

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
-from kdeclare.policy.importing import Unusable
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.loading.classes import Unusable
 from kdeclare.policy.rules import CreationRuleForLife, PartitionBounds
 from tests.unit.policy.doubles import Request, State, assigned, created, deleted, modified, reads_of, verdict
 
@@ -78,7 +78,7 @@ def sized(partitions: int, **configs: str) -> State:
         (created(sized(7)), "orders: 7"),
         (modified(sized(3), sized(6)), None),
         (modified(sized(3), sized(7)), "orders: 7"),
-        (modified(sized(7), sized(8)), None),  # it was out of the rule before
+        (modified(sized(7), sized(8)), "orders: 8"),  # it was out of the rule before, and now is further
         (modified(sized(7), sized(7, flush_ms="1")), None),
         (deleted(sized(7)), None),
     ],

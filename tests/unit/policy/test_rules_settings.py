@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from kdeclare.model.references import Referenced
 from kdeclare.policy import rules
 from kdeclare.policy.interface import TopicActionsPolicy
+from kdeclare.policy.rules import NamePattern
 from kdeclare.policy.rules.base import Rule
 from tests.unit.policy.doubles import State, assigned, created, modified, verdict
 
@@ -158,3 +160,15 @@ def test_a_rule_is_neither_escaped_by_a_modification_nor_held_against_others(
     if as_created is None:
         assert modification is None
     assert verdict(policy, modified(before, before, racks=racks)) is None
+
+
+def test_a_pattern_from_outside_is_not_told() -> None:
+    policy = NamePattern()
+    with pytest.raises(ValidationError) as wrong:
+        policy.configure({"pattern": Referenced("s3cret(", "${env.PATTERN}")})
+    said = wrong.value.errors(include_input=False, include_url=False)[0]["msg"]
+    assert "missing ) in what ${env.PATTERN} stands for" in said
+    assert "s3cret" not in said
+    policy.configure({"pattern": Referenced("s3cret", "${env.PATTERN}")})
+    message = verdict(policy, created(State()))
+    assert message == "The name 'orders' does not match the pattern ${env.PATTERN}."

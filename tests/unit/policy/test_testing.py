@@ -2,18 +2,19 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kdeclare.model.diagnostics import Place
 from kdeclare.model.plan import Verdict, VerdictOutcome
-from kdeclare.policy.cases import Case
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.given import GivenRequest, GivenState
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
 from kdeclare.policy.selector import Selector
-from kdeclare.policy.testing import CaseResult, run_cases, unknown_policies
+from kdeclare.policy.testing.cases import Case
+from kdeclare.policy.testing.given import GivenRequest, GivenState
+from kdeclare.policy.testing.run import CaseResult, run_cases, unknown_policies
 
 ALLOW, WARN, DENY = VerdictOutcome
 HERE = Place("it.yaml", 7, 13)
@@ -28,6 +29,16 @@ class Asks(TopicActionsPolicy):
 
     def validate(self, request: RequestMetadata) -> None:
         self._ask(request)
+
+
+class Returns(TopicActionsPolicy):
+    """A slip: says what it thinks by what it returns."""
+
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+
+    def validate(self, request: RequestMetadata) -> Any:
+        return self._answer
 
 
 def held(name: str, ask: Callable[[RequestMetadata], object], **more: Any) -> ConfiguredPolicy:
@@ -122,6 +133,32 @@ def test_what_a_policy_asks_for_and_is_not_given_fails_the_case(expect: VerdictO
     assert [v.policy for v in result.verdicts] == ["replicas"]
 
 
+@pytest.mark.parametrize("ask", [lambda r: r.racks, lambda r: r.pre_request_state.configs])
+@pytest.mark.parametrize("denies", [False, True])
+def test_what_is_not_given_is_not_hidden_by_a_policy_that_catches_everything(
+    ask: Callable[[RequestMetadata], object], denies: bool
+) -> None:
+    def careless(request: RequestMetadata) -> None:
+        try:
+            ask(request)
+        except:  # noqa: E722  as somebody will write it
+            if denies:
+                raise PolicyViolation("Never.") from None
+
+    request = GivenRequest(Action.MODIFY, "orders", None, {}, GivenState("pre"), POST)
+    result = run(held("careless", careless), REPLICAS, of=case(request=request))
+    assert (result.outcome, result.passed) == (None, False)
+    assert len(result.problems) == 1
+    assert "policy careless asks for" in result.problems[0]
+    assert [v.policy for v in result.verdicts] == ["replicas"]
+
+
+def test_a_policy_that_returns_something_is_no_denial_that_was_expected() -> None:
+    result = run(ConfiguredPolicy("slip", Returns(False)), of=case())
+    assert (result.outcome, result.passed) == (None, False)
+    assert result.problems[0].startswith("Policy 'slip' returned False;")
+
+
 def test_a_policy_that_fails_is_no_denial_that_was_expected() -> None:
     result = run(held("broken", lambda r: 1 / 0), of=case())
     assert (result.outcome, result.passed) == (None, False)
@@ -159,3 +196,22 @@ def test_names_of_policies_that_are_not_there() -> None:
         ("unknown-policy", HERE, "The policies are replicas."),
     ]
     assert unknown_policies([case(policy="a")], [])[0].hint == "The policies are none."
+
+
+@pytest.mark.parametrize(
+    ("asked", "labels", "problems"),
+    [
+        (True, {"tier": "gold"}, ()),
+        (True, {"teir": "gold"}, ("policy p is not asked about this, by its actions or its selector",)),
+        (False, {"teir": "gold"}, ()),
+        (False, {"tier": "gold"}, ("p is asked about this",)),
+        (None, {"teir": "gold"}, ()),
+    ],
+)
+def test_whether_a_policy_is_asked_at_all(
+    asked: bool | None, labels: dict[str, str], problems: tuple[str, ...]
+) -> None:
+    fine = held("p", lambda request: None, selector=Selector(labels={"tier": "gold"}))
+    request = GivenRequest(Action.CREATE, "orders", given_labels=labels, post_request_state=POST)
+    [result] = run_cases([fine], [replace(case(ALLOW, request=request, policy="p"), asked=asked)])
+    assert (result.problems, result.passed) == (problems, not problems)

@@ -2,10 +2,10 @@
 
 from kdeclare.model.diagnostics import Place, warning
 from kdeclare.model.plan import Verdict, VerdictOutcome
-from kdeclare.policy.cases import Case
-from kdeclare.policy.given import GivenRequest
 from kdeclare.policy.interface import Action
-from kdeclare.policy.testing import CaseResult
+from kdeclare.policy.testing.cases import Case
+from kdeclare.policy.testing.given import GivenRequest
+from kdeclare.policy.testing.run import CaseResult
 from kdeclare.report.views import PolicyCheckView, PolicyTestView
 
 ALLOW, WARN, DENY = VerdictOutcome

@@ -124,7 +124,12 @@ HISTORY = (
     summary("20260131-130000-cccc", "unfinished", None, counts={Status.DONE: 3, Status.FAILED: 1}),
     summary("20260131-121500-bbbb", "done", 0.4, undoes=RUN_ID, command="kdeclare rollback"),
     summary(
-        RUN_ID, "partial", 83, counts={Status.DONE: 7, Status.FAILED: 1}, undone_by="20260131-121500-bbbb"
+        RUN_ID,
+        "partial",
+        83,
+        counts={Status.DONE: 7, Status.FAILED: 1},
+        undone_by="20260131-121500-bbbb",
+        overridden=2,
     ),
     summary("20260130-090000-aaaa", "error", 4000, counts={}),
 )

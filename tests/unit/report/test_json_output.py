@@ -71,6 +71,12 @@ def test_the_id_of_a_plan_file_is_kept() -> None:
     assert run_document(RUNS["done"], identity="ab")["plan_id"] == "ab"
 
 
+def test_the_id_is_that_of_the_plan_that_was_asked_for_whatever_was_denied_of_it() -> None:
+    asked_for = replace(RUNS["denied"], identity="cd")
+    assert run_document(asked_for)["plan_id"] == "cd"
+    assert run_document(asked_for, identity="ab")["plan_id"] == "ab"
+
+
 def test_status() -> None:
     busy, quiet = status_document(BUSY), status_document(QUIET)
     _fits("status", busy)
@@ -87,6 +93,7 @@ def test_history() -> None:
     _fits("history", document)
     assert document["runs"][0]["ended"] is None
     assert document["runs"][2]["undone_by"] == HISTORY[1].run_id
+    assert [run["overridden"] for run in document["runs"]] == [0, 0, 2, 0]
     detail = run_detail_document(DETAIL)
     _fits("history-run", detail)
     assert detail["run_id"] == RUN_ID

@@ -18,6 +18,7 @@ from kdeclare.model.ids import ResourceId
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import ClusterRef, Plan, Summary, Verdict
 from kdeclare.report.markdown import LIMIT, plan_markdown, problem_markdown
+from kdeclare.report.markdown_escape import prose
 from kdeclare.report.values import clean
 from tests.unit.report.golden_files import check_golden
 from tests.unit.report.sample_plans import DENY, SAMPLES, UPDATE_PAYMENTS, WARN, plan
@@ -252,3 +253,13 @@ def test_an_error_of_a_blocked_change_is_said_once() -> None:
     assert "- **blocked** <code>Topic/orders</code>: <code>invalid-partitions</code>" in plan_markdown(
         unexplained
     )
+
+
+@pytest.mark.parametrize("text", ["see GH-12", "gh-7.", f"as of {'0a' * 20}", "by @me in #5"])
+def test_what_hosts_of_code_would_link_is_code(text: str) -> None:
+    assert "<code>" in prose(text)
+
+
+@pytest.mark.parametrize("text", ["HIGH-12", "GH-x", "0a" * 21, "x" + "0a" * 20])
+def test_what_they_would_not_is_not(text: str) -> None:
+    assert prose(text) == text

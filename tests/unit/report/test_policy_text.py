@@ -119,3 +119,12 @@ def test_tests_as_a_document() -> None:
 def test_the_headline_of_one() -> None:
     one = replace(LIVE, verdicts=LIVE.verdicts[:3], topics=1)
     assert check_outcome(one).headline == "1 of 1 topic is against a policy."
+
+
+def test_the_headline_says_who_was_asked_about_nothing() -> None:
+    idle = replace(LIVE, verdicts=(), open=(), topics=2, policies=LIVE.policies[:1])
+    assert (
+        check_outcome(idle).headline == "All 2 topics are in order with 1 policy, asked about none of them."
+    )
+    some = replace(LIVE, verdicts=(), open=((LIVE.policies[0], "Topic/a"),), topics=2)
+    assert ", 3 of them asked about none, as far as" in check_outcome(some).headline

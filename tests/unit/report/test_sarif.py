@@ -14,7 +14,7 @@ from sarif_pydantic import Sarif
 
 from kdeclare.model.diagnostics import Diagnostic, Place, denied, error, in_order, info, warning
 from kdeclare.model.plan import BROKER_POLICY, Plan, Verdict
-from kdeclare.report.sarif import FINGERPRINT, plan_sarif, problem_sarif, validation_sarif
+from kdeclare.report.sarif import FINGERPRINT, MOST, plan_sarif, problem_sarif, validation_sarif
 from kdeclare.report.sarif_places import Checkout, location
 from kdeclare.report.views import ValidationView
 from tests.unit.report.golden_files import check_golden
@@ -61,11 +61,12 @@ def check(document: dict[str, Any]) -> list[dict[str, Any]]:
         assert ids[result["ruleIndex"]] == result["ruleId"]
         assert result["level"] in ("error", "warning", "note")
         assert result["message"]["text"]
-        for item in result.get("locations", ()):
-            physical = item["physicalLocation"]
-            assert physical["artifactLocation"]["uri"].isascii()
-            assert min(physical["region"].values()) >= 1
-    prints = [result["fingerprints"][FINGERPRINT] for result in results]
+        (item,) = result["locations"]  # GitHub refuses a log with a result that has none
+        physical = item["physicalLocation"]
+        assert physical["artifactLocation"]["uri"].isascii()
+        assert min(physical["region"].values()) >= 1
+        assert "fingerprints" not in result, "GitHub does not read them"
+    prints = [result["partialFingerprints"][FINGERPRINT] for result in results]
     assert len(set(prints)) == len(prints)
     found: list[dict[str, Any]] = results
     return found
@@ -115,14 +116,13 @@ def test_levels() -> None:
         ("policy/r", "warning"),
         ("policy/q", "warning"),
     ]
-    assert results[1]["message"]["text"] == "Policy r is overridden for Topic/orders: no\nReason: a test"
+    said = "Policy r is overridden for Topic/orders: no\nReason: a test\n"
+    assert results[1]["message"]["text"] == said + "It has no place of its own in a file."
     assert results[1]["properties"]["override"] == "a test"
 
 
-def region(result: dict[str, Any]) -> tuple[str, int, int] | None:
+def region(result: dict[str, Any]) -> tuple[str, int, int]:
     """File, line and column."""
-    if "locations" not in result:
-        return None
     physical = result["locations"][0]["physicalLocation"]
     return physical["artifactLocation"]["uri"], *physical["region"].values()
 
@@ -130,8 +130,32 @@ def region(result: dict[str, Any]) -> tuple[str, int, int] | None:
 def test_a_verdict_stands_at_its_change() -> None:
     results = {r["ruleId"]: r for r in check(plan_sarif(SAMPLES["blocked"]))}
     assert region(results["policy/bounds"]) == ("manifests/payments.yaml", 14, 1)
-    assert region(results["policy/factor"]) is None, "of a resource that is in order"
-    assert region(results["prevent-destroy"]) is None, "of an orphan"
+    for name in ("policy/factor", "prevent-destroy"):  # of a resource that is in order, of an orphan
+        assert region(results[name]) == ("manifests/payments.yaml", 1, 1)
+        assert results[name]["message"]["text"].endswith("\nIt has no place of its own in a file.")
+    assert "no place of its own" not in results["policy/bounds"]["message"]["text"]
+
+
+def test_what_has_no_place_is_shown_at_the_project_file() -> None:
+    nowhere = error("nowhere", "Nowhere")
+    (result,) = check(problem_sarif([nowhere]))
+    assert region(result) == ("kdeclare.yaml", 1, 1)
+    there = Checkout("/repo", "/repo/kafka", "blue.yaml")
+    somewhere = error("somewhere", "Somewhere", place=Place("a.yaml", 5, 6))
+    shown = check(problem_sarif([nowhere, somewhere], there))
+    assert [region(r) for r in shown] == [("kafka/blue.yaml", 1, 1), ("kafka/a.yaml", 5, 6)]
+    assert [r["partialFingerprints"] for r in shown[:1]] == [result["partialFingerprints"]]
+
+
+def test_a_log_has_no_more_results_than_are_shown() -> None:
+    verdicts = [Verdict("p", f"Topic/t{n}", WARN, "careful") for n in range(MOST)]
+    assert len(check(plan_sarif(plan(verdicts=tuple(verdicts))))) == MOST
+    verdicts += [Verdict("q", "Topic/x", DENY, "no")]
+    results = check(plan_sarif(plan(verdicts=tuple(verdicts), diagnostics=(info("i", "I"),))))
+    assert len(results) == MOST
+    assert [results[0]["ruleId"], results[-1]["ruleId"]] == ["policy/q", "results-left-out"]
+    assert "3 more results would be too many" in results[-1]["message"]["text"]
+    assert "i" not in {r["ruleId"] for r in results}, "the worst are kept"
 
 
 def test_a_diagnostic_stands_at_its_own_place_or_else_at_its_change() -> None:
@@ -153,7 +177,7 @@ def test_the_brokers_own_policy_is_a_rule_of_its_own() -> None:
 
 
 def prints(made: Plan) -> list[str]:
-    return [r["fingerprints"][FINGERPRINT] for r in check(plan_sarif(made))]
+    return [r["partialFingerprints"][FINGERPRINT] for r in check(plan_sarif(made))]
 
 
 def moved(item: Diagnostic) -> Diagnostic:
@@ -194,7 +218,8 @@ def test_a_command_that_failed_says_so() -> None:
     failed = problem_sarif([error("unreachable", "Cluster cannot be reached", "No route.", hint="Look.")])
     (result,) = check(failed)
     assert failed["runs"][0]["invocations"] == [{"executionSuccessful": False}]
-    assert result["message"]["text"] == "Cluster cannot be reached\nNo route.\nHint: Look."
+    said = result["message"]["text"].splitlines()
+    assert said[:-1] == ["Cluster cannot be reached", "No route.", "Hint: Look."]
     assert plan_sarif(SAMPLES["errors"])["runs"][0]["invocations"] == [{"executionSuccessful": True}]
 
 

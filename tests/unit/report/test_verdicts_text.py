@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kdeclare.model.plan import BROKER_POLICY, Verdict
 from kdeclare.report.plan_text import plan_text
-from kdeclare.report.verdicts_text import HINT, policies_line, policies_text, spoken, verdict_lines
+from kdeclare.report.verdicts_text import HINT, hint_of, policies_line, policies_text, spoken, verdict_lines
 from tests.unit.report.sample_plans import ALLOW, DENY, ORDERS, SAMPLES, WARN, plan
 
 DENIED = Verdict("bounds", str(ORDERS), DENY, "too many")
@@ -27,9 +27,10 @@ def test_the_brokers_are_not_counted() -> None:
 
 
 def test_the_hint_is_for_what_can_be_overridden() -> None:
-    assert HINT in policies_text([DENIED], [], hint=True)
+    assert hint_of(plan(verdicts=(DENIED,))) == HINT
+    assert HINT in policies_text([DENIED], [], hint=HINT)
     for other in (BROKERS, WARNED, OVERRIDDEN, ALLOWED):
-        assert HINT not in policies_text([other], [], hint=True)
+        assert hint_of(plan(verdicts=(other,))) == ""
 
 
 def test_the_hint_stands_once() -> None:
@@ -39,7 +40,7 @@ def test_the_hint_stands_once() -> None:
 
 
 def test_brokers_alone_have_a_title_too() -> None:
-    assert policies_text([BROKERS], [BROKERS], hint=True) == (
+    assert policies_text([BROKERS], [BROKERS]) == (
         "Policies:\n  Topic/orders: denied by a policy of the brokers: not today\n"
     )
     assert policies_text([], []) == ""

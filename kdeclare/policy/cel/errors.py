@@ -1,0 +1,245 @@
+"""What CEL says of an expression, in words for the person who wrote it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kdeclare.manifests.suggest import closest, did_you_mean
+from kdeclare.policy.cel.source import tokens
+
+FIELDS = ("assignments", "configs", "partitions", "replicationFactor")
+"""What ``pre`` and ``post`` have."""
+NAMES = ("action", "changed", "labels", "post", "pre", "principal", "topic")
+"""What an expression can speak about."""
+
+_FUNCTIONS = (
+    *("all", "bool", "bytes", "contains", "double", "duration", "dyn", "endsWith", "exists", "exists_one"),
+    *("filter", "has", "int", "map", "matches", "size", "startsWith", "string", "timestamp", "type", "uint"),
+)
+_LOOPS = ("all", "exists", "exists_one", "filter", "map")
+_AFTER = (*_LOOPS, "contains", "endsWith", "startsWith")
+_UNKNOWN = "undeclared reference to "
+_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
+_ERROR = re.compile(r"^ERROR: <input>:(-?\d+):(-?\d+): (.*)$", re.MULTILINE)
+_CLOSED = re.compile(r"""(['"])(?:\\.|(?!\1)[^\\\n])*\1""")
+_SIDE = re.compile(r"\bhas\s*\(\s*(pre|post)\s*\.\s*(\w+)\s*\)")
+_TYPES = {
+    "int": "a whole number",
+    "uint": "an unsigned number",
+    "double": "a number with a point",
+    "string": "text",
+    "wrapper(string)": "text or null",
+    "bool": "true or false",
+    "null_type": "null",
+    "StateBefore": "a whole state",
+    "StateAfter": "a whole state",
+}
+_WORDS = {"and": "&&", "AND": "&&", "&": "&&", "or": "||", "OR": "||", "|": "||", "not": "!", "=": "=="}
+_WORDS |= {"=>": ">=", "=<": "<=", "<>": "!=", "NOT": "!"}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProblem:
+    """What is wrong with an expression. offset: where in it, if that can be told."""
+
+    detail: str
+    hint: str = ""
+    offset: int | None = None
+
+
+def explained(said: str, source: str) -> tuple[RuleProblem, ...]:
+    """What the compiler said: the first mistake in the syntax, or all that it found in a sound one."""
+    found = [(_offset(source, int(m[1]), int(m[2])), m[3]) for m in _ERROR.finditer(_CODE.sub("", said))]
+    syntax = [item for item in found if item[1].startswith(("Syntax error", "reserved", "unsupported"))]
+    if syntax:
+        offset, text = min(syntax, key=lambda item: item[0] or 0)
+        optional = _optional(text, source)
+        return (optional or _syntax(text, offset or 0, source),)
+    if not found or "recursion" in said:
+        return (RuleProblem(_of_the_whole(said)),)
+    found = [item for item in found if "'*error*'" not in item[1]]
+    # where a loop is misspelt, its variable is unknown, too
+    functions = [
+        (at, text) for at, text in found if text.startswith(_UNKNOWN) and source[at or 0 :][:1] == "("
+    ]
+    return tuple(dict.fromkeys(_mistake(text, offset, source) for offset, text in functions or found))
+
+
+def not_a_verdict(kind: str) -> RuleProblem:
+    """For an expression whose result is of another type than BOOL."""
+    words = {"LIST": "a list", "MAP": "a mapping", "NULL": "null", "DYN": "of no type that is known before"}
+    said = words.get(kind.partition("<")[0]) or _TYPES.get(kind) or _TYPES.get(kind.lower(), kind)
+    hint = "Compare it with something; a rule is true for what is allowed."
+    return RuleProblem(f"A rule must be true or false, and this is {said}.", hint)
+
+
+def _offset(source: str, line: int, column: int) -> int | None:
+    if line < 1 or column < 1:
+        return None
+    return min(sum(len(text) + 1 for text in source.split("\n")[: line - 1]) + column - 1, len(source))
+
+
+def _of_the_whole(said: str) -> str:
+    if "recursion" in said:
+        return "The rule is nested too deep."
+    if "codepoint limit" in said:
+        return "The rule is too long."
+    if said.startswith("compile()"):  # it would take any text
+        return "The rule is no Unicode text."
+    return f"The rule cannot be read: {_CODE.sub('', said).splitlines()[0].rstrip('.')}."
+
+
+def _syntax(said: str, offset: int, source: str) -> RuleProblem:
+    rest = source[offset:]
+    if not rest.strip():
+        return RuleProblem("The rule ends too early: something is missing at its end.", offset=offset)
+    if said.startswith("reserved"):
+        word = said.rpartition(" ")[2]
+        return RuleProblem(f"'{word}' is a reserved word of CEL.", _instead(word), offset)
+    if rest[0] in "'\"" and "token recognition" in said:
+        return _broken_text(rest, offset)
+    if rest[0] in "‘’“”":
+        return RuleProblem(f"'{rest[0]}' is no quotation mark of CEL.", "Write ' or \".", offset)
+    word = (re.match(r"\w+|[=<>&|!]+|.", rest) or rest)[0]
+    before = (re.search(r"(\w+)\s*$", source[:offset]) or ("", ""))[1]  # 'not x': told at the x
+    hint = _instead(word) or (_instead(before) if word[0].isalnum() else "")
+    return RuleProblem(f"'{word}' is not expected here.", hint, offset)
+
+
+def _optional(said: str, source: str) -> RuleProblem | None:
+    """Of ``[?'x']``, ``.?x`` and ``?.x``."""
+    if not said.startswith("unsupported") and "expecting ':'" not in said:
+        return None
+    pieces = tokens(source)
+    for one, other in pairwise(pieces):
+        if (one.text + other.text) in ("[?", ".?", "?.") and other.offset == one.offset + 1:
+            hint = "Ask first whether a key is there: 'key' in post.configs && …."
+            return RuleProblem(f"'{one.text}{other.text}' is not supported.", hint, one.offset)
+    return None
+
+
+def _broken_text(rest: str, offset: int) -> RuleProblem:
+    quote, closed = rest[0], _CLOSED.match(rest)
+    if closed is None or "\\" not in closed[0]:
+        return RuleProblem(f"The text that begins here has no closing {quote}.", offset=offset)
+    hint = f"Where backslashes are meant, as in regular expressions, write r{quote}…{quote}."
+    return RuleProblem("The text that begins here has a backslash that says nothing to CEL.", hint, offset)
+
+
+def _instead(word: str) -> str:
+    if word == "if":
+        return "Write condition ? value : other value."
+    return f"Write {_WORDS[word]}." if word in _WORDS else ""
+
+
+def _mistake(said: str, offset: int | None, source: str) -> RuleProblem:
+    at = offset or 0
+    if match := re.match(_UNKNOWN + r"'([^']*)'", said):
+        return _unknown(match[1], at, source)
+    if match := re.match(r"expression of type '(.*)' cannot be the operand of a select", said):
+        return _no_field(match[1], at, source)
+    if match := re.match(r"found no matching overload for '(.*)' applied to '(.*)'", said):
+        return RuleProblem(*_no_overload(match[1], _split(match[2]), source), offset)
+    if said.startswith("has() argument"):
+        hint = "Whether a key is there: 'key' in post.configs."
+        return RuleProblem("has() takes a field, written with a dot.", hint, offset)
+    return RuleProblem(f"{said[:1].upper()}{said[1:].rstrip('.')}.", "", offset)
+
+
+def _unknown(name: str, at: int, source: str) -> RuleProblem:
+    if source[at : at + 1] == "(" and source[:at].rstrip().endswith(name):
+        start = source.rindex(name, 0, at)
+        if name in _AFTER:
+            return RuleProblem(
+                *_misused(name, source[:start].rstrip().endswith("."), source[at + 1 :]), start
+            )
+        return RuleProblem(f"There is no function '{name}'.", did_you_mean(name, _FUNCTIONS), start)
+    first = name.partition(".")[0]
+    if source[at : at + 1] == ".":  # told at the last dot
+        at = max(source.rfind(first, 0, at), 0)
+    if first in ("CREATE", "MODIFY", "DELETE"):
+        return RuleProblem(f"'{first}' without quotes is a name.", f"Write '{first}' in quotes.", at)
+    near = closest(first, (*NAMES, *FIELDS))
+    if near in FIELDS:
+        hint = f"Did you mean 'post.{near}'?"
+    else:
+        hint = f"Did you mean '{near}'?" if near else f"Known are {', '.join(NAMES)}."
+    return RuleProblem(f"There is nothing called '{first}'.", hint, at)
+
+
+def _misused(name: str, after_a_dot: bool, inside: str) -> tuple[str, str]:
+    """Of a function that there is: not so."""
+    what = "(x, …)" if name in _LOOPS else "(…)"
+    if after_a_dot and name in _LOOPS:
+        hint = f"Write .{name}{what}; of a mapping, x is a key."
+        return f"'{name}' takes one variable and a condition or value.", hint
+    if after_a_dot:
+        return f"'{name}' does not take this.", f"Write .{name}{what} after a text."
+    first = re.match(r"\s*([\w.]+)\s*,", inside)
+    of = "a list or a mapping" if name in _LOOPS else "a text"
+    return f"'{name}' stands after {of}, with a dot.", f"Write {first[1] if first else '…'}.{name}{what}."
+
+
+def _no_field(kind: str, at: int, source: str) -> RuleProblem:
+    match = re.compile(r"\s*\.\s*(\w+)").match(source, at)
+    field, start = (match[1], match.start(1)) if match else ("", at)
+    if kind in ("StateBefore", "StateAfter"):
+        side = "pre" if kind == "StateBefore" else "post"
+        hint = did_you_mean(field, FIELDS) or f"It has {', '.join(FIELDS)}."
+        return RuleProblem(f"'{side}' has no field '{field}'.", hint, start)
+    for dotted in re.finditer(r"\b((?:pre|post)\s*\.\s*configs)\s*\.([\w.]+)", source):
+        if dotted.start() <= at < dotted.end():
+            hint = f"Write {dotted[1]}['{dotted[2]}']."
+            return RuleProblem("A config's name with dots in it is a key, not fields.", hint, start)
+    return RuleProblem(f"There is no field '{field}' in {_typed(kind)}.", "", start)
+
+
+def _no_overload(function: str, kinds: list[str], source: str) -> tuple[str, str]:
+    operator = function.strip("_").lstrip("@")
+    given = [_typed(kind) for kind in kinds]
+    if function == "_?_:_":
+        said = "What stands before '?' must be true or false, and both sides of ':' of one kind."
+    elif len(given) == 2:
+        said = f"'{'[…]' if function == '_[_]' else operator}' does not take {given[0]} and {given[1]}."
+    else:
+        said = f"'{operator}' does not take {', '.join(given)}."
+    return said, _conversion(set(kinds), source)
+
+
+def _conversion(kinds: set[str], source: str) -> str:
+    side = _SIDE.search(source)
+    if side and side[2] in FIELDS:
+        return f"A state has all of its fields: write {side[1]} != null in place of {side[0]}."
+    if kinds & {"StateBefore", "StateAfter"}:
+        return f"A state can only be compared with null; it has {', '.join(FIELDS)}."
+    if kinds == {"string", "int"}:
+        return "Configs and labels are text: convert with int(…), or put the number in quotes."
+    if kinds == {"string", "bool"}:
+        return "Configs and labels are text: put true and false in quotes."
+    if kinds == {"double", "int"}:
+        return "Write whole numbers without a point."
+    if "null_type" in kinds:
+        return "Only pre, post and principal can be null; whether a key is there: 'key' in post.configs."
+    return ""
+
+
+def _typed(kind: str) -> str:
+    if kind.startswith("map("):
+        return "a mapping"
+    return "a list" if kind.startswith("list(") else _TYPES.get(kind, kind)
+
+
+def _split(kinds: str) -> list[str]:
+    """``(map(string, string), int)`` at its commas."""
+    return list(_parts(kinds.removeprefix("(").removesuffix(")")))
+
+
+def _parts(kinds: str) -> Iterator[str]:
+    depth, start = 0, 0
+    for at, character in enumerate(kinds):
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            yield kinds[start:at].strip()
+            start = at + 1
+    yield kinds[start:].strip()

@@ -1,0 +1,213 @@
+"""Rules without code: CEL expressions over a request (github.com/google/cel-spec; Google's own evaluator).
+
+An expression cannot change anything, ends by itself, and is checked against the types of what it speaks of
+before it is ever evaluated: a misspelt field is found when the manifest is read.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from time import perf_counter
+from typing import Any
+
+from kdeclare.model.diagnostics import Place
+from kdeclare.policy.cel.bindings import Bindings, Wants
+from kdeclare.policy.cel.errors import FIELDS, NAMES, RuleProblem, explained, not_a_verdict
+from kdeclare.policy.cel.failures import failed
+from kdeclare.policy.cel.growth import growing
+from kdeclare.policy.cel.matching import slow_match
+from kdeclare.policy.cel.source import keys_of, matches, tokens
+from kdeclare.policy.cel.words import impossible
+from kdeclare.policy.interface import PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.patterns import why_invalid
+
+MAX_LENGTH = 4_096
+"""Characters of a rule."""
+SLOW_S, MAX_SLOW_S = 0.5, 5.0
+"""Seconds from which on an evaluation is a slow one, and what all slow ones of a policy may take together;
+so much that a machine that is busy with something else is not the rule's fault."""
+
+_SIDES = ("pre", "post")
+_STATE_FIELDS = tuple(f"{side}.{name}" for side in _SIDES for name in FIELDS)
+
+
+class RuleError(Exception):
+    """An expression that is no rule; ``problems`` say why."""
+
+    def __init__(self, *problems: RuleProblem) -> None:
+        self.problems = problems
+        super().__init__(" ".join(p.detail for p in problems))
+
+
+class RuleFailed(PolicyViolation):
+    """A rule that could not be evaluated for a request: what cannot be judged is denied."""
+
+
+@dataclass(frozen=True, slots=True)
+class CelRule:
+    """A compiled rule.
+
+    source: its text. wants: what it reads of a request.
+    """
+
+    source: str
+    wants: Wants
+    expression: Any = field(repr=False, compare=False)
+
+
+class CelPolicy(TopicActionsPolicy):
+    """Denies what its rule is false for, and what the rule cannot be evaluated for."""
+
+    def __init__(self, rule: CelRule, message: str, bindings: Bindings, where: Place | None = None) -> None:
+        """bindings: shared by the rules that are asked about the same requests. where: the rule stands."""
+        self.rule = rule
+        self._message = message
+        self._bindings = bindings
+        self._where = where
+        self._slow_s = 0.0
+
+    def validate(self, request: RequestMetadata) -> None:
+        """See `TopicActionsPolicy.validate`."""
+        if self._slow_s > MAX_SLOW_S:
+            raise RuleFailed(failed("Too slow", self.rule.source, self._where))
+        values = self._bindings.of(request, self.rule.wants)
+        started = perf_counter()
+        try:
+            found = self.rule.expression.eval(data=values).value()
+        except Exception as problem:  # noqa: BLE001  whatever an evaluator raises, it has not said yes
+            found = str(problem)
+        took = perf_counter() - started
+        self._slow_s += took if took > SLOW_S else 0.0
+        if found is True:
+            return
+        if found is False:
+            raise PolicyViolation(self._message)
+        raise RuleFailed(failed(str(found), self.rule.source, self._where))
+
+    def close(self) -> None:
+        """See `TopicActionsPolicy.close`."""
+        self._bindings.forget()
+
+
+def compile_rule(source: str) -> CelRule:
+    """Compile a rule. Raises RuleError."""
+    if not source.strip():
+        raise RuleError(RuleProblem("The rule is empty."))
+    if len(source) > MAX_LENGTH:
+        detail = f"The rule has {len(source):,} characters; it may have at most {MAX_LENGTH:,}."
+        raise RuleError(RuleProblem(detail, "Write several policies; all of them hold."))
+    try:
+        checked = _checker().compile(source)
+    except (RuntimeError, TypeError, ValueError) as problem:  # the latter two: no Unicode
+        raise RuleError(*explained(str(problem), source)) from None
+    kind = checked.return_type().name()
+    problems = list(_beyond_types(source)) if kind == "BOOL" else [not_a_verdict(kind)]
+    if problems:
+        raise RuleError(*problems)
+    wants = Wants(tuple(_mentioned(source)), _literal_keys(source))
+    return CelRule(source, wants, _runner().deserialize(checked.serialize()))
+
+
+def join_rules(rules: Sequence[CelRule]) -> tuple[Wants, Any] | None:
+    """One expression that is true if all of the rules are, and what it reads; None if there is none.
+
+    What only some of them look up by names may be read whole.
+    """
+    source = " && ".join(f"({rule.source}\n)" for rule in rules)  # a rule may end in a comment
+    try:
+        checked = _checker().compile(source)
+    except RuntimeError:  # too long, or too deep
+        return None
+    names = dict.fromkeys(name for rule in rules for name in rule.wants.names)
+    return Wants(tuple(names)), _runner().deserialize(checked.serialize())
+
+
+def _beyond_types(source: str) -> Iterator[RuleProblem]:
+    loop = growing(source)
+    if loop is not None:
+        detail = "The loops of this rule could make values larger than any memory."
+        yield RuleProblem(detail, "Use the variable of a loop once in it.", loop.offset)
+    wrong = False
+    for _, literal in matches(tokens(source)):
+        reason = why_invalid(_value(literal.text)) if literal is not None else None
+        if literal is not None and reason is not None:
+            wrong = True
+            detail = f"This is no regular expression: {reason}."
+            hint = "CEL takes RE2's, which have no look-around and no back-references."
+            yield RuleProblem(detail, hint, literal.offset)
+    slow = None if wrong else slow_match(source, _value)
+    if slow is not None:
+        detail = "The regular expressions of this rule could take too long."
+        hint = "Write shorter ones, repeat fewer times {n}, or match them outside of loops."
+        yield RuleProblem(detail, hint, slow.offset)
+    yield from impossible(source, _value)
+
+
+def _mentioned(source: str) -> Iterator[str]:
+    """The variables that an expression speaks of: those without which it does not compile."""
+    for name in (*NAMES, *_STATE_FIELDS):
+        if name.rpartition(".")[2] in source and not _compiles_without(name, source):
+            yield name
+
+
+def _compiles_without(name: str, source: str) -> bool:
+    try:
+        _checker(name).compile(source)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _literal_keys(source: str) -> dict[str, frozenset[str]]:
+    found = {name: keys_of(source, name) for name in ("pre.configs", "post.configs")}
+    return {
+        name: frozenset(_value(token.text) if token.text[-1] in "'\"" else token.text for token in keys)
+        for name, keys in found.items()
+        if keys
+    }
+
+
+def _value(literal: str) -> str:
+    """What a literal text of CEL stands for."""
+    value: str = _runner().compile(literal).eval(data={}).value()
+    return value
+
+
+@cache
+def _checker(without: str = "") -> Any:
+    """Knows the types by which expressions are checked, of all variables or of all but one."""
+    from cel_expr_python import cel  # only who needs it waits for it
+
+    kinds = _kinds(cel.Type)
+    kinds |= {
+        "principal": cel.Type("google.protobuf.StringValue"),  # a text or null
+        "pre": cel.Type.AbstractType("StateBefore"),
+        "post": cel.Type.AbstractType("StateAfter"),
+    }
+    kinds.pop(without, None)
+    return cel.NewEnv(variables=kinds)
+
+
+@cache
+def _runner() -> Any:
+    """Takes values; of what can be null, it does not take the types that the checker knows."""
+    from cel_expr_python import cel
+
+    return cel.NewEnv(variables=_kinds(cel.Type) | dict.fromkeys(("principal", *_SIDES), cel.Type.DYN))
+
+
+def _kinds(kind: Any) -> dict[str, Any]:
+    """The types of what is never null. A field of a state is a variable with a dot in its name."""
+    fields: Mapping[str, Any] = {
+        "partitions": kind.INT,
+        "replicationFactor": kind.INT,
+        "assignments": kind.Map(kind.INT, kind.List(kind.INT)),
+        "configs": kind.Map(kind.STRING, kind.STRING),
+    }
+    return {
+        "action": kind.STRING,
+        "topic": kind.STRING,
+        "labels": kind.Map(kind.STRING, kind.STRING),
+        "changed": kind.List(kind.STRING),
+        **{f"{side}.{name}": fields[name] for side in _SIDES for name in FIELDS},
+    }

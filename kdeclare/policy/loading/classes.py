@@ -1,0 +1,164 @@
+"""From ``module:Class`` and settings to a policy; all that other people's code can do wrong is said."""
+
+import importlib
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import ModuleType
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from kdeclare.kinds.base import Path, Problem
+from kdeclare.manifests.suggest import did_you_mean, one_of
+from kdeclare.model.diagnostics import error
+from kdeclare.policy.interface import TopicActionsPolicy
+from kdeclare.policy.loading.adapting import INTERFACES, AnyPolicy, adapted, interfaces_of
+from kdeclare.policy.loading.importable import elsewhere_too, modules_here
+from kdeclare.policy.loading.running import TooSlow, within_limit
+from kdeclare.policy.loading.settings_errors import CONFIG, explained
+from kdeclare.policy.raised import told
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+__all__ = ["INTERFACES", "AnyPolicy", "Unusable", "adapted", "configure", "make", "module_of"]
+
+_CLASS: Path = ("class",)
+_RULES = "kdeclare.policy.rules"
+
+
+class Unusable(Exception):
+    """A policy that cannot be used. The paths of its problems begin with ``class`` or ``config``."""
+
+    def __init__(self, *problems: Problem) -> None:
+        self.problems = problems
+        super().__init__(" ".join(p.diagnostic.detail for p in problems))
+
+
+def module_of(class_name: str) -> str:
+    """The module in ``module:Class``."""
+    return class_name.partition(":")[0]
+
+
+def make(class_name: str, interfaces: tuple[type[AnyPolicy], ...] = INTERFACES) -> AnyPolicy:
+    """A new instance of a class that implements one of the interfaces. Raises Unusable."""
+    module, _, name = class_name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), name)):
+        hint = "The file policies/naming.py beside the project file is the module 'policies.naming'."
+        raise _no_policy(f"'{class_name}' is not of the form module:Class.", hint)
+    there = _imported(module)
+    cls = _attempt(lambda: _class(there, name, interfaces), f"'{class_name}' cannot be looked at", _CLASS)
+    new: Callable[[], AnyPolicy] = cls
+    made = _attempt(new, f"'{class_name}' cannot be made without arguments", _CLASS)
+    if not _implements(type(made), interfaces):
+        raise _no_policy(f"'{class_name}' makes no policy, but an object of class {type(made).__name__}.")
+    return made
+
+
+def configure(policy: AnyPolicy, class_name: str, settings: Mapping[str, Any]) -> None:
+    """Give a policy its settings. Raises Unusable."""
+
+    def call() -> None:
+        try:
+            policy.configure(settings)
+        except ValidationError as e:
+            raise Unusable(*explained(e, policy, settings)) from None
+        except Unusable as inner:  # of a policy that is one of the settings
+            raise Unusable(*(replace(p, path=(CONFIG, *p.path)) for p in inner.problems)) from None
+
+    _attempt(call, f"'{class_name}' does not take its settings", (CONFIG,))
+
+
+def _imported(name: str) -> ModuleType:
+    other = elsewhere_too(name)
+    if other is not None:
+        raise _ambiguous(name, other)
+
+    def call() -> ModuleType:
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as e:
+            if e.name is None or not f"{name}.".startswith(f"{e.name}."):
+                raise  # it is there, and something that it imports is not
+            raise _no_module(e.name, name) from None
+
+    return _attempt(call, f"'{name}' cannot be imported", _CLASS)
+
+
+def _no_module(name: str, wanted: str) -> Unusable:
+    parent, _, last = name.rpartition(".")
+    near = did_you_mean(wanted, [*modules_here(), _RULES])
+    detail = f"There is no module '{last}'" + (f" in '{parent}'." if parent else ".")
+    looked = "It is looked for beside the project file and among the installed packages."
+    return _not_found(detail, near or looked)
+
+
+def _class(module: ModuleType, name: str, interfaces: tuple[type[AnyPolicy], ...]) -> type[AnyPolicy]:
+    found = getattr(module, name, None)
+    where = module.__name__
+    if found is None:
+        theirs = [n for n, item in vars(module).items() if _implements(item, interfaces)]
+        there = f"It has {one_of(theirs)}." if theirs else ""
+        raise _not_found(f"'{where}' has no class '{name}'.", did_you_mean(name, theirs) or there)
+    if not _implements(found, interfaces):
+        raise _no_policy(f"'{where}:{name}' is no subclass of {one_of(i.__name__ for i in interfaces)}.")
+    if inspect.isabstract(found):
+        lacking = ", ".join(sorted(found.__abstractmethods__))
+        raise _no_policy(f"'{where}:{name}' is abstract: it does not define {lacking}.")
+    has = interfaces_of(found)
+    if TopicActionsPolicy in has and len(has) > 1:
+        raise _two_interfaces(f"{where}:{name}", has)
+    return found  # type: ignore[no-any-return]  # it was checked
+
+
+def _implements(item: object, interfaces: tuple[type[AnyPolicy], ...]) -> bool:
+    # not isinstance, which asks the item
+    if not issubclass(type(item), type) or item in INTERFACES:
+        return False
+    return any(i in interfaces for i in interfaces_of(item))  # type: ignore[arg-type]  # it is a type
+
+
+def _attempt(call: Callable[[], _T], what: str, path: Path) -> _T:
+    def guarded() -> _T:
+        try:
+            return call()
+        except (Unusable, KeyboardInterrupt):
+            raise
+        except BaseException as e:  # noqa: BLE001  other people's code runs here
+            _log.info("%s", what, exc_info=True)
+            raise _failed(what, told(e), path) from None
+
+    try:
+        return within_limit(guarded)
+    except TooSlow as e:
+        raise _failed(what, str(e), path) from None
+
+
+def _failed(what: str, why: str, path: Path) -> Unusable:
+    return Unusable(Problem(path, error("policy-failed", "Policy failed", f"{what}: {why}.")))
+
+
+def _two_interfaces(class_name: str, has: tuple[type[AnyPolicy], ...]) -> Unusable:
+    old = " and ".join(interface.__name__ for interface in has[1:])
+    detail = f"'{class_name}' is a TopicActionsPolicy, and {old} as well, which KIP-201 deprecates."
+    hint = "Inherit from TopicActionsPolicy alone: it is asked about all that the other is asked about."
+    return Unusable(Problem(_CLASS, error("policy-conflict", "Old and new in one class", detail, hint)))
+
+
+def _ambiguous(module: str, other: str) -> Unusable:
+    top = module.partition(".")[0]
+    detail = f"'{top}' {other}, and the folder of the project file has another one of that name."
+    hint = "Rename the one beside the project file."
+    return Unusable(
+        Problem(_CLASS, error("ambiguous-policy-module", "Two modules of one name", detail, hint))
+    )
+
+
+def _no_policy(detail: str, hint: str = "") -> Unusable:
+    return Unusable(Problem(_CLASS, error("not-a-policy", "Not a policy class", detail, hint)))
+
+
+def _not_found(detail: str, hint: str) -> Unusable:
+    return Unusable(Problem(_CLASS, error("policy-not-found", "No such policy class", detail, hint)))

@@ -1,0 +1,142 @@
+"""Requests as far as manifests alone tell them: what only a cluster knows is not known yet."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from kdeclare.kinds.base import Stated
+from kdeclare.policy.interface import Action
+from kdeclare.policy.withheld import Withheld, Withholding
+
+
+class NotKnownYet(Withheld):
+    """A policy asks for what only a cluster can tell."""
+
+
+class _Overrides(Mapping[str, str]):
+    """The overrides that are certain, whatever a topic that is there already has beside them."""
+
+    def __init__(self, stated: Stated, withholding: Withholding) -> None:
+        self._stated = stated
+        self._withholding = withholding
+
+    def __getitem__(self, key: str) -> str:
+        if key not in self._stated.effect.configs or key in self._stated.open:
+            self._unknown()
+        value = self._stated.effect.configs[key]
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        self._unknown()
+
+    def __len__(self) -> int:
+        self._unknown()
+
+    def _unknown(self) -> NoReturn:
+        self._withholding.withhold(NotKnownYet())
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredState:
+    """A declared topic; with ``created`` as it would be created, else as it will be in any case."""
+
+    stated: Stated
+    created: bool
+    withholding: Withholding
+
+    @property
+    def num_partitions(self) -> int:
+        """If it is stated."""
+        count = self.stated.effect.partitions
+        return self._unknown() if count is None else count
+
+    @property
+    def replication_factor(self) -> int:
+        """If it is stated."""
+        factor = self.stated.effect.factor
+        return self._unknown() if factor is None else factor
+
+    @property
+    def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
+        """If they are stated; of a creation that leaves them to Kafka, none."""
+        left_to_kafka = self.created and not self.stated.placed
+        replicas = self.stated.effect.replicas
+        return dict(replicas) if replicas or left_to_kafka else self._unknown()
+
+    @property
+    def configs(self) -> Mapping[str, str]:
+        """All overrides of a creation, else those that are certain."""
+        if not self.created:
+            return _Overrides(self.stated, self.withholding)
+        return {key: value for key, value in self.stated.effect.configs.items() if value is not None}
+
+    def _unknown(self) -> NoReturn:
+        self.withholding.withhold(NotKnownYet())
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredRequest:
+    """What applying a manifest will ask for; with ``created`` as if the topic were not there yet.
+
+    declared_labels: of the manifest. withholding: what the policy that is being asked was not told.
+    """
+
+    topic: str
+    declared_labels: Mapping[str, str]
+    stated: Stated
+    created: bool = False
+    withholding: Withholding = field(default_factory=Withholding, compare=False)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Of the manifest."""
+        return dict(self.declared_labels)
+
+    @property
+    def labels_before(self) -> Mapping[str, str]:
+        """None on CREATE."""
+        return {} if self.created else self._unknown()
+
+    @property
+    def action(self) -> Action:
+        """Whether the topic is there already, only a cluster knows."""
+        return Action.CREATE if self.created else self._unknown()
+
+    @property
+    def principal(self) -> str | None:
+        """Nobody is connected yet."""
+        self._unknown()
+
+    @property
+    def pre_request_state(self) -> None:
+        """None on CREATE."""
+        return None if self.created else self._unknown()
+
+    @property
+    def post_request_state(self) -> DeclaredState:
+        """As declared."""
+        return DeclaredState(self.stated, self.created, self.withholding)
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """All that is stated, on CREATE."""
+        return self.stated.effect.fields if self.created else self._unknown()
+
+    @property
+    def racks(self) -> Mapping[int, str | None]:
+        """Only a cluster knows."""
+        self._unknown()
+
+    @property
+    def record_count(self) -> int:
+        """0 on CREATE."""
+        return 0 if self.created else self._unknown()
+
+    def partitions_of(self, labels: Mapping[str, str]) -> int:
+        """Only a cluster knows: topics that are not declared count as well."""
+        self._unknown()
+
+    def _unknown(self) -> NoReturn:
+        self.withholding.withhold(NotKnownYet())

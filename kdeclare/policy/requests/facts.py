@@ -1,0 +1,156 @@
+"""What policies can see of a cluster. Nothing is read before a policy asks for it."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
+from typing import TypeVar
+
+from kdeclare.cluster.consistent import topics_and_moves
+from kdeclare.cluster.port import Cluster, ConfigQuery, Fault
+from kdeclare.kinds.query import Query
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.model.live import ClusterInfo, ConfigSource, Move, Snapshot, Topic
+
+_T = TypeVar("_T")
+_PARTITIONS, _FACTOR = "num.partitions", "default.replication.factor"
+
+
+class Facts:
+    """The cluster as it is, for all judged topics together: one batch of requests for each sort of fact.
+
+    fault: what the cluster answered instead, if a policy asked for something that could not be read.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        judged: Iterable[str],
+        live: Snapshot | None = None,
+        query: Query | None = None,
+    ) -> None:
+        """live: what is known already, all topics among it, as ``query`` asked for it."""
+        self._cluster = cluster
+        self._judged = sorted(set(judged))
+        self._live = live
+        self._query = query or Query()
+        self._record_counts: dict[str, int] = {}
+        self._reads: set[object] = set()
+        self.fault: Fault | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether the cluster is being asked for something; any thread may look."""
+        return bool(self._reads)
+
+    @cached_property
+    def info(self) -> ClusterInfo:
+        """Brokers with their racks, and the principal."""
+        return self._live.cluster if self._live else self._read(self._cluster.describe)
+
+    @cached_property
+    def racks(self) -> Mapping[int, str | None]:
+        """The rack of each broker."""
+        return {broker.id: broker.rack for broker in self.info.brokers}
+
+    def topic(self, name: str) -> Topic | None:
+        """One of the judged topics, if it is there."""
+        return self._topics.get(name)
+
+    def replicas(self, name: str) -> Mapping[int, tuple[int, ...]] | None:
+        """The true replicas of a topic: where a move is heading counts (KIP-860). None if it is not there."""
+        moves = self._moves  # first: it renews the topics
+        topic = self.topic(name)
+        if topic is None:
+            return None
+        found = {}
+        for number, partition in enumerate(topic.partitions):
+            move = moves.get(TopicPartition(name, number))
+            found[number] = move.target if move else partition.replicas
+        return found
+
+    def configs(self, name: str) -> Mapping[str, str]:
+        """The overrides of a topic."""
+        return self._configs.get(name, {})
+
+    def records(self, name: str, among: Collection[str]) -> int:
+        """Offsets between the start and the end of a topic.
+
+        among: the topics that the same may be asked of; what is not known of those is read along.
+        """
+        if name not in self._record_counts:
+            unknown = sorted({name, *among} - self._record_counts.keys())
+            there = [other for other in unknown if other in self._topics]
+            counts = self._read(lambda: self._cluster.record_counts(there)) if there else {}
+            self._record_counts |= {other: counts.get(other, 0) for other in unknown}
+        return self._record_counts[name]
+
+    @cached_property
+    def defaults(self) -> tuple[int, int]:
+        """Partitions and replicas of a topic that is created without saying how many."""
+        serving = sorted(self.info.serving) or [broker.id for broker in self.info.brokers]
+        broker = ConfigResource(ConfigScope.BROKER, str(serving[0]))
+        query = ConfigQuery(broker, frozenset({_PARTITIONS, _FACTOR}))
+        entries = self._read(lambda: self._cluster.configs([query]))[broker]
+        partitions, factor = (
+            entries[key].value if key in entries else None for key in (_PARTITIONS, _FACTOR)
+        )
+        return int(partitions or 1), int(factor or 1)
+
+    @cached_property
+    def all_topics(self) -> Mapping[str, Topic]:
+        """Every topic of the cluster."""
+        return self._live.topics if self._live else self._read(self._cluster.topics)
+
+    @cached_property
+    def _topics(self) -> Mapping[str, Topic]:
+        return self._live.topics if self._live else self._read(lambda: self._cluster.topics(self._judged))
+
+    @cached_property
+    def _there(self) -> list[str]:
+        return [name for name in self._judged if name in self._topics]
+
+    @cached_property
+    def _moves(self) -> Mapping[TopicPartition, Move]:
+        """Moves under way; topics that were read at another time are read again with them."""
+        seen, unseen = self._moves_seen()
+        if not unseen:
+            return seen
+        topics, moves = self._read(lambda: topics_and_moves(self._cluster, unseen, unseen))
+        known = self._live.topics if self._live else {}
+        self._topics = {**{n: known[n] for n in known.keys() - set(unseen)}, **topics}
+        return {**seen, **moves}
+
+    def _moves_seen(self) -> tuple[Mapping[TopicPartition, Move], list[str]]:
+        """The moves that are known, and the judged topics of which none would be."""
+        if self._live is None:
+            return {}, self._judged
+        if self._query.every_topic:
+            return self._live.moves, []
+        return self._live.moves, [n for n in self._there if n not in self._query.topics]
+
+    @cached_property
+    def _configs(self) -> Mapping[str, Mapping[str, str]]:
+        resources = {name: ConfigResource(ConfigScope.TOPIC, name) for name in self._there}
+        asked = {resource for resource, query in self._query.configs.items() if query.overrides}
+        unseen = [ConfigQuery(r, overrides=True) for r in resources.values() if r not in asked]
+        entries = dict(self._live.configs) if self._live else {}
+        if unseen:
+            entries |= self._read(lambda: self._cluster.configs(unseen))
+        return {
+            name: {
+                key: entry.value or ""
+                for key, entry in entries.get(resource, {}).items()
+                if entry.source is ConfigSource.TOPIC
+            }
+            for name, resource in resources.items()
+        }
+
+    def _read(self, read: Callable[[], _T]) -> _T:
+        reading = object()
+        self._reads.add(reading)
+        try:
+            return read()
+        except Fault as fault:
+            self.fault = fault
+            raise
+        finally:
+            self._reads.discard(reading)

@@ -1,0 +1,1 @@
+"""Cases that policy authors write, and putting them before the policies."""

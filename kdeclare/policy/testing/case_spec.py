@@ -1,0 +1,163 @@
+"""What a PolicyTest manifest can say: requests with what is expected of the policies."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+
+from kdeclare.kinds.base import Path
+from kdeclare.manifests.suggest import closest
+from kdeclare.policy.interface import Action
+from kdeclare.policy.rules.base import Text
+from kdeclare.policy.rules.config_values import ConfigValue
+
+_FIELDS = ("partitions", "replicationFactor", "assignments")
+_FIELD = r"^(partitions|replicationFactor|assignments|configs\..+)$"
+_COUNTS = {"partitions", "replicationFactor"}
+_WHY_NOT = {
+    "pre": "there is no topic before",
+    "post": "there is no topic afterwards",
+    "records": "a new topic holds none",
+    "changed": "nothing is stated of a topic that goes",
+    "labelsBefore": "there is no topic before",
+}
+_Count = Annotated[int, Field(ge=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _a_field(text: str) -> str:
+    if text in _FIELDS or text.startswith("configs."):
+        return text
+    near = closest(text, _FIELDS)
+    guess = f" (did you mean '{near}'?)" if near else ""
+    raise ValueError(f"takes {', '.join(_FIELDS)} or configs.<key>, not '{text}'{guess}")
+
+
+ChangedField = Annotated[str, AfterValidator(_a_field), Field(json_schema_extra={"pattern": _FIELD})]
+"""A field in the words of `RequestMetadata.changed`."""
+
+
+class StateSpec(_Strict):
+    """A topic before or after; of assignments, partitions and replicationFactor follow."""
+
+    partitions: _Count | None = None
+    replicationFactor: _Count | None = None  # noqa: N815
+    assignments: dict[int, Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]] = {}
+    configs: dict[str, ConfigValue | None] = {}
+
+
+class RequestSpec(_Strict):
+    """One request; `policy.interface.RequestMetadata` has the meaning of the fields."""
+
+    action: Literal["CREATE", "MODIFY", "DELETE"] | None = None
+    topic: Annotated[str, Field(min_length=1)] | None = None
+    principal: str | None = None
+    labels: dict[str, Text] = {}
+    labelsBefore: dict[str, Text] | None = None  # noqa: N815
+    changed: list[ChangedField] | None = None
+    pre: StateSpec | None = None
+    post: StateSpec | None = None
+    racks: dict[int, Text | None] | None = None
+    records: Annotated[int, Field(ge=0)] | None = None
+    partitionsOf: dict[str, Annotated[int, Field(ge=0)]] = {}  # noqa: N815
+
+    @field_validator("partitionsOf")
+    @classmethod
+    def _are_labels(cls, sums: dict[str, int]) -> dict[str, int]:
+        for text in sums:
+            labels(text)
+        return sums
+
+
+class CaseSpec(_Strict):
+    """A request, and what is expected of the policies.
+
+    asked: whether any of them is asked at all; a policy that the case names is, unless this says no.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    policy: str | None = None
+    request: RequestSpec
+    expect: Literal["allow", "warn", "deny"]
+    message: Annotated[str, Field(min_length=1)] | None = None
+    asked: bool | None = None
+
+
+class PolicyTestSpec(_Strict):
+    """``spec`` of a PolicyTest manifest."""
+
+    defaults: RequestSpec = RequestSpec()
+    cases: Annotated[list[CaseSpec], Field(min_length=1)]
+
+
+def labels(text: str) -> frozenset[tuple[str, str]]:
+    """The labels that ``key=value,key=value`` stands for. Raises ValueError if it is of another form."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(key.strip() and sign for key, sign, _ in pairs):
+        raise ValueError(f"takes labels as in 'team=blue' or 'team=blue,tier=gold', not '{text}'")
+    return frozenset((key.strip(), value.strip()) for key, _, value in pairs)
+
+
+def whole_request(case: RequestSpec, defaults: RequestSpec) -> RequestSpec:
+    """A case's request over what all of its file have in common.
+
+    Mappings are merged. A state or a number of records that the case's action has not is not taken over.
+    """
+    given = case.model_dump(exclude_unset=True)
+    common = defaults.model_dump(exclude_unset=True)
+    for name in _without(given.get("action") or common.get("action")):
+        common.pop(name, None)
+    for name in ("pre", "post"):
+        if "assignments" in (given.get(name) or {}) and common.get(name):
+            common[name] = {key: value for key, value in common[name].items() if key not in _COUNTS}
+    return RequestSpec.model_validate(_merged(given, common))
+
+
+def contradictions(case: CaseSpec, whole: RequestSpec) -> Iterator[tuple[Path, str]]:
+    """What cannot be: where in the case, and a sentence."""
+    for name in _without(whole.action):
+        if getattr(case.request, name):
+            yield ("request", name), f"{whole.action} takes no '{name}': {_WHY_NOT[name]}."
+    if whole.action == Action.CREATE and whole.changed == []:
+        yield ("request",), "A creation states something: leave 'changed' out, or name what it states."
+    for name, state in (("pre", whole.pre), ("post", whole.post)):
+        for text in _of_state(state) if state else ():
+            yield ("request", name), text
+    if case.message is not None and case.expect == "allow":
+        yield ("message",), "A policy that allows says nothing; leave 'message' out, or expect warn or deny."
+    if case.asked is False and case.expect != "allow":
+        yield ("asked",), f"Where nobody is asked, nobody says {case.expect}; expect allow."
+
+
+def _without(action: str | None) -> tuple[str, ...]:
+    """What requests of this action do not have."""
+    if action == Action.CREATE:
+        return "pre", "records", "labelsBefore"
+    return ("post", "changed") if action == Action.DELETE else ()
+
+
+def _of_state(state: StateSpec) -> Iterator[str]:
+    if not state.assignments:
+        return
+    count = len(state.assignments) if state.partitions is None else state.partitions
+    beyond = [number for number in sorted(state.assignments) if not 0 <= number < count]
+    if beyond:
+        has = f"there are {count}" if count > 1 else "there is 1"
+        yield f"'assignments' have partition {beyond[0]}, and {has}, counted from 0."
+    for number, replicas in sorted(state.assignments.items()):
+        if len(set(replicas)) < len(replicas):
+            yield f"'assignments' have a broker twice on partition {number}."
+    factor = min(map(len, state.assignments.values()))
+    if state.replicationFactor not in (None, factor):
+        yield f"'replicationFactor' is {state.replicationFactor}, and by the 'assignments' it is {factor}."
+
+
+def _merged(over: Mapping[str, Any], under: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(under)
+    for key, value in over.items():
+        below = found.get(key)
+        found[key] = _merged(value, below) if isinstance(value, dict) and isinstance(below, dict) else value
+    return found

@@ -1,0 +1,163 @@
+"""Whatever a plan is made of and whatever is denied of it: that is left alone, and all the rest is done."""
+
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.kinds.base import Desired
+from kdeclare.model.changes import Action
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import RunResult
+from kdeclare.planning.planfile import read_plan
+from kdeclare.planning.request import Scope
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.report.outcome import run_outcome
+from tests.engine.test_policies import Recorder, held
+from tests.engine.world import World, desired, topic
+
+NAMES = "abcd"
+BROKERS = (1, 2, 3, 4)
+WRITES = {
+    "alter_configs",
+    "create_topics",
+    "delete_topics",
+    "create_partitions",
+    "reassign",
+    "elect_leaders",
+}
+
+Spec = dict[str, Any]
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_what_is_denied_is_left_alone_and_the_rest_is_done(seed: int) -> None:
+    random = Random(seed)
+    here = World(cluster=MemoryCluster(dict(zip(BROKERS, "abcd", strict=True))))
+    first = {name: _first(random) for name in NAMES if random.random() < 0.75}
+    here.apply(*(topic(name, **spec) for name, spec in first.items()))
+    declared = _declared(random, first)
+    scope = Scope(allow_deletes=random.random() < 0.6)
+    policies = (_denying(random),)
+    when_planned = random.random() < 0.5
+    here.policies = policies if when_planned else ()
+    plan = here.plan(*declared, scope=scope)
+    here.policies = policies
+    owned = dict(here.owned())
+    run = _leaves_alone(here, plan)
+    if when_planned and run.run_id:
+        assert run.plan == plan
+    for name in _denied(here):
+        if any(str(change.id) == f"Topic/{name}" for change in plan.changes):
+            assert here.owned().get(f"Topic/{name}") == owned.get(f"Topic/{name}")
+    _is_consistent(here, run)
+    _has_done_the_rest(here, declared, scope)
+    if run.run_id is not None:
+        back = here.rollback_plan()
+        here.policies = (_denying(random),)
+        _is_consistent(here, _leaves_alone(here, back))
+
+
+def _first(random: Random) -> Spec:
+    configs = {"retention.ms": 9, "cleanup.policy": random.choice([["delete"], ["compact"]])}
+    replicas = random.sample(BROKERS, 2)
+    return {"assignments": {0: replicas}, "configs": configs if random.random() < 0.5 else {}}
+
+
+def _declared(random: Random, first: dict[str, Spec]) -> list[Desired]:
+    """Some topics as they are, some otherwise, some gone; and perhaps a drain of the first."""
+    declared: list[Desired] = []
+    still: list[str] = []
+    for name in NAMES:
+        if name in first and random.random() < 0.25:
+            continue
+        if name in first and random.random() < 0.6:
+            still.append(name)
+            declared.append(topic(name, partitions=1, configs=first[name]["configs"]))
+        else:
+            declared.append(topic(name, **_other(random)))
+    if still and random.random() < 0.8:
+        pace: Spec = {"throttle": "1MiB/s"} if random.random() < 0.5 else {}
+        pace |= {"batchSize": random.choice([1, 2])} if random.random() < 0.5 else {}
+        declared.append(desired("Reassignment", "off", topics=still, drain=[random.choice(BROKERS)], **pace))
+    return declared
+
+
+def _other(random: Random) -> Spec:
+    partitions, factor = random.choice([1, 2, 3]), random.choice([2, 3])
+    spec: Spec = {"partitions": partitions, "replicationFactor": factor}
+    if random.random() < 0.5:
+        spec = {"assignments": {n: random.sample(BROKERS, factor) for n in range(partitions)}}
+    wishes: Spec = {
+        "retention.ms": random.choice([1, 2, 3]),
+        "cleanup.policy": random.choice([["compact"], {"append": ["compact"], "subtract": ["delete"]}]),
+        "min.insync.replicas": random.choice([1, 2]),
+    }
+    return {**spec, "configs": {key: wish for key, wish in wishes.items() if random.random() < 0.4}}
+
+
+def _denying(random: Random) -> ConfiguredPolicy:
+    return held(Recorder(denied=frozenset(name for name in NAMES if random.random() < 0.4)))
+
+
+def _denied(here: World) -> frozenset[str]:
+    policy = here.policies[0].policy
+    assert isinstance(policy, Recorder)
+    return policy.denied
+
+
+def _state(here: World) -> dict[str, Any]:
+    return {
+        name: (found.topic_id, [(p.replicas, p.leader) for p in found.partitions], here.overrides(name))
+        for name, found in here.cluster.topics().items()
+    }
+
+
+def _leaves_alone(here: World, plan: Plan) -> RunResult:
+    """Run a plan; nothing may be asked of the brokers about what is denied."""
+    before, known = _state(here), len(here.cluster.calls)
+    run = here.run(plan)
+    after = _state(here)
+    for name in _denied(here):
+        assert after.get(name) == before.get(name)
+        for call in here.cluster.calls[known:]:
+            about = {item.removeprefix("TOPIC/").rpartition("-")[0] or item for item in call.items}
+            about |= {item.removeprefix("TOPIC/") for item in call.items}
+            assert call.validate_only or call.method not in WRITES or name not in about, call
+    assert run.complete
+    return run
+
+
+def _is_consistent(here: World, run: RunResult) -> None:
+    """Of what is stored and counted, nothing contradicts the rest, and nothing of a throttle is left."""
+    denies = any(verdict.denies for verdict in run.verdicts)
+    code = run_outcome(run).exit_code
+    assert (code is ExitCode.DENIED) == denies or (run.plan.undoes and code is ExitCode.PARTIAL)
+    state = here.store.read()
+    assert state is None or not state.leftovers.moves
+    brokers = [ConfigResource(ConfigScope.BROKER, str(broker)) for broker in BROKERS]
+    assert [here.cluster.overrides(broker) for broker in brokers] == [{}] * 4
+    if run.run_id is None:
+        return
+    assert read_plan(here.store.plan_text(run.run_id), "stored") == run.plan
+    changes, summary = run.plan.changes, run.plan.summary
+    counts = [sum(c.action is a and not c.blocked for c in changes) for a in (Action.CREATE, Action.UPDATE)]
+    assert [summary.create, summary.update] == counts
+    blocked = {change.id for change in changes if change.blocked}
+    assert blocked.isdisjoint(op.resource for op in run.plan.operations)
+
+
+def _has_done_the_rest(here: World, declared: list[Desired], scope: Scope) -> None:
+    denied = _denied(here)
+    here.policies = ()
+    for change in here.plan(*declared, scope=scope).changes:
+        if change.id.kind == "Topic" and change.action is not Action.NO_OP:
+            assert change.id.name in denied, change
+        for field in change.fields:
+            if field.path.startswith("replicas."):
+                assert field.path.removeprefix("replicas.").rpartition("-")[0] in denied, change

@@ -1,0 +1,301 @@
+"""What is judged together: several resources on one topic, budgets, labels, and plans judged once more."""
+
+from typing import Any
+
+import pytest
+
+from kdeclare.applying.entries import fold
+from kdeclare.cluster.port import Fault, NewPartitions, NewTopic
+from kdeclare.kinds.base import Desired
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.run import Status
+from kdeclare.planning.judging import judged
+from kdeclare.planning.planfile import plan_file_text, read_plan
+from kdeclare.planning.request import Scope
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.interface import PolicyViolation, RequestMetadata
+from kdeclare.report.outcome import run_outcome
+from tests.engine.test_policies import Recorder, held, lasting, outcomes, world
+from tests.engine.world import World, desired, topic
+
+
+def min_isr_below_factor(request: RequestMetadata) -> None:
+    post = request.post_request_state
+    if post and int(post.configs.get("min.insync.replicas", "1")) >= post.replication_factor:
+        raise PolicyViolation("min.insync.replicas must be below the factor.")
+
+
+def at_most_ten(request: RequestMetadata) -> None:
+    if request.action != "DELETE" and (count := request.partitions_of({"team": "blue"})) > 10:
+        raise PolicyViolation(f"{count} partitions are more than 10.")
+
+
+def blue(name: str, partitions: int, **spec: Any) -> Desired:
+    return desired("Topic", name, {"team": "blue"}, partitions=partitions, **spec)
+
+
+# one resource on what another one makes of the topic
+
+
+LOWER = topic("t", configs={"min.insync.replicas": 1})
+SHRINK = desired(
+    "Reassignment",
+    "m",
+    partitions=[{"topic": "t", "partition": 0, "replicas": [1, 2]}],
+    allowReplicationFactorChange=True,
+)
+REFUSED = Fault("POLICY_VIOLATION", "no")
+
+
+@pytest.fixture
+def lowering() -> World:
+    """A factor may go down to 2, as min.insync.replicas goes down to 1 before it."""
+    here = world()
+    here.apply(topic("t", assignments={0: [1, 2, 3]}, configs={"min.insync.replicas": 2}))
+    here.policies = (held(min_isr_below_factor),)
+    return here
+
+
+def test_what_was_allowed_on_another_change_needs_that_change(lowering: World) -> None:
+    plan = lowering.plan(LOWER, SHRINK)
+    assert [v.outcome for v in plan.verdicts] == ["allow", "allow"]
+    assert lowering.run(plan).complete
+    assert [p.replicas for p in lowering.cluster.topics()["t"].partitions] == [(1, 2)]
+
+
+def test_it_is_not_made_where_the_other_one_is_refused_during_the_run(lowering: World) -> None:
+    plan = lowering.plan(LOWER, SHRINK)
+    lowering.cluster.faults.fail(REFUSED, nth=None, method="alter_configs", item="TOPIC/t")
+    run = lowering.run(plan)
+    assert [r.status for r in run.results.values() if r.status is Status.DONE] == []
+    assert [p.replicas for p in lowering.cluster.topics()["t"].partitions] == [(1, 2, 3)]
+
+
+def test_nor_where_the_brokers_refuse_it_beforehand(lowering: World) -> None:
+    lowering.cluster.faults.fail(REFUSED, nth=None, method="alter_configs", item="TOPIC/t")
+    plan = lowering.plan(LOWER, SHRINK)
+    assert plan.operations == ()
+    assert {str(c.id): c.blocked for c in plan.changes} == {
+        "Reassignment/m": "policy-violation",
+        "Topic/t": "policy-violation",
+    }
+    assert plan.summary.blocked == 2
+
+
+def test_nor_where_a_policy_denies_it_meanwhile(lowering: World) -> None:
+    plan = lowering.plan(LOWER, SHRINK)
+
+    def no_configs(request: RequestMetadata) -> None:
+        if "configs.min.insync.replicas" in request.changed:
+            raise PolicyViolation("No.")
+
+    lowering.policies = (held(no_configs),)
+    run = lowering.run(plan)
+    assert run.plan.operations == ()
+    assert [p.replicas for p in lowering.cluster.topics()["t"].partitions] == [(1, 2, 3)]
+
+
+def test_they_are_judged_in_the_same_order_when_they_are_applied() -> None:
+    def zero_first(request: RequestMetadata) -> None:
+        pre, post = request.pre_request_state, request.post_request_state
+        assert pre is not None
+        assert post is not None
+        before, after = pre.replicas_assignments, post.replicas_assignments
+        if tuple(before[0]) != tuple(after[0]) and 3 in before[1]:
+            raise PolicyViolation("Partition 0 moves before 1.")
+
+    here = world()
+    here.apply(topic("t", assignments={0: [1, 2], 1: [1, 2]}))
+    here.policies = (held(zero_first),)
+    moves = [
+        desired(
+            "Reassignment",
+            name,
+            partitions=[{"topic": "t", "partition": n, "replicas": [3, 2]}],
+            throttle="1MiB/s" if name == "a" else None,
+        )
+        for n, name in enumerate("ab")
+    ]
+    plan = here.plan(topic("t", partitions=2), *moves)
+    assert [v.outcome for v in plan.verdicts] == ["allow", "allow"]
+    assert run_outcome(here.run(plan)).exit_code is ExitCode.OK
+
+
+def test_a_denied_change_of_the_factor_does_not_keep_a_drain_from_moving() -> None:
+    def same_factor(request: RequestMetadata) -> None:
+        if "replicationFactor" in request.changed:
+            raise PolicyViolation("The factor stays.")
+
+    here = world()
+    here.apply(topic("t", assignments={0: [1, 2]}))
+    here.policies = (held(same_factor),)
+    drain = desired("Reassignment", "off-1", topics=["t"], drain=[1])
+    run = here.apply(topic("t", partitions=1, replicationFactor=3), drain)
+    assert {str(c.id): c.blocked for c in run.plan.changes} == {
+        "Reassignment/off-1": None,
+        "Topic/t": "policy-violation",
+    }
+    assert 1 not in here.cluster.topics()["t"].partitions[0].replicas
+
+
+def test_what_is_refused_anyway_is_not_judged() -> None:
+    recorder = Recorder()
+    here = lasting(recorder, topic("t", partitions=3))
+    plan = here.plan(topic("t", partitions=2, configs={"retention.ms": 1}))
+    assert plan.has_errors
+    assert recorder.shown == []
+
+
+def test_a_reassignment_may_have_the_name_of_a_topic() -> None:
+    here = lasting(Recorder(), topic("t", assignments={0: [1, 2]}))
+    move = desired("Reassignment", "t", partitions=[{"topic": "t", "partition": 0, "replicas": [3, 4]}])
+    assert [(v.resource, v.topic) for v in here.plan(topic("t", partitions=1), move).verdicts] == [
+        ("Reassignment/t", "t")
+    ]
+
+
+# budgets
+
+
+def test_a_budget_does_not_count_what_is_denied() -> None:
+    here = world(
+        held(Recorder(denied=frozenset({"a"}))), ConfiguredPolicy("budget", held(at_most_ten).policy)
+    )
+    plan = here.plan(blue("a", 8), blue("b", 8))
+    assert {(v.policy, v.resource): v.outcome for v in plan.verdicts if v.policy == "budget"} == {
+        ("budget", "Topic/a"): "allow",
+        ("budget", "Topic/b"): "allow",
+    }
+    assert [op.id for op in plan.operations] == ["topic.create:Topic/b"]
+
+
+def test_a_budget_is_granted_as_far_as_it_goes() -> None:
+    here = world()
+    here.apply(blue("a", 2))
+    here.policies = (held(at_most_ten),)
+    plan = here.plan(blue("a", 2, configs={"retention.ms": 5}), blue("b", 12), blue("c", 4), blue("d", 5))
+    assert outcomes(plan) == {"Topic/a": "allow", "Topic/b": "deny", "Topic/c": "allow", "Topic/d": "deny"}
+    assert [v.message for v in plan.verdicts if v.denies][1] == "11 partitions are more than 10."
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_deletions_make_room_if_they_are_allowed(kept: bool) -> None:
+    here = world()
+    here.apply(blue("z", 8))
+    keeps = Recorder(denied=frozenset({"z"}) if kept else frozenset())
+    here.policies = (held(at_most_ten), ConfiguredPolicy("keep", keeps))
+    plan = here.plan(blue("a", 8), scope=Scope(allow_deletes=True))
+    denied = {(v.policy, v.resource) for v in plan.verdicts if v.denies}
+    assert denied == ({("keep", "Topic/z"), ("test", "Topic/a")} if kept else set())
+
+
+# labels, in a plan for some resources only
+
+
+ONLY_MOVE = Scope(targets=frozenset({ResourceId("Reassignment", "m")}))
+MOVE = desired("Reassignment", "m", partitions=[{"topic": "t", "partition": 0, "replicas": [3, 4]}])
+
+
+def has_team(request: RequestMetadata) -> None:
+    if "team" not in request.labels:
+        raise PolicyViolation("No team.")
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_labels_are_the_same_when_a_plan_for_one_resource_is_applied(saved: bool) -> None:
+    here = world()
+    here.apply(topic("t", assignments={0: [1, 2]}))
+    here.policies = (held(has_team),)
+    plan = here.plan(blue("t", 1), MOVE, scope=ONLY_MOVE)
+    assert outcomes(plan) == {"t": "allow"}
+    run = here.run(read_plan(plan_file_text(plan)[0], "it.plan") if saved else plan)
+    assert run_outcome(run).exit_code is ExitCode.OK
+
+
+def test_a_plan_that_needs_no_labels_has_none() -> None:
+    here = world(held(has_team))
+    assert here.plan(blue("t", 1)).labels == {}
+    here.apply(blue("t", 1))
+    assert here.plan(blue("t", 2)).labels == {}
+
+
+def test_a_budget_counts_topics_that_are_declared_and_not_applied_yet_then_too() -> None:
+    here = world()
+    here.cluster.create_topics([NewTopic("old", 8, 1, None, {})])
+    here.policies = (held(at_most_ten),)
+    scope = Scope(targets=frozenset({ResourceId("Topic", "b")}))
+    plan = here.plan(blue("old", 8), blue("b", 2), scope=scope)
+    assert outcomes(plan) == {"Topic/b": "allow"}
+    here.cluster.create_partitions([NewPartitions("old", 80, None)])
+    assert [v.message for v in here.run(plan).verdicts if v.denies] == ["82 partitions are more than 10."]
+
+
+def test_labels_as_they_were_are_shown_beside_those_that_are_declared() -> None:
+    seen = []
+    here = world(held(lambda r: seen.append((dict(r.labels_before), dict(r.labels)))))
+    here.apply(desired("Topic", "t", {"keyed": "true"}, partitions=1))
+    seen.clear()
+    here.plan(desired("Topic", "t", {"team": "blue"}, partitions=2))
+    here.plan(scope=Scope(allow_deletes=True))
+    assert seen == [({"keyed": "true"}, {"team": "blue"}), ({"keyed": "true"}, {"keyed": "true"})]
+
+
+# once more, on what is there by then
+
+
+def test_an_override_is_about_the_objection_that_somebody_has_seen() -> None:
+    def records(request: RequestMetadata) -> None:
+        post = request.post_request_state
+        if request.record_count:
+            raise PolicyViolation(f"It holds {request.record_count} records.")
+        if post and post.num_partitions > 5:
+            raise PolicyViolation("More than 5 partitions.")
+
+    here = world()
+    here.apply(topic("t", partitions=1))
+    here.policies = (held(records),)
+    plan = here.plan(topic("t", partitions=8), scope=Scope(overrides={"test": "agreed"}))
+    assert [v.override for v in plan.verdicts] == ["agreed"]
+    here.cluster.produce("t", 5)
+    run = here.run(plan)
+    assert [(v.outcome, v.message) for v in run.verdicts] == [("deny", "It holds 5 records.")]
+    assert len(here.cluster.topics()["t"].partitions) == 1
+
+
+def test_an_override_that_is_not_needed_any_more_is_none() -> None:
+    here = world(held(Recorder(denied=frozenset({"t"}))))
+    plan = here.plan(topic("t", partitions=1), scope=Scope(overrides={"test": "agreed"}))
+    here.policies = (held(Recorder()),)
+    run = here.run(plan)
+    assert [(v.outcome, v.override) for v in run.verdicts] == [("allow", None)]
+    record = fold(run.run_id or "", here.store.entries(run.run_id or ""))
+    assert record.start is not None
+    assert record.start.overrides == []
+
+
+def test_a_stored_plan_can_be_read_whatever_has_been_taken_out_of_it() -> None:
+    """An election follows all moves, also those that are denied by then; so does the recovery of a crash."""
+    here = lasting(Recorder(), *(topic(n, assignments={0: [1, 2]}) for n in "ab"))
+    plan = here.plan(*(topic(n, assignments={0: [2, 1]}) for n in "ab"))
+    assert any(op.verb == "leaders.elect" for op in plan.operations)
+    here.policies = (held(Recorder(denied=frozenset({"a"}))),)
+    run = here.run(plan)
+    assert read_plan(here.store.plan_text(run.run_id or ""), "stored") == run.plan
+    leaders = {name: found.partitions[0].leader for name, found in here.cluster.topics().items()}
+    assert leaders == {"a": 1, "b": 2}
+    here.policies = (held(Recorder(denied=frozenset({"b"}))),)
+    back = here.run(here.rollback_plan())
+    assert read_plan(here.store.plan_text(back.run_id or ""), "stored") == back.plan if back.run_id else True
+
+
+def test_a_thousand_batches_can_be_denied() -> None:
+    here = world()
+    here.apply(topic("a", assignments={n: [1, 2] for n in range(1200)}), topic("b", assignments={0: [1, 2]}))
+    drain = desired("Reassignment", "off-1", topics=["a", "b"], drain=[1], batchSize=1)
+    plan = here.plan(topic("a", partitions=1200), topic("b", partitions=1), drain)
+    left = judged(plan, here.cluster, [held(Recorder(denied=frozenset("a")))], here.owned(), lambda _: None)
+    assert {op.verb for op in left.operations} == {"partitions.reassign", "leaders.elect"}
+    assert [list(op.args["partitions"]) for op in left.operations] == [["b-0"], ["b-0"]]
+    none = judged(plan, here.cluster, [held(Recorder(denied=frozenset("ab")))], here.owned(), lambda _: None)
+    assert none.operations == ()

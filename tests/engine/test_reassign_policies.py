@@ -1,0 +1,52 @@
+"""What becomes of moves of `kdeclare reassign` that a policy denies, and of what goes with them."""
+
+from dataclasses import replace
+
+from kdeclare.kinds.query import Query
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.live import ReplicaDirs
+from kdeclare.model.plan import Plan
+from kdeclare.planning.executing import Execution, execution_plan
+from kdeclare.planning.observe import observe
+from kdeclare.planning.request import PlanRequest
+from kdeclare.policy.interface import PolicyViolation, RequestMetadata
+from kdeclare.report.outcome import plan_outcome
+from kdeclare.report.plan_text import plan_text
+from tests.engine.test_policies import held, world
+from tests.engine.world import nothing, topic
+
+FOO, BAR = TopicPartition("foo", 0), TopicPartition("bar", 0)
+
+
+def hands_off(request: RequestMetadata) -> None:
+    if request.topic == "foo":
+        raise PolicyViolation("Hands off foo.")
+
+
+def planned(wanted: Execution) -> Plan:
+    """Two topics on brokers 1 and 2, of which a policy lets one be moved."""
+    here = world()
+    here.apply(*(topic(name, assignments={0: [1, 2]}) for name in ("foo", "bar")))
+    live = observe(here.cluster, Query(frozenset({"foo", "bar"})))
+    dirs = {(partition, broker): ReplicaDirs("/old", None) for partition in (FOO, BAR) for broker in (1, 2)}
+    request = PlanRequest("p", "e", "c", (), here.store.read(), policies=(held(hands_off),))
+    return execution_plan(request, wanted, replace(live, dirs=dirs), here.cluster, here.secrets, nothing)
+
+
+def test_a_change_of_which_all_moves_are_denied_and_something_else_is_done_is_not_blocked() -> None:
+    plan = planned(Execution({FOO: (1, 3), BAR: (1, 2)}, {(BAR, 1): "/new"}))
+    (change,) = plan.changes
+    assert change.blocked is None
+    assert [op.verb for op in plan.operations] == ["replicas.relocate"]
+    assert (plan.summary.update, plan.summary.blocked) == (1, 0)
+    assert plan_outcome(plan).headline.endswith(": 1 to change, 1 topic denied.")
+    (row,) = (line for line in plan_text(plan).splitlines() if "replicas.foo-0" in line)
+    assert row.endswith("[1, 2] → [1, 3]  denied")
+
+
+def test_a_change_of_which_nothing_is_left_stays_blocked() -> None:
+    plan = planned(Execution({FOO: (1, 3), BAR: (1, 2)}, {(FOO, 1): "/new"}))
+    (change,) = plan.changes
+    assert change.blocked == "policy-violation"
+    assert plan.operations == ()
+    assert (plan.summary.update, plan.summary.blocked) == (0, 1)

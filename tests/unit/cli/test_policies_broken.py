@@ -1,0 +1,308 @@
+"""Policies that cannot be used, or cannot judge: it is said where they stand, and nothing gets through."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.command_line import CommandLine
+
+BOUNDS = "kdeclare.policy.rules:PartitionBounds"
+
+CLASS = """\
+from collections.abc import Mapping
+from typing import Any
+
+from kdeclare.policy import RequestMetadata, TopicActionsPolicy
+
+
+class Mine(TopicActionsPolicy):
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        {configure}
+
+    def validate(self, request: RequestMetadata) -> None:
+        {validate}
+"""
+
+
+def written(configure: str = "pass", validate: str = "pass") -> dict[str, str]:
+    """A module with a class of somebody's own."""
+    return {"mine.py": CLASS.format(configure=configure, validate=validate)}
+
+
+TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+ENDLESS = f"{TEN}.all(a, " * 6 + "a >= 0" + ")" * 6
+
+
+PROJECT = """\
+apiVersion: kdeclare/v1
+kind: Project
+metadata: {{name: shop}}
+spec:
+  environments: {{lab: {{bootstrapServers: 'lab:9092'}}}}
+  policies:
+    - name: mine
+      class: {class_name}
+      config: {config}
+"""
+RULE = """\
+apiVersion: kdeclare/v1
+kind: Policy
+metadata: {{name: rule}}
+spec:
+  rule: {rule}
+"""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A policy, by its class or by its rule, with what comes of it.
+
+    said: its place, then the words.
+    """
+
+    code: int
+    said: tuple[str, ...]
+    class_name: str = "mine:Mine"
+    config: Mapping[str, Any] = field(default_factory=dict)
+    rule: str | None = None
+    files: Mapping[str, str] = field(default_factory=written)
+
+    def put_into(self, kdeclare: CommandLine) -> None:
+        """From now on the project has it."""
+        for name, text in self.files.items():
+            (kdeclare.folder / name).write_text(text)
+        if self.rule is None:
+            project = PROJECT.format(class_name=self.class_name, config=json.dumps(self.config))
+            (kdeclare.folder / "kdeclare.yaml").write_text(project)
+        else:
+            rule = RULE.format(rule=json.dumps(self.rule))
+            (kdeclare.folder / "manifests" / "rule.yaml").write_text(rule)
+
+
+AT_NAME, AT_CLASS, AT_CONFIG = (f"kdeclare.yaml:{place}" for place in ("7:13", "8:14", "9:15"))
+AT_RULE = "manifests/rule.yaml:3:18"
+
+UNUSABLE = {
+    "no-module": Broken(1, (AT_CLASS, "There is no module 'nowhere'."), "nowhere:Mine"),
+    "no-class": Broken(1, (AT_CLASS, "'mine' has no class 'Mina'.", "Did you mean 'Mine'?"), "mine:Mina"),
+    "no-policy": Broken(1, (AT_CLASS, "'mine:Any'"), "mine:Any"),
+    "import-error": Broken(
+        1, (AT_CLASS, "(mine.py:1)", "No module named 'nowhere'"), files={"mine.py": "import nowhere\n"}
+    ),
+    "unreadable": Broken(1, (AT_CLASS, "SyntaxError", "(mine.py:2)"), files={"mine.py": "x = 1\nclass (\n"}),
+    "unknown-setting": Broken(
+        1,
+        ("kdeclare.yaml:9:16", "There is no field 'maximum'", "Did you mean 'max'?"),
+        BOUNDS,
+        {"maximum": 3},
+    ),
+    "wrong-setting": Broken(
+        1, ("kdeclare.yaml:9:23", "'config.max' takes a whole number"), BOUNDS, {"max": "many"}
+    ),
+    "kafkas-own": Broken(
+        1,
+        (AT_CLASS, "'kafka' ", "another one of that name", "Rename the one beside the project file."),
+        "kafka:Mine",
+        files={"kafka.py": "x = 1\n"},
+    ),
+    "an-int": Broken(
+        1,
+        (AT_CLASS, "makes no policy"),
+        files={"mine.py": f"{written()['mine.py']}\n    def __new__(cls):\n        return 42\n"},
+    ),
+    "base-exception": Broken(
+        1,
+        (AT_CONFIG, "does not take its settings: GeneratorExit (mine.py:9)"),
+        files=written(configure="raise GeneratorExit"),
+    ),
+    "settings-refused": Broken(
+        1,
+        (AT_CONFIG, "does not take its settings", "ValueError: 7 is unlucky", "(mine.py:9)"),
+        files=written(configure='raise ValueError("7 is unlucky")'),
+    ),
+    "rule-syntax": Broken(
+        1, ("manifests/rule.yaml:5:27", "'>' is not expected here."), rule="post.partitions >> 3"
+    ),
+    "rule-types": Broken(
+        1,
+        ("manifests/rule.yaml:5:26", "'==' does not take a whole number and text."),
+        rule="post.partitions == '3'",
+    ),
+    "rule-misspelt": Broken(
+        1,
+        ("manifests/rule.yaml:5:15", "partitons", "Did you mean 'partitions'?"),
+        rule="post.partitons == 3",
+    ),
+    "rule-no-verdict": Broken(
+        1, ("manifests/rule.yaml:5:9", "A rule must be true or false"), rule="topic + 'x'"
+    ),
+}
+
+FAILING = {
+    "raises": Broken(
+        3,
+        (AT_NAME, "ValueError: odd (mine.py:12)", "what cannot be judged is denied"),
+        files=written(validate='raise ValueError("odd")'),
+    ),
+    "gives-up": Broken(
+        3,
+        (AT_NAME, "SystemExit: 0 (mine.py:12)"),
+        files=written(validate="raise SystemExit(0)"),
+    ),
+    "rule-endless": Broken(3, (AT_RULE, "it takes too many steps"), rule=ENDLESS),
+    "rule-fails": Broken(
+        3,
+        (AT_RULE, "there is no 'team' in labels", "'team' in labels && …"),
+        rule="labels['team'] != 'blue'",
+    ),
+}
+
+
+BROKEN = UNUSABLE | FAILING
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_nothing_gets_past_it(kdeclare: CommandLine, name: str) -> None:
+    broken = BROKEN[name]
+    kdeclare.topic("orders", partitions=2)
+    assert kdeclare("plan", "--out", "it.plan").code == 0
+    broken.put_into(kdeclare)
+    for line in ("validate", "plan", "apply --yes", "apply it.plan --yes", "apply --yes --no-preflight"):
+        ran = kdeclare(*line.split())
+        said = ran.out + ran.err
+        assert ran.code == broken.code, (line, said)
+        for part in broken.said:
+            assert part in said, (line, said)
+        assert "Traceback" not in said
+    assert kdeclare.topics == set()
+    assert kdeclare("history").out == "No runs yet.\n"
+
+
+def test_a_rollback_does_not_get_past_it_either(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=2)
+    assert kdeclare("apply", "--yes").code == 0
+    for broken in (UNUSABLE["import-error"], FAILING["rule-endless"]):
+        broken.put_into(kdeclare)
+        ran = kdeclare("rollback", "--yes")
+        assert ran.code == broken.code
+        assert broken.said[0] in ran.out + ran.err
+    assert kdeclare.topics == {"orders"}
+
+
+def test_what_is_denied_only_if_it_is_not_there_yet(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=2)
+    Broken(0, (), BOUNDS, {"max": 1}).put_into(kdeclare)
+    ran = kdeclare("validate")
+    assert ran.code == 0
+    assert "warning: A policy denies the creation of this" in ran.out
+    assert "kdeclare plan tells" in ran.out
+
+
+def test_the_traceback_is_for_those_who_ask(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=2)
+    FAILING["raises"].put_into(kdeclare)
+    said = kdeclare("plan", "-v").err
+    assert "Traceback" in said
+    assert 'raise ValueError("odd")' in said
+
+
+IMPATIENT = """\
+import sys
+
+from kdeclare.app import workspace
+from kdeclare.cli.main import main
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.policy import asking
+
+asking.LIMIT_S = 0.3
+cluster = MemoryCluster()
+workspace.connect_kafka = lambda *_: cluster
+code = main(sys.argv[1:])
+assert not cluster.topics()
+sys.exit(code)
+"""
+"""The command at an empty cluster, where a policy has less time than the 30 s it usually has."""
+
+
+def test_a_class_that_does_not_come_to_an_end(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=2)
+    assert kdeclare("plan", "--out", "it.plan").code == 0
+    Broken(3, (), files=written(validate="while True: pass")).put_into(kdeclare)
+    began = time.monotonic()
+    for line in ("validate", "plan", "apply it.plan --yes"):
+        command = [sys.executable, "-c", IMPATIENT, *line.split()]
+        ran = subprocess.run(command, cwd=kdeclare.folder, capture_output=True, text=True, timeout=60)
+        assert ran.returncode == 3, ran
+        assert f"Policy 'mine' ({AT_NAME}) did not answer within 0.3 s." in ran.stdout + ran.stderr
+    assert time.monotonic() - began < 30, "nobody waits for it at the end"
+
+
+@pytest.mark.parametrize(
+    ("module", "place"),
+    [
+        ("while True: print('on and on')\n", AT_CLASS),
+        (written(configure="while True: pass")["mine.py"], AT_CONFIG),
+    ],
+)
+def test_a_class_that_is_never_loaded(kdeclare: CommandLine, module: str, place: str) -> None:
+    kdeclare.topic("orders", partitions=2)
+    Broken(1, (), files={"mine.py": module}).put_into(kdeclare)
+    for line in ("validate", "plan"):
+        command = [sys.executable, "-c", IMPATIENT, *line.split()]
+        ran = subprocess.run(command, cwd=kdeclare.folder, capture_output=True, text=True, timeout=60)
+        assert ran.returncode == 1, ran
+        assert "it did not come to an end within 0.3 s." in ran.stdout + ran.stderr
+        assert place in ran.stdout + ran.stderr
+        assert "on and on" not in ran.stdout
+
+
+def test_modules_beside_the_project_are_in_nobodys_way(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=2)
+    for name in ("kafka", "cel_expr_python", "json", "rich", "google"):
+        (kdeclare.folder / f"{name}.py").write_text("raise SystemExit(9)\n")
+    Broken(0, (), rule="post == null || post.partitions < 3").put_into(kdeclare)
+    Broken(0, ()).put_into(kdeclare)
+    assert kdeclare("plan").code == 0
+
+
+def test_what_is_printed_is_no_part_of_json(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=2)
+    files = {"mine.py": f"print('import')\n{written(configure='print(configs)')['mine.py']}"}
+    Broken(0, (), files=files).put_into(kdeclare)
+    ran = kdeclare("plan", "--format", "json")
+    assert json.loads(ran.out)["changes"]
+    assert "import\n{}\n" in ran.err
+
+
+def test_wrong_manifests_and_wrong_classes_are_told_together(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=2)
+    UNUSABLE["no-class"].put_into(kdeclare)
+    UNUSABLE["rule-syntax"].put_into(kdeclare)
+    for line in ("validate", "plan", "apply --yes", "policy check"):
+        ran = kdeclare(*line.split())
+        assert ran.code == 1
+        for part in (*UNUSABLE["no-class"].said, *UNUSABLE["rule-syntax"].said):
+            assert part in ran.out + ran.err, line
+
+
+def test_an_overlay_does_not_take_a_policy_away(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=2)
+    Broken(3, (), rule="post == null || post.partitions > 3").put_into(kdeclare)
+    project = kdeclare.folder / "kdeclare.yaml"
+    project.write_text(
+        PROJECT.partition("  policies")[0].format().replace("{bootstrap", "{overlays: [over], bootstrap")
+    )
+    (kdeclare.folder / "over").mkdir()
+    assert kdeclare("plan", "manifests/orders.yaml").code == 3
+    (kdeclare.folder / "over" / "x.yaml").symlink_to("../manifests/rule.yaml")
+    for line in ("plan", "plan manifests/orders.yaml", "apply --yes", "policy check"):
+        ran = kdeclare(*line.split())
+        assert "over/x.yaml:3:18" in ran.out + ran.err, line
+        assert ran.code == 1
+    assert kdeclare.topics == set()

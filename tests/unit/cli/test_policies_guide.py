@@ -1,0 +1,250 @@
+"""docs/policies.md and examples/policies are held to the code: what they show works, and is all there is."""
+
+import json
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from kdeclare.planning.judging import judged
+from kdeclare.policy import RequestMetadata, TopicActionsPolicy, rules
+from kdeclare.policy.cel.bindings import READERS
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.testing.case_spec import RequestSpec
+from tests.engine.world import World, desired
+from tests.unit.cli.command_line import CommandLine
+from tests.unit.policy.conftest import own_modules  # noqa: F401  a fixture
+
+ROOT = Path(__file__).parents[3]
+GUIDE = (ROOT / "docs" / "policies.md").read_text()
+EXAMPLE = ROOT / "examples" / "policies"
+
+pytestmark = pytest.mark.usefixtures("own_modules")
+
+
+def blocks(language: str) -> list[str]:
+    """The code blocks of the guide in one language."""
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+
+
+def table(head: str) -> list[list[str]]:
+    """The rows of the table whose head begins so, cell by cell."""
+    lines = GUIDE.partition(f"\n| {head} |")[2].splitlines()
+    rows = [line for line in lines[2:] if line.startswith("|")][: _length(lines[2:])]
+    return [[cell.strip() for cell in re.split(r"(?<!\|) \| (?!\|)", row.strip("| "))] for row in rows]
+
+
+def _length(lines: list[str]) -> int:
+    return next((n for n, line in enumerate(lines) if not line.startswith("|")), len(lines))
+
+
+def names(cell: str) -> list[str]:
+    """What stands in backquotes."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def set_up(kdeclare: CommandLine) -> None:
+    """A project with all that the guide shows: project file, class, manifests and cases."""
+    for text in blocks("yaml"):
+        kind, name = (yaml.safe_load(text)[key] for key in ("kind", "metadata"))
+        file = {"Project": "kdeclare.yaml", "PolicyTest": "cases.yaml"}.get(
+            kind, f"manifests/{name['name']}.yaml"
+        )
+        (kdeclare.folder / file).write_text(text)
+    for text in blocks("python"):
+        named = re.match(r"# (\S+\.py)\n", text)
+        assert named
+        path = kdeclare.folder / named[1]
+        path.parent.mkdir()
+        path.write_text(text)
+    (kdeclare.folder / "policies" / "teams.json").write_text('{"payments": "active", "search": "closing"}')
+
+
+def test_what_the_guide_shows_works(kdeclare: CommandLine) -> None:
+    set_up(kdeclare)
+    ran = kdeclare("validate")
+    assert (ran.code, ran.out) == (0, "Valid: 2 resources in 2 files.\n")
+    ran = kdeclare("policy", "test", "cases.yaml")
+    count = GUIDE.count(
+        "    - name: ", GUIDE.index("kind: PolicyTest"), GUIDE.index("kdeclare policy test tests")
+    )
+    assert (ran.code, ran.out, ran.err) == (0, f"{count} cases: {count} passed.\n", "")
+
+
+def test_the_class_of_the_guide(kdeclare: CommandLine) -> None:
+    """Beyond its case: a team that may go on with what it has."""
+    set_up(kdeclare)
+    request = {"topic": "search.queries", "labels": {"team": "search"}, "post": {"partitions": 1}}
+    created = {"name": "new", "request": {"action": "CREATE", **request}, "expect": "deny"}
+    modified = {"name": "old", "request": {"action": "MODIFY", "pre": {"partitions": 2}, **request}}
+    found = [created, modified | {"expect": "allow"}]
+    kdeclare.write("cases.yaml", "PolicyTest", "owner", cases=[case | {"policy": "owner"} for case in found])
+    assert kdeclare("policy", "test", "cases.yaml").code == 0
+
+
+def test_a_rule_that_asks_what_changes_leaves_old_topics_in_peace(kdeclare: CommandLine) -> None:
+    kdeclare.topic("old", configs={"retention.ms": 5})
+    assert kdeclare("apply", "--yes").code == 0
+    set_up(kdeclare)
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": {"bootstrapServers": "lab:9092"}})
+    kdeclare.topic("old", configs={"retention.ms": 5, "segment.ms": 5})
+    assert kdeclare("plan").code == 0
+    kdeclare.topic("old", configs={"retention.ms": 6})
+    assert "Records are kept for a month, or for ever." in kdeclare("plan").out
+
+
+def test_the_verdict_that_is_explained_is_what_is_said(kdeclare: CommandLine) -> None:
+    shown = GUIDE.partition("declared:\n")[2].partition("\n- **denied**")[0]
+    set_up(kdeclare)
+    project = yaml.safe_load((kdeclare.folder / "kdeclare.yaml").read_text())
+    environments = {"production": {"bootstrapServers": "lab:9092"}}
+    kdeclare.write("kdeclare.yaml", "Project", "payments", environments=environments, **project["spec"])
+    labels = {"team": "payments"}
+    document = {
+        "apiVersion": "kdeclare/v1",
+        "kind": "Topic",
+        "metadata": {"name": "payments.orders", "labels": labels},
+        "spec": {"partitions": 60, "replicationFactor": 3},
+    }
+    (kdeclare.folder / "manifests" / "payments.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+    out = kdeclare("plan").out.replace("lab:9092", "broker:9092")
+    assert shown.strip()
+    assert shown.replace("\n    ", "\n").strip() in out
+
+
+def test_every_ready_made_rule_stands_in_the_table_with_its_settings() -> None:
+    found = {names(row[0])[0]: names(row[1]) for row in table("class")}
+    models: dict[str, type[BaseModel]] = {name: getattr(rules, name).settings_model for name in rules.__all__}
+    assert found == {
+        name: [field.alias or key for key, field in model.model_fields.items()]
+        for name, model in models.items()
+    }
+
+
+def test_what_the_table_of_rules_shows_as_settings_is_taken() -> None:
+    for row in table("class"):
+        (name,), settings = names(row[0]), names(row[1])
+        for text in names(row[2]):
+            if text.startswith("{"):
+                getattr(rules, name)().configure({settings[0]: yaml.safe_load(text)})
+
+
+def test_every_variable_of_rules_stands_in_its_table() -> None:
+    found = [name for row in table("variable") for name in names(row[0])]
+    assert sorted(found) == sorted(READERS)
+
+
+def test_every_field_of_a_case_is_named() -> None:
+    sentence = GUIDE.partition("A request takes ")[2].partition(". ")[0]
+    assert {name for name in names(sentence) if name.isidentifier()} == set(RequestSpec.model_fields)
+
+
+@pytest.mark.parametrize("row", table("rule"), ids=lambda row: names(row[0])[0])
+def test_mistakes_and_what_is_said_of_them(kdeclare: CommandLine, row: list[str]) -> None:
+    kdeclare.topic("orders", partitions=2, replicationFactor=1, configs={"retention.ms": 5})
+    rule = {"rule": names(row[0])[0], "actions": ["CREATE", "MODIFY"]}
+    kdeclare.write("manifests/wrong.yaml", "Policy", "wrong", **rule)
+    ran = kdeclare("validate")
+    assert ran.code != 0
+    assert row[1] in " ".join(ran.out.split())
+
+
+@pytest.mark.parametrize(
+    ("rule", "allowed"),
+    [
+        ("'retention.ms' in changed", False),
+        ("'configs.retention.ms' in changed", True),
+        ("action == 'create'", False),
+        ("topic.matches('rder')", True),
+        ("topic.matches('^rder$')", False),
+    ],
+)
+def test_mistakes_of_which_nothing_is_said(kdeclare: CommandLine, rule: str, allowed: bool) -> None:
+    kdeclare.topic("orders", configs={"retention.ms": 5})
+    kdeclare.write("manifests/p.yaml", "Policy", "p", rule=rule)
+    assert (kdeclare("plan").code == 0) is allowed
+
+
+REQUESTS = {
+    "topics": "Metadata",
+    "moves": "ListPartitionReassignments",
+    "configs": "DescribeConfigs",
+    "describe": "DescribeCluster",
+    "record_counts": "ListOffsets",
+}
+
+
+class Asks(TopicActionsPolicy):
+    """Reads one thing of a request."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def validate(self, request: RequestMetadata) -> None:
+        if self._what == "partitions_of":
+            request.partitions_of({"team": "blue"})
+        elif not hasattr(request, self._what):
+            getattr(request.pre_request_state, self._what)
+
+
+def costs() -> Iterator[Any]:
+    """What a policy can ask for, and what that costs."""
+    for asked, requests in table("what a policy asks for"):
+        for what in names(asked):
+            yield pytest.param(what, [] if requests == "none" else requests.split(", "), id=what)
+
+
+@pytest.mark.parametrize(("what", "requests"), list(costs()))
+def test_what_asking_costs_once_a_plan_is_there(what: str, requests: list[str]) -> None:
+    here = World()
+    labels = {"team": "blue"}
+    here.apply(*(desired("Topic", name, labels, partitions=1) for name in "ab"))
+    plan = here.plan(*(desired("Topic", name, labels, configs={"retention.ms": 5}) for name in "ab"))
+    state = here.store.read()
+    assert state is not None
+    before = len(here.cluster.calls)
+    judged(plan, here.cluster, [ConfiguredPolicy("asks", Asks(what))], state.resources, lambda verdict: None)
+    assert [REQUESTS[call.method] for call in here.cluster.calls[before:]] == requests
+
+
+def test_moving_from_kafkas_interfaces(kdeclare: CommandLine) -> None:
+    entry = re.search(r"`(\{name: old, .*?\}\})`", GUIDE)
+    assert entry
+    (kdeclare.folder / "policies").mkdir()
+    (kdeclare.folder / "policies" / "old.py").write_text(
+        "from kdeclare.policy import CreateTopicPolicy, PolicyViolation\n\n\n"
+        "class Old(CreateTopicPolicy):\n"
+        "    def validate(self, request):\n"
+        "        if (request.num_partitions or 0) > 2:\n"
+        "            raise PolicyViolation('too many')\n"
+    )
+    kdeclare.topic("orders", partitions=2)
+    assert kdeclare("apply", "--yes").code == 0
+    project = {"environments": {"lab": {"bootstrapServers": "lab:9092"}}}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", **project, policies=[yaml.safe_load(entry[1])])
+    kdeclare.topic("orders", partitions=3)
+    ran = kdeclare("plan")
+    assert (ran.code, "denied by policy old: too many" in ran.out, ran.err) == (3, True, "")
+
+
+def test_every_policy_of_the_example_is_seen_to_allow_and_to_object(
+    kdeclare: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = shutil.copytree(EXAMPLE, tmp_path / "example")
+    monkeypatch.chdir(project)
+    document = json.loads(kdeclare("policy", "test", "tests", "--format", "json").out)
+    assert document["failed"] == 0
+    seen = defaultdict(set)
+    for case in document["cases"]:
+        for verdict in case["verdicts"]:
+            seen[verdict["policy"]].add(verdict["outcome"] == "allow")
+    declared = yaml.safe_load((project / "kdeclare.yaml").read_text())["spec"]["policies"]
+    manifests = yaml.safe_load_all((project / "policies" / "rules.yaml").read_text())
+    expected = [entry["name"] for entry in declared] + [m["metadata"]["name"] for m in manifests]
+    assert seen == {name: {True, False} for name in expected}

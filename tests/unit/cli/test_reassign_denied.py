@@ -1,0 +1,107 @@
+"""``kdeclare reassign`` where a policy denies: nothing of it goes without a word."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.port import NewTopic
+from kdeclare.model.ids import TopicPartition
+from tests.unit.cli.command_line import CommandLine, Ran
+
+
+@pytest.fixture
+def tool(kdeclare: CommandLine) -> CommandLine:
+    """Two topics on brokers 1 and 2, whose moves go on until somebody ticks."""
+    topics = [NewTopic(name, None, None, {0: (1, 2)}, {}) for name in ("foo", "bar")]
+    kdeclare.cluster.create_topics(topics)
+    kdeclare.cluster.tick_on_poll = False
+    kdeclare.cluster.move_ticks = 1
+    return kdeclare
+
+
+def deny_foo(k: CommandLine) -> None:
+    k.write("manifests/hands-off.yaml", "Policy", "hands-off", rule="topic != 'foo'", message="hands off foo")
+
+
+def reassign(k: CommandLine, action: str, *topics: str, options: tuple[str, ...] = ()) -> Ran:
+    """Move partition 0 of topics to brokers 1 and 3, or cancel that."""
+    entries: list[Mapping[str, Any]] = [{"topic": t, "partition": 0, "replicas": [1, 3]} for t in topics]
+    file = k.folder / "moves.json"
+    file.write_text(json.dumps({"version": 1, "partitions": entries}))
+    return k("reassign", action, "--reassignment-json-file", file, "--yes", *options)
+
+
+def going_on(k: CommandLine) -> set[str]:
+    return {str(partition) for partition in k.cluster.moves()}
+
+
+@pytest.mark.parametrize("options", [(), ("--quiet",)])
+def test_a_cancel_that_is_denied_says_so(tool: CommandLine, options: tuple[str, ...]) -> None:
+    assert reassign(tool, "--execute", "foo").code == 0
+    deny_foo(tool)
+    ran = reassign(tool, "--cancel", "foo", options=options)
+    assert ran.code == 3
+    assert "active" not in ran.out
+    assert "Error cancelling partition reassignments" in ran.err
+    assert "foo: hands off foo" in ran.err
+    assert going_on(tool) == {"foo-0"}
+
+
+@pytest.mark.parametrize("options", [(), ("--quiet",)])
+def test_a_cancel_of_which_a_part_is_denied_names_both(tool: CommandLine, options: tuple[str, ...]) -> None:
+    assert reassign(tool, "--execute", "foo", "bar").code == 0
+    deny_foo(tool)
+    ran = reassign(tool, "--cancel", "foo", "bar", options=options)
+    assert ran.code == 3
+    assert ran.out.startswith("Successfully cancelled partition reassignment for: bar-0\n")
+    assert "active" not in ran.out
+    assert "foo: hands off foo" in ran.err
+    assert going_on(tool) == {"foo-0"}
+
+
+def test_nothing_to_cancel_is_nothing_to_deny(tool: CommandLine) -> None:
+    deny_foo(tool)
+    ran = reassign(tool, "--cancel", "foo")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("None of the specified partition reassignments are active.\n")
+
+
+def test_the_plan_marks_what_is_denied_and_does_not_send_to_manifests(tool: CommandLine) -> None:
+    deny_foo(tool)
+    ran = reassign(tool, "--execute", "foo", "bar")
+    assert ran.code == 3
+    assert "1 to change (1 partition to move), 1 topic denied." in ran.err
+    rows = {line.split()[0]: line for line in ran.err.splitlines() if line.startswith("      replicas.")}
+    assert rows["replicas.foo-0"].endswith("  denied")
+    assert not rows["replicas.bar-0"].endswith("denied")
+    assert "--override-policy" in ran.err
+    assert "manifest" not in ran.err
+    assert tool.cluster.partition(TopicPartition("foo", 0)).replicas == (1, 2)
+
+
+def test_a_rollback_that_is_denied_does_not_send_to_manifests(tool: CommandLine) -> None:
+    for retention in (1, 2):
+        tool.topic("foo", partitions=1, configs={"retention.ms": retention})
+        assert tool("apply", "--yes").code == 0
+    deny_foo(tool)
+    ran = tool("rollback", "--yes")
+    assert ran.code == 3
+    assert "hint: ask those who keep the policy" in ran.out
+    assert "change the manifest" not in ran.out
+    assert "everything else is done" not in ran.out
+
+
+def test_the_list_of_runs_marks_those_in_which_a_policy_was_overridden(tool: CommandLine) -> None:
+    tool.topic("bar", partitions=2)
+    assert tool("apply", "--yes").code == 0
+    deny_foo(tool)
+    tool.topic("foo", partitions=2)
+    overridden = tool("apply", "--yes", "--override-policy", "hands-off", "--reason", "agreed")
+    assert overridden.code == 0
+    _, last, first = tool("history").out.splitlines()
+    assert last.endswith(" (1 denial overridden)")
+    assert "overridden" not in first
+    runs = json.loads(tool("history", "--format", "json").out)["runs"]
+    assert [run["overridden"] for run in runs] == [1, 0]

@@ -1,0 +1,149 @@
+"""What policies can see of a cluster: read once, at one time, and no more than they ask for."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.kinds.query import Query
+from kdeclare.model.ids import TopicPartition
+from kdeclare.planning.observe import observe
+from kdeclare.policy.interface import PolicyViolation
+from kdeclare.policy.requests.facts import Facts
+from kdeclare.policy.requests.states import LiveState
+from tests.beds import MemoryBed
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    bed = MemoryBed(MemoryCluster(dict.fromkeys(range(1, 5))))
+    for name in "abc":
+        bed.create({0: (1, 2)}, name=name, configs={"retention.ms": "5"})
+    return bed.memory
+
+
+def calls(cluster: MemoryCluster, read: Callable[[], object]) -> list[tuple[str, tuple[str, ...]]]:
+    before = len(cluster.calls)
+    read()
+    return [(call.method, tuple(map(str, call.items))) for call in cluster.calls[before:]]
+
+
+def moving(cluster: MemoryCluster, *topics: str) -> None:
+    """Replicas on their way from brokers 1 and 2 to 3 and 4."""
+    cluster.move_ticks, cluster.tick_on_poll = 1, False
+    targets = {TopicPartition(name, 0): (3, 4) for name in topics}
+    cluster.reassign(targets, allow_replication_factor_change=False)
+
+
+def ending(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on, moves end right after topics have been read."""
+    read = cluster.topics
+
+    def topics(*args: Any) -> Any:
+        found = read(*args)
+        cluster.tick(5)
+        return found
+
+    monkeypatch.setattr(cluster, "topics", topics)
+
+
+def unread(cluster: MemoryCluster) -> Facts:
+    return Facts(cluster, ["a", "b"])
+
+
+def read_before(cluster: MemoryCluster) -> Facts:
+    """With topics from before the moves end, and no moves."""
+    live = observe(cluster, Query(), all_topics=True)
+    cluster.tick(5)
+    return Facts(cluster, ["a", "b"], live, Query())
+
+
+@pytest.mark.parametrize("facts_of", [unread, read_before])
+def test_a_move_that_ends_meanwhile_is_not_judged_by_its_union(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch, facts_of: Callable[[MemoryCluster], Facts]
+) -> None:
+    moving(cluster, "a")
+    facts = facts_of(cluster)
+    ending(cluster, monkeypatch)
+    state = LiveState("a", facts)
+    assert state.num_partitions == 1
+    assert state.replicas_assignments == {0: (3, 4)}
+    assert state.replication_factor == 2
+    assert facts.replicas("b") == {0: (1, 2)}
+
+
+def test_where_a_move_is_heading_counts(cluster: MemoryCluster) -> None:
+    moving(cluster, "a")
+    assert unread(cluster).replicas("a") == {0: (3, 4)}
+
+
+def test_what_a_plan_has_read_is_not_read_again(cluster: MemoryCluster) -> None:
+    moving(cluster, "a")
+    query = Query(frozenset("ab"))
+    live = observe(cluster, query)
+    facts = Facts(cluster, ["a", "b"], live, query)
+    assert calls(cluster, lambda: (facts.replicas("a"), facts.replicas("b"))) == []
+    assert facts.replicas("a") == {0: (3, 4)}
+
+
+def test_replicas_and_counts_are_read_once(cluster: MemoryCluster) -> None:
+    facts = unread(cluster)
+    names = ("a", "b")
+    assert calls(cluster, lambda: facts.topic("a")) == [("topics", names)]
+    read = calls(cluster, lambda: facts.replicas("a"))
+    assert read == [("moves", names), ("topics", names), ("moves", names)]
+    assert calls(cluster, lambda: (facts.replicas("b"), facts.topic("b"))) == []
+
+
+def test_a_topic_that_is_gone_has_no_replicas(cluster: MemoryCluster) -> None:
+    facts = Facts(cluster, ["a", "gone"])
+    assert facts.replicas("gone") is None
+    for read in ("replicas_assignments", "replication_factor", "num_partitions"):
+        with pytest.raises(PolicyViolation, match="not there any more"):
+            getattr(LiveState("gone", facts), read)
+
+
+def test_records_are_read_of_those_that_the_same_is_asked_of(cluster: MemoryCluster) -> None:
+    cluster.produce("b", 3)
+    facts = Facts(cluster, ["a", "b", "c", "new"])
+    assert calls(cluster, lambda: facts.topic("a")) != []
+    read = partial(facts.records, "b", ["b", "new"])
+    assert calls(cluster, read) == [("record_counts", ("b",))]
+    assert calls(cluster, read) == []
+    assert calls(cluster, lambda: facts.records("a", ["a", "b", "c"])) == [("record_counts", ("a", "c"))]
+    assert calls(cluster, lambda: (facts.records("c", []), facts.records("new", []))) == []
+    assert [facts.records(name, []) for name in ("a", "b", "c", "new")] == [0, 3, 0, 0]
+
+
+def test_a_policy_cannot_change_what_the_next_one_sees(cluster: MemoryCluster) -> None:
+    facts = unread(cluster)
+    state: Any = LiveState("a", facts)
+    state.configs.clear()
+    state.replicas_assignments.clear()
+    assert (state.configs, state.replicas_assignments) == ({"retention.ms": "5"}, {0: (1, 2)})
+    assert LiveState("a", facts).configs == {"retention.ms": "5"}
+
+
+def test_it_is_busy_while_it_reads_and_then_no_more(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = unread(cluster)
+    seen: list[bool] = []
+    read = cluster.topics
+
+    def watched(*args: Any) -> Any:
+        seen.append(facts.busy)
+        return read(*args)
+
+    monkeypatch.setattr(cluster, "topics", watched)
+    assert not facts.busy
+    facts.topic("a")
+    assert seen == [True]
+    assert not facts.busy
+    cluster.faults.fail(Fault("NETWORK_EXCEPTION", "gone", FaultKind.UNKNOWN), method="record_counts")
+    with pytest.raises(Fault):
+        facts.records("a", ["a"])
+    assert not facts.busy

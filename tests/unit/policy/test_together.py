@@ -1,0 +1,87 @@
+"""Rules that are asked in one go say what they would say one by one."""
+
+from typing import cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.kinds.base import Desired
+from kdeclare.model.ids import ResourceId
+from kdeclare.policy.cel.manifest import PolicyKind
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata
+from tests.unit.policy.doubles import Request, State, created, reads_of
+
+RULES = (
+    "post.partitions <= 3",
+    "post.replicationFactor >= 2 // and a comment",
+    "'team' in labels || topic == 'x'",
+    "post.configs['retention.ms'] == '5'",
+    "labels.team == 'blue'",
+    "action == 'CREATE' || pre != null",
+    "principal == null || principal.startsWith('User:')",
+    "post.configs.all(key, key != 'segment.ms')",
+    "1 / (post.partitions - 2) > -5",
+)
+
+
+def policies(rules: list[str]) -> list[ConfiguredPolicy]:
+    kind = PolicyKind()
+    found = []
+    for number, rule in enumerate(rules):
+        spec = kind.spec.model_validate({"rule": rule, "actions": ["CREATE", "MODIFY"]})
+        body, problems = kind.parse(f"r{number}", spec)  # type: ignore[arg-type]
+        assert not problems, problems
+        found.append(kind.configured(Desired(ResourceId("Policy", f"r{number}"), body)))
+    return found
+
+
+def alone(item: ConfiguredPolicy, request: RequestMetadata) -> bool:
+    try:
+        item.policy.validate(request)
+    except PolicyViolation:
+        return False
+    return True
+
+
+def together(items: list[ConfiguredPolicy], request: RequestMetadata) -> bool:
+    group = items[0].group
+    assert group is not None
+    assert all(item.group is group for item in items)
+    return group.passes([item.policy for item in items], request)
+
+
+@given(
+    st.lists(st.sampled_from(RULES), min_size=1, unique=True),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.dictionaries(st.sampled_from(["retention.ms", "segment.ms"]), st.sampled_from(["5", "6"])),
+    st.dictionaries(st.just("team"), st.sampled_from(["blue", "red"])),
+)
+def test_they_pass_together_if_each_of_them_passes(
+    rules: list[str], partitions: int, factor: int, configs: dict[str, str], labels: dict[str, str]
+) -> None:
+    state = State(num_partitions=partitions, replication_factor=factor, configs=configs)
+    request = cast(RequestMetadata, Request(Action.CREATE, post_request_state=state, labels=labels))
+    items = policies(rules)
+    assert together(items, request) == all(alone(item, request) for item in items)
+
+
+def test_they_read_what_they_would_read_one_by_one() -> None:
+    items = policies(["post.partitions <= 3", "topic == 'orders'"])
+
+    class Both:
+        def validate(self, request: RequestMetadata) -> None:
+            together(items, request)
+
+    assert reads_of(Both(), created(State(num_partitions=1))) == {  # type: ignore[arg-type]
+        *reads_of(items[0].policy, created(State(num_partitions=1))),
+        *reads_of(items[1].policy, created(State(num_partitions=1))),
+    }
+
+
+def test_too_many_for_one_expression_are_asked_one_by_one() -> None:
+    items = policies([f"post.partitions != {n} && topic != '{'x' * 3000}'" for n in range(100, 400)])
+    request = created(State(num_partitions=1))
+    assert not together(items, request)
+    assert all(alone(item, request) for item in items)

@@ -1,0 +1,121 @@
+"""A resource of which a policy denies some topics: what is done of it and what is not."""
+
+from dataclasses import replace
+
+import pytest
+
+from kdeclare.model.changes import Reason
+from kdeclare.model.diagnostics import denied
+from kdeclare.model.plan import Ownership, Plan, Summary, Verdict
+from kdeclare.model.run import RunResult, Status
+from kdeclare.report.json_output import run_document
+from kdeclare.report.markdown import plan_markdown
+from kdeclare.report.markdown_escape import code
+from kdeclare.report.outcome import plan_outcome, run_outcome
+from kdeclare.report.plan_text import plan_text
+from kdeclare.report.run_text import run_text
+from tests.unit.report.sample_plans import ALLOW, DENY, DRAIN, DRIFT_REFUNDS, MOVE, ORDERS, field, op, plan
+from tests.unit.report.sample_runs import DENIED, RUN_ID, results
+
+TWO = replace(MOVE, fields=(field("replicas.orders-0", [1, 2], [1, 3]), field("replicas.a-b-0", [1], [3])))
+VERDICTS = (
+    Verdict("racks", str(DRAIN), DENY, "no", topic="orders"),
+    Verdict("more", str(DRAIN), DENY, "nor so", topic="orders"),
+    Verdict("racks", str(DRAIN), ALLOW, topic="a-b"),
+)
+MOVING = op("partitions.reassign", DRAIN, moved={"a-b-0": ([1], [3])})
+PARTLY = plan(summary=Summary(update=1, reassign=1), changes=(TWO,), operations=(MOVING,), verdicts=VERDICTS)
+BESIDE = replace(
+    PARTLY,
+    summary=Summary(update=1, reassign=1, blocked=1),
+    changes=(TWO, replace(DRIFT_REFUNDS, blocked="policy-violation")),
+    verdicts=(*VERDICTS, Verdict("racks", str(DRIFT_REFUNDS.id), DENY, "no")),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "counts"),
+    [
+        (PARTLY, "1 to change (1 partition to move), 1 topic denied"),
+        (BESIDE, "1 to change (1 partition to move), 1 blocked, 1 topic denied"),
+    ],
+)
+def test_topics_that_are_denied_are_in_the_headline_of_a_plan(given: Plan, counts: str) -> None:
+    headline = plan_outcome(given).headline
+    assert headline.endswith(f": {counts}.")
+    assert plan_text(given).startswith(headline)
+    assert plan_text(given).splitlines()[-1] == f"Summary: {counts}"
+    assert counts in plan_markdown(given).splitlines()[0]
+
+
+def test_topics_of_what_is_blocked_as_a_whole_are_not_counted_again() -> None:
+    whole = replace(PARTLY, summary=Summary(blocked=1), changes=(replace(TWO, blocked="policy-violation"),))
+    assert plan_outcome(replace(whole, operations=())).headline.endswith(": 1 blocked.")
+
+
+@pytest.mark.parametrize(
+    ("given", "counts"), [(PARTLY, "1 topic denied"), (BESIDE, "1 denied, 1 topic denied")]
+)
+def test_they_are_in_the_headline_of_a_run(given: Plan, counts: str) -> None:
+    run = RunResult(RUN_ID, given, results(given))
+    assert run_outcome(run).headline.endswith(f": 1 of 1 operation done, {counts}.")
+    assert run_document(run)["headline"] == run_outcome(run).headline
+
+
+def test_a_denial_that_leaves_something_of_a_resource_is_counted_too() -> None:
+    guarded = replace(PARTLY, verdicts=(), diagnostics=(denied("guard", "No", resource=str(DRAIN)),))
+    assert plan_outcome(guarded).headline.endswith("(1 partition to move), 1 denial.")
+    assert run_outcome(RunResult(RUN_ID, guarded, results(guarded))).headline.endswith("done, 1 denied.")
+
+
+def test_partitions_that_are_denied_are_marked() -> None:
+    rows = [line for line in plan_text(PARTLY).splitlines() if "replicas." in line]
+    assert [row.endswith("  denied") for row in rows] == [True, False]
+    table = plan_markdown(PARTLY)
+    orders, other = code("replicas.orders-0"), code("replicas.a-b-0")
+    assert f"| {orders} | **denied** | {code('[1, 2]')} | {code('[1, 3]')} |" in table
+    assert f"| {other} |  | {code('[1]')} | {code('[3]')} |" in table
+    assert f"| {orders} (denied), {other} |" in table
+
+
+def test_what_is_blocked_as_a_whole_says_so_once() -> None:
+    rows = [line for line in plan_text(BESIDE).splitlines() if "retention.ms" in line]
+    assert not any(row.endswith("denied") for row in rows)
+
+
+def followed(run: RunResult) -> str:
+    """What a run says of the rest."""
+    return next(line for line in run_text(run).splitlines() if line.startswith("next: What was denied"))
+
+
+def test_of_the_rest_is_said_what_became_of_it() -> None:
+    orders = plan(operations=(op("topic.create", ORDERS),), ownership=(Ownership(ORDERS, None, {}),))
+    left = "next: What was denied was left alone"
+    started = (Status.STARTED, None, "", None)
+    both = replace(PARTLY, operations=(MOVING, op("configs.alter", ORDERS)))
+    for run, rest in (
+        (RunResult(RUN_ID, PARTLY, results(PARTLY)), "everything else is done."),
+        (RunResult(RUN_ID, PARTLY, results(PARTLY, _0=started)), "everything else goes on in the cluster."),
+        (
+            RunResult(RUN_ID, both, results(both, _0=started)),
+            "everything else is done, or goes on in the cluster.",
+        ),
+        (RunResult(RUN_ID, orders, results(orders, _0=DENIED)), "there was nothing else to do."),
+        (RunResult(None, replace(PARTLY, operations=()), {}), "there was nothing else to do."),
+        (
+            RunResult(RUN_ID, replace(PARTLY, operations=(), ownership=orders.ownership), {}),
+            "everything else is done.",
+        ),
+    ):
+        assert followed(run) == f"{left}; {rest}"
+
+
+def test_what_to_do_about_a_denial_depends_on_where_it_was_asked_for() -> None:
+    manifest = "hint: change the manifest, or ask those who keep the policy; --override-policy NAME"
+    alone = "hint: ask those who keep the policy; --override-policy NAME"
+    asked = replace(PARTLY, changes=(replace(TWO, reason=Reason.ASKED),))
+    assert manifest in plan_text(PARTLY)
+    assert "Hint: change the manifest" in plan_markdown(PARTLY)
+    for other in (asked, replace(PARTLY, undoes="run-1")):
+        assert alone in plan_text(other)
+        assert "Hint: ask those who keep the policy" in plan_markdown(other)
