@@ -97,7 +97,7 @@ def run_cases(
     """
     import os
 
-    from kdeclare.app.policy_test import run_policy_tests
+    from kdeclare.app.policy_cases import run_policy_tests
     from kdeclare.report.policy_text import cases_outcome, cases_text
 
     view = run_policy_tests(project, env, files, os.environ)

@@ -113,7 +113,8 @@ class ClusterInfo:
     """Who the cluster is.
 
     rf_guard: whether it knows AllowReplicationFactorChange (KIP-860).
-    principal: whom the brokers take kdeclare for (``User:alice``); None where they authenticate nobody.
+    principal: whom the brokers take kdeclare for (``User:alice``); None where they authenticate nobody, and
+        with a TLS certificate, as only they know what they make of its name.
     """
 
     id: str

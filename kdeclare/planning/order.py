@@ -106,7 +106,13 @@ def one_mover(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], l
             rest = [p for p in partitions if p not in taken]
             left[op.id] = part(VERBS[op.verb], op, rest) if rest else None
             said.append(_moved_by(op, taken, movers[taken[0]]))
-    return tuple(op for op in left.values() if op is not None), said
+    return tuple(_unlinked(op, left) for op in left.values() if op is not None), said
+
+
+def _unlinked(op: Operation, left: Mapping[str, Operation | None]) -> Operation:
+    """Without edges to what is left to others."""
+    needs = {id_: why for id_, why in op.needs.items() if left[id_] is not None}
+    return op if len(needs) == len(op.needs) else replace(op, needs=needs)
 
 
 def _moved_by(op: Operation, taken: Sequence[str], other: Operation) -> Diagnostic:

@@ -70,7 +70,10 @@ class RequestMetadata(Protocol):
 
     @property
     def principal(self) -> str | None:
-        """Who asks, as Kafka's authorizer calls them (``User:alice``); None without authentication."""
+        """Who asks, as Kafka's authorizer calls them (``User:alice``); None without authentication.
+
+        Also None with a TLS certificate: what brokers make of its name, only they know.
+        """
 
     @property
     def pre_request_state(self) -> TopicState | None:

@@ -299,3 +299,16 @@ def test_a_thousand_batches_can_be_denied() -> None:
     assert [list(op.args["partitions"]) for op in left.operations] == [["b-0"], ["b-0"]]
     none = judged(plan, here.cluster, [held(Recorder(denied=frozenset("ab")))], here.owned(), lambda _: None)
     assert none.operations == ()
+
+
+@pytest.mark.parametrize("configs", [{}, {"retention.ms": 5}])
+def test_a_move_that_another_resource_makes_leaves_no_edge_behind(configs: dict[str, int]) -> None:
+    here = world(held(Recorder()))
+    here.apply(topic("t", assignments={0: [1, 2]}))
+    drain = desired("Reassignment", "off-1", topics=["t"], drain=[1])
+    wider = topic("t", replicationFactor=3, configs=configs)
+    plan = here.plan(wider, drain)
+    assert "moved-by-another" in {d.code for d in plan.diagnostics}
+    assert {need for op in plan.operations for need in op.after} <= {op.id for op in plan.operations}
+    assert read_plan(plan_file_text(plan)[0], "it.plan") == plan
+    assert here.run(plan).complete
