@@ -22,7 +22,6 @@ from tests.kafka.broker_policies import (
     alter,
     new,
     one,
-    policed,
 )
 from tests.kafka.governed import BOUNDS, Governed, governed, seen
 
@@ -31,18 +30,10 @@ pytestmark = pytest.mark.kafka
 BACKOFF = "log.cleaner.backoff.ms"
 
 
-@pytest.fixture(scope="module")
-def policies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Policed]:
-    """The brokers, and what their policies were shown."""
-    with policed(tmp_path_factory.mktemp("policed")) as running:
-        yield running
-
-
 @pytest.fixture
-def bed(policies: Policed) -> Iterator[KafkaBed]:
-    """A client of them."""
-    with policies.client() as made:
-        yield made
+def bed(policed_bed: KafkaBed) -> KafkaBed:
+    """A client of the brokers with policies."""
+    return policed_bed
 
 
 def refused(found: Result) -> tuple[str, str, FaultKind]:

@@ -66,18 +66,20 @@ class Two(Naming, CreateTopicPolicy):
 """
 
 IMPATIENT = """\
+import os
+import sys
 from pathlib import Path
 from kdeclare.policy import asking
-from kdeclare.policy.loading.adapting import adapted
-from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
-from kdeclare.policy.loading.importable import importable
 from kdeclare.policy.loading.classes import Unusable, make
+from kdeclare.policy.loading.importable import importable
 asking.LIMIT_S = 0.3
 with importable(Path(), ["slow"]):
     try:
         make("slow:Naming")
     except Unusable as unusable:
         print(unusable)
+sys.stdout.flush()
+os._exit(0)  # as the command does: a thread that prints for ever must not hold it up
 """
 
 

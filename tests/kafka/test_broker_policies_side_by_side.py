@@ -4,7 +4,7 @@ The Java ones are asked by brokers as the operations run; the Python ones before
 the adapters to KIP-201's interface.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -24,7 +24,7 @@ from kdeclare.policy.deprecated import (
 from kdeclare.policy.judge import judge
 from kdeclare.policy.requests.facts import Facts
 from tests.beds import APPEND, DELETE, SET, SUBTRACT, KafkaBed
-from tests.kafka.broker_policies import Line, Policed, alter, create, policed
+from tests.kafka.broker_policies import Line, Policed, alter, create
 
 pytestmark = pytest.mark.kafka
 
@@ -67,18 +67,10 @@ class NoSecrets:
         raise AssertionError(f"no secret was expected: {secret}")
 
 
-@pytest.fixture(scope="module")
-def policies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Policed]:
-    """The brokers, and what their policies were shown."""
-    with policed(tmp_path_factory.mktemp("policed")) as running:
-        yield running
-
-
 @pytest.fixture
-def bed(policies: Policed) -> Iterator[KafkaBed]:
-    """A client of them."""
-    with policies.client() as made:
-        yield made
+def bed(policed_bed: KafkaBed) -> KafkaBed:
+    """A client of the brokers with policies."""
+    return policed_bed
 
 
 def planned(bed: KafkaBed, verb: str, topic: str, args: Mapping[str, Json]) -> Operation:

@@ -1,0 +1,22 @@
+"""Brokers with policies of their own, once for all tests that need them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.beds import KafkaBed
+from tests.kafka.broker_policies import Policed, policed
+
+
+@pytest.fixture(scope="package")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Policed]:
+    """The brokers, and what their policies were shown."""
+    with policed(tmp_path_factory.mktemp("policed")) as running:
+        yield running
+
+
+@pytest.fixture
+def policed_bed(policies: Policed) -> Iterator[KafkaBed]:
+    """A client of them."""
+    with policies.client() as made:
+        yield made
