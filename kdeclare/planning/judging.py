@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.registry import is_topic
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.changes import Action, Change
-from kdeclare.model.ids import ConfigScope, ResourceId
+from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Ownership, Plan, Summary, Verdict
@@ -24,7 +24,7 @@ POLICY_VIOLATION = "policy-violation"
 
 def declared_labels(desired: Iterable[Desired], owned: Mapping[str, Json]) -> Labels:
     """The labels of topics: as declared, else as they were when last applied."""
-    stated = {d.id.name: d.labels for d in desired if _is_topic(d.id)}
+    stated = {d.id.name: d.labels for d in desired if is_topic(d.id)}
     return {**owned_labels(owned), **stated}
 
 
@@ -32,18 +32,19 @@ def labels_to_keep(
     labels: Labels, owned: Mapping[str, Json], ownership: Iterable[Ownership]
 ) -> dict[str, Mapping[str, str]]:
     """The labels that nobody could tell from the state and the records of a plan when it is applied."""
-    told = {**owned_labels(owned), **owned_labels({str(o.id): o.after or o.before for o in ownership})}
+    told = _labels_told(owned, ownership)
     return {topic: dict(found) for topic, found in labels.items() if found != told.get(topic, {})}
+
+
+def _labels_told(owned: Mapping[str, Json], ownership: Iterable[Ownership]) -> Labels:
+    """The labels as the records of a plan have them, else those of the state."""
+    return {**owned_labels(owned), **owned_labels({str(o.id): o.after or o.before for o in ownership})}
 
 
 def owned_labels(owned: Mapping[str, Json]) -> dict[str, Mapping[str, str]]:
     """The labels of topics as they were when last applied."""
     records = {ResourceId.parse(text): record or {} for text, record in owned.items()}
-    return {id_.name: record.get("labels", {}) for id_, record in records.items() if _is_topic(id_)}
-
-
-def _is_topic(id_: ResourceId) -> bool:
-    return id_.kind in KINDS and KINDS[id_.kind].config_scope is ConfigScope.TOPIC
+    return {id_.name: record.get("labels", {}) for id_, record in records.items() if is_topic(id_)}
 
 
 def judged(
@@ -59,8 +60,7 @@ def judged(
     owned: the records of the state. left_out: operations that are not going to be run, by id.
     Raises Fault when the cluster does not answer.
     """
-    own = {str(o.id): o.after or o.before for o in plan.ownership}
-    labels = {**owned_labels(owned), **owned_labels(own), **plan.labels}
+    labels = {**_labels_told(owned, plan.ownership), **plan.labels}
     acting = [op for op in plan.operations if op.id not in left_out]
     applied = owned_labels(owned)
     said = judge(policies, acting, lambda topics: Facts(cluster, topics), labels, applied, override)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.ids import ConfigScope, ResourceId
+from kdeclare.kinds.registry import is_topic
+from kdeclare.model.ids import ResourceId
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Verdict, VerdictOutcome
 from kdeclare.policy.asking import Asking
@@ -77,8 +77,7 @@ def _verdicts(
     policies: Sequence[ConfiguredPolicy], request: TopicRequest, resource: ResourceId, asking: Asking
 ) -> tuple[list[Verdict], bool]:
     """What each policy says, and whether one has something against it."""
-    is_topic = resource.kind in KINDS and KINDS[resource.kind].config_scope is ConfigScope.TOPIC
-    name, topic = str(resource), None if is_topic else request.topic
+    name, topic = str(resource), None if is_topic(resource) else request.topic
     facts = request.facts
     verdicts, objections = [], False
     asked = [item for item in policies if item.covers(request)]

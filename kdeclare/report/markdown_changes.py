@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.model.plan import Plan
 from kdeclare.report.markdown_escape import code, prose
-from kdeclare.report.plan_text import icon, why
+from kdeclare.report.plan_text import icon, one_side, parts_of, why
 from kdeclare.report.values import key_of, listed, plural, show
 
 _NAMED = 4
@@ -50,20 +50,15 @@ def _values(change: Change, denied: Collection[str]) -> Iterator[str]:
         return
     yield "| Field | Value |\n|---|---|\n"
     for field in fields:
-        yield _row(
-            _name(field), _value(field, field.after if change.action is Action.CREATE else field.before)
-        )
+        yield _row(_name(field), _value(field, one_side(change, field)))
 
 
 def _after(field: FieldChange) -> str:
     after = _value(field, field.after)
     if field.op is FieldOp.DELETE and field.after is None:
         return f"{after} (back to the default)"
-    if field.value is not None and field.op in (FieldOp.APPEND, FieldOp.SUBTRACT):
-        elements = field.value if isinstance(field.value, list | tuple) else [field.value]
-        sign = "+" if field.op is FieldOp.APPEND else "-"
-        return f"{after} {code(' '.join(sign + show(element) for element in elements))}"
-    return after
+    parts = parts_of(field)
+    return f"{after} {code(parts)}" if parts else after
 
 
 def _value(field: FieldChange, value: object) -> str:

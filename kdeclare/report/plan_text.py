@@ -114,7 +114,7 @@ def _title(change: Change, plan: Plan, style: Style) -> str:
 def _rows(change: Change, style: Style, denied: Collection[str]) -> list[str]:
     """denied: paths of fields that stay as they are."""
     if change.action in (Action.CREATE, Action.DELETE, Action.FORGET):
-        rows = [(_name(f), show(_one_side(change, f), f.path)) for f in change.fields]
+        rows = [(_name(f), show(one_side(change, f), f.path)) for f in change.fields]
         width = max((len(name) for name, _ in rows), default=0)
         return [f"      {name:<{width}}  {value}" for name, value in rows]
     cells = [
@@ -139,14 +139,21 @@ def _after(field: FieldChange, style: Style) -> str:
     after = show(field.after, field.path)
     if field.op is FieldOp.DELETE and field.after is None:
         return f"{after}{style.dim(' (back to the default)')}"
-    if field.value is not None and field.op in (FieldOp.APPEND, FieldOp.SUBTRACT):
-        elements = field.value if isinstance(field.value, list | tuple) else [field.value]
-        sign = "+" if field.op is FieldOp.APPEND else "-"
-        return f"{after}  {style.dim(' '.join(sign + show(e) for e in elements))}"
-    return after
+    parts = parts_of(field)
+    return f"{after}  {style.dim(parts)}" if parts else after
 
 
-def _one_side(change: Change, field: FieldChange) -> object:
+def parts_of(field: FieldChange) -> str:
+    """The elements of an APPEND or SUBTRACT: ``+compact -delete``; empty for other ops."""
+    if field.value is None or field.op not in (FieldOp.APPEND, FieldOp.SUBTRACT):
+        return ""
+    elements = field.value if isinstance(field.value, list | tuple) else [field.value]
+    sign = "+" if field.op is FieldOp.APPEND else "-"
+    return " ".join(sign + show(element) for element in elements)
+
+
+def one_side(change: Change, field: FieldChange) -> object:
+    """The value of a field where a resource comes or goes as a whole."""
     return field.after if change.action is Action.CREATE else field.before
 
 

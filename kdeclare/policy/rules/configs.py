@@ -3,6 +3,7 @@
 All of these rules are about overrides: what the brokers default to is not theirs to judge.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Annotated
@@ -37,9 +38,9 @@ class ConfigRule(StateRule[S]):
         for key, text in self.wrong(state.configs):
             yield Violation(_PREFIX + key, f"{topic} would {text}.")
 
+    @abstractmethod
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Keys, each with what the topic would have or do."""
-        raise NotImplementedError
 
 
 class RequiredConfigsSettings(Settings):
