@@ -2,6 +2,7 @@
 #
 #   begin REGEX             work on a copy of the example, in a folder that is gone afterwards; topics
 #                           whose whole name matches are deleted before, should there be any, and after
+#   begin_apart             the same for a script that starts clusters of its own, and ends them in tidy()
 #   step TEXT               say what comes next
 #   run CODE COMMAND…       show a command and run it; it must exit with CODE
 #   says TEXT…              the last command must have said all of this …
@@ -30,14 +31,24 @@ fail() {
 
 begin() {
   pattern=$1
-  work=$(mktemp -d)
-  trap 'rm -rf "$work"' EXIT
-  cp -R "$(dirname "${BASH_SOURCE[1]}")" "$work/project"
-  rm -rf "$work"/project/{state,run.sh}
-  cd "$work/project"
+  copy_of "$(dirname "${BASH_SOURCE[1]}")"
   [[ $bootstrap == "$usual_address" ]] || edit kdeclare.yaml "$usual_address" "$bootstrap"
   remove_topics || fail "there is no cluster at $bootstrap to try things on (kdeclare sandbox start)."
   trap 'ended $?' EXIT
+}
+
+begin_apart() {
+  pattern=
+  copy_of "$(dirname "${BASH_SOURCE[1]}")"
+  trap 'ended $?' EXIT
+}
+
+copy_of() {
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  cp -R "$1" "$work/project"
+  rm -rf "$work"/project/{state,run.sh}
+  cd "$work/project"
 }
 
 # Runs however the script ends: what the example made goes again. A script whose project is more than
@@ -46,7 +57,7 @@ ended() {
   trap - EXIT
   local code=$1
   if declare -F tidy >/dev/null; then tidy || code=1; else empty_project || code=1; fi
-  (( code == 0 )) || remove_topics
+  [[ -z $pattern ]] || (( code == 0 )) || remove_topics
   rm -rf "$work"
   (( code )) || printf '\n%sThe example went as it should.%s\n' "$bold" "$plain"
   exit "$code"

@@ -27,6 +27,17 @@ def free_port(brokers: int) -> int:
             return settings.port
 
 
+def free_ports_of_clusters(clusters: int) -> int:
+    """A first port for a sandbox with that many clusters of one broker."""
+    from kdeclare.cluster import sandbox as kafka_sandbox
+    from kdeclare.cluster.sandbox import GroupSettings
+
+    while True:
+        members = GroupSettings(Path(), clusters, 1, 1, free_port(1)).members
+        if all(kafka_sandbox.is_free(port) for one in members for port in one.ports(1)):
+            return members[0].port
+
+
 @pytest.fixture(autouse=True)
 def _quiet_again() -> Iterator[None]:
     """A command that ran in this process has its own idea of where the log goes."""

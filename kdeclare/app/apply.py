@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
@@ -39,6 +39,7 @@ class How:
 
     command: what the person typed, for the history. stopping: called from a signal handler when the
     first Ctrl-C is heeded. overrides: policies whose denials are not heeded, each with the reason.
+    stop: ends the run in good order when set; without one, Ctrl-C does.
     """
 
     command: str
@@ -48,6 +49,7 @@ class How:
     skip_stale: bool = False
     stopping: Callable[[], None] = lambda: None
     overrides: Mapping[str, str] = field(default_factory=dict)
+    stop: Event | None = None
 
 
 def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, how: How) -> RunResult | None:
@@ -134,7 +136,7 @@ def confirmed(
     """
     if not how.confirm(plan, notices):
         return None
-    stop = Event()
+    stop = how.stop or Event()
     applier = Applier(
         workspace.store,
         cluster,
@@ -145,7 +147,7 @@ def confirmed(
         in_force.policies,
         stop=stop,
     )
-    with _stops_at_ctrl_c(stop, how.stopping):
+    with nullcontext() if how.stop else stops_at_ctrl_c(stop, how.stopping):
         run = applier.apply(plan, how.options, skip_stale=how.skip_stale, identity=identity)
         if not tidies:
             return run
@@ -153,7 +155,7 @@ def confirmed(
 
 
 @contextmanager
-def _stops_at_ctrl_c(stop: Event, stopping: Callable[[], None]) -> Iterator[None]:
+def stops_at_ctrl_c(stop: Event, stopping: Callable[[], None]) -> Iterator[None]:
     """The first Ctrl-C ends the run in good order, the second one as a crash would."""
 
     def on_signal(number: int, _: object) -> None:

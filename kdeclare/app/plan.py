@@ -17,7 +17,7 @@ from kdeclare.manifests.load import Loaded, load
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, in_order
 from kdeclare.model.plan import Plan
 from kdeclare.planning.build import build_plan
-from kdeclare.planning.planfile import write_plan
+from kdeclare.planning.planfile import plan_file_text, write_plan
 from kdeclare.planning.preflight import Progress
 from kdeclare.planning.request import PlanRequest, Scope
 
@@ -95,6 +95,17 @@ def plan_for(
 
 def save_plan(plan: Plan, path: Path) -> str:
     """Write a plan file; its id. Raises KdeclareError, also for a plan with a literal secret."""
+    _refuse_literals(plan)
+    return write_plan(plan, path, datetime.now(UTC))
+
+
+def saved_text(plan: Plan, at: datetime) -> tuple[str, str]:
+    """What a plan file would hold, and the plan's id. Raises KdeclareError for a literal secret."""
+    _refuse_literals(plan)
+    return plan_file_text(plan, at)
+
+
+def _refuse_literals(plan: Plan) -> None:
     literal = [d for d in plan.diagnostics if d.code == LITERAL_SECRET]
     if literal:
         raise KdeclareError(
@@ -110,4 +121,3 @@ def save_plan(plan: Plan, path: Path) -> str:
                 for d in literal
             )
         )
-    return write_plan(plan, path, datetime.now(UTC))

@@ -9,7 +9,8 @@ from kdeclare.manifests.shapes import Declarable
 from kdeclare.model.jsontypes import Json
 from kdeclare.policy.testing.cases import PolicyTestKind
 
-PROJECT = "Project"
+_SINGLES = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}
+"""Kinds of files that hold one document, and the models of those."""
 
 _TEST = PolicyTestKind()
 _DECLARABLE: Mapping[str, Declarable] = {**KINDS, **RULES, _TEST.name: _TEST}
@@ -17,18 +18,24 @@ _DECLARABLE: Mapping[str, Declarable] = {**KINDS, **RULES, _TEST.name: _TEST}
 
 def known_kinds() -> tuple[str, ...]:
     """What a schema can be had of."""
-    return (*_DECLARABLE, PROJECT)
+    return (*_DECLARABLE, *_SINGLES)
 
 
 def manifest_schema(kind: str | None) -> Json:
     """The schema of one kind, or of all that a file can hold. Raises KeyError for an unknown kind."""
     if kind is None:
         return json_schema(_DECLARABLE)
-    whole = json_schema({} if kind == PROJECT else {kind: _DECLARABLE[kind]})
-    [wanted] = [a for a in whole["oneOf"] if kind == PROJECT or not a["$ref"].endswith("/ProjectManifest")]
+    whole = json_schema({} if kind in _SINGLES else {kind: _DECLARABLE[kind]})
+    [wanted] = [a for a in whole["oneOf"] if _SINGLES.get(kind) == _single(a)]
     definitions = _reachable(wanted, whole["$defs"], {})
     head = {key: whole[key] for key in ("$schema", "title")}
     return head | wanted | {"$defs": definitions}
+
+
+def _single(alternative: Json) -> str | None:
+    """The model that an alternative is, if it is that of a file."""
+    name: str = alternative["$ref"].rpartition("/")[2]
+    return name if name in _SINGLES.values() else None
 
 
 def _reachable(schema: Json, definitions: Json, found: dict[str, Json]) -> dict[str, Json]:

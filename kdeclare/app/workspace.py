@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+Connector = Callable[[str, Mapping[str, str], float], Cluster]
+"""Opens a cluster at addresses with client properties, within seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -92,7 +95,16 @@ def _close(connected: Future[Cluster]) -> None:
 
 def open_workspace(options: Options, environ: Mapping[str, str]) -> Workspace:
     """Read the project file and find the state; nothing is connected to. Raises KdeclareError."""
-    project = open_project(options.project, options.env, environ)
+    return workspace_of(open_project(options.project, options.env, environ), options, environ)
+
+
+def workspace_of(
+    project: Project, options: Options, environ: Mapping[str, str], connector: Connector | None = None
+) -> Workspace:
+    """The workspace of a project that is open already; its file and environment in ``options`` are not used.
+
+    connector: in place of `connect_kafka`. Raises KdeclareError.
+    """
     environment = project.environment
     servers = options.bootstrap_server or environment.bootstrap_servers
     store = open_store(options.state or project.state, project.name, environment.name)
@@ -106,12 +118,12 @@ def open_workspace(options: Options, environ: Mapping[str, str]) -> Workspace:
                 config |= read_properties(file)
         if not (servers or config.get("bootstrap.servers")):
             raise _no_servers(project)
-        return connect_kafka(servers or "", config, options.timeout_s)
+        return (connector or connect_kafka)(servers or "", config, options.timeout_s)
 
     return Workspace(project, store, servers or environment.name, connect, environ)
 
 
-def connect_kafka(servers: str, config: Mapping[str, str], timeout_s: float) -> Cluster:
+def connect_kafka(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int = 6) -> Cluster:
     """Real brokers, with retries around them. Raises KdeclareError."""
     from kdeclare.cluster.kafka import connect as open_kafka
     from kdeclare.cluster.retrying import Retrying
@@ -119,7 +131,7 @@ def connect_kafka(servers: str, config: Mapping[str, str], timeout_s: float) -> 
     cluster = open_kafka(servers, config, timeout_s=timeout_s)
     for found in cluster.diagnostics:
         _log.warning("%s", found.detail or found.summary)
-    return Retrying(cluster, on_retry=_log_retry)
+    return Retrying(cluster, attempts=attempts, on_retry=_log_retry)
 
 
 def _log_retry(retry: "Retry") -> None:

@@ -23,6 +23,7 @@ _MODULES = {
     "rollback": "rollback",
     "reassign": "reassign",
     "policy": "policy",
+    "fleet": "fleet",
     "status": "status",
     "history": "history",
     "import": "importing",

@@ -200,7 +200,7 @@ class Planning(Overriding):
 
         return Scope(
             targets=_resources("--target", self.target or ()),
-            selector=dict(_pair(text) for text in self.selector or ()),
+            selector=pairs("--selector", self.selector),
             allow_deletes=self.allow_deletes,
             forget=_resources("--forget", self.forget or ()),
             preflight=not self.no_preflight,
@@ -231,10 +231,14 @@ def _resources(option: str, texts: Iterable[str]) -> "frozenset[ResourceId]":
     return frozenset(found)
 
 
-def _pair(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not (key and sign):
-        raise typer.BadParameter(
-            f"'{text}' is not of the form KEY=VALUE, as in team=checkout.", param_hint="--selector"
-        )
-    return key, value
+def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
+    """What KEY=VALUE says, as often as it was given. Raises BadParameter for anything else."""
+    found = {}
+    for text in texts or ():
+        key, sign, value = text.partition("=")
+        if not (key and sign):
+            raise typer.BadParameter(
+                f"'{text}' is not of the form KEY=VALUE, as in team=checkout.", param_hint=option
+            )
+        found[key] = value
+    return found

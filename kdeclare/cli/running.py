@@ -54,7 +54,7 @@ def carry_out(
         console.progress,
         options,
         manner.skip_stale,
-        _stopping,
+        stopping,
         manner.overrides,
     )
     console.progress("Connecting", 0, 0)
@@ -89,8 +89,8 @@ def _ended(console: Console, result: RunResult, identity: str | None, seconds: f
     return outcome.exit_code
 
 
-def _stopping() -> None:
-    """Called from a signal handler: buffered streams are out of bounds."""
+def stopping() -> None:
+    """Say that Ctrl-C is heeded. Called from a signal handler: buffered streams are out of bounds."""
     os.write(
         2, b"\nStopping: what is under way is finished, nothing new begins. Ctrl-C again ends at once.\n"
     )

@@ -14,6 +14,7 @@ from kdeclare.cli.options import Format, Yes
 from kdeclare.model.exits import ExitCode
 
 if TYPE_CHECKING:
+    from kdeclare.app.sandbox import Sandbox
     from kdeclare.cluster.sandbox import SandboxStatus
 
 Folder = Annotated[Path, typer.Option("--folder", metavar="DIR", help="Where the sandbox keeps its files.")]
@@ -21,6 +22,7 @@ _FOLDER = Path(".sandbox")
 _START_EPILOG = epilog(
     "kdeclare sandbox start                       three brokers on three racks",
     "kdeclare sandbox start --brokers 1 --port 29092",
+    "kdeclare sandbox start --clusters 3 --brokers 1    three clusters, in .sandbox/cluster-1 and so on",
     codes=(0, 1, 64, 130),
 )
 
@@ -37,15 +39,23 @@ def register(app: typer.Typer) -> None:
 
 def start(
     *,
+    clusters: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="How many, apart from each other (default: 1)."),
+    ] = None,
     brokers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many (default: 3).", show_default=False)
+        int | None,
+        typer.Option(metavar="N", min=1, help="How many in each (default: 3).", show_default=False),
     ] = None,
     racks: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="On how many racks (default: 3).")
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(metavar="P", help="Of the first broker; the others follow (default: 19092)."),
+        typer.Option(
+            metavar="P",
+            help="Of the first broker; the others follow, the next cluster 200 above (default: 19092).",
+        ),
     ] = None,
     folder: Folder = _FOLDER,
     console: Console,
@@ -53,16 +63,22 @@ def start(
     """Start real Kafka brokers on 127.0.0.1 and print their address when they are ready.
 
     Needs Java 17 or later. The first time, Kafka is downloaded (44 MB). A sandbox that runs is left
-    as it is.
+    as it is. Several clusters are a sandbox each, in cluster-1, cluster-2, … of the folder; they print a
+    line each, in this order. All commands work on the whole, or on one: --folder .sandbox/cluster-2.
     """
     from kdeclare.app.sandbox import start_sandbox
     from kdeclare.report.values import duration, plural
 
     began = time.monotonic()
-    now = start_sandbox(folder, brokers, racks, port, lambda text: console.note(f"{text} …"))
+    now = start_sandbox(folder, clusters, brokers, racks, port, lambda text: console.note(f"{text} …"))
     took = duration(time.monotonic() - began)
-    console.note(f"{plural(len(now.brokers), 'broker')} ready after {took}. The address, for clients:")
-    console.out(f"{now.bootstrap}\n")
+    each = _clusters(now)
+    what = plural(len(now.brokers), "broker")
+    if len(each) == 1:
+        console.note(f"{what} ready after {took}. The address, for clients:")
+    else:
+        console.note(f"{what} of {len(each)} clusters ready after {took}. A cluster's address a line:")
+    console.out("".join(f"{one.bootstrap}\n" for one in each))
     return ExitCode.OK
 
 
@@ -70,7 +86,7 @@ def stop(*, folder: Folder = _FOLDER, console: Console) -> ExitCode:
     """Stop the sandbox; its data stays for the next start."""
     from kdeclare.app.sandbox import stop_sandbox
 
-    there = stop_sandbox(folder).exists
+    there = any(one.exists for one in _clusters(stop_sandbox(folder)))
     console.note("Stopped." if there else f"There is no sandbox in {folder}.")
     return ExitCode.OK
 
@@ -83,7 +99,7 @@ def status(*, output: Format = "text", folder: Folder = _FOLDER, console: Consol
     if console.is_json:
         console.out_json(_document(now))
     else:
-        console.out(_text(now))
+        console.out("".join(map(_text, _clusters(now))))
     return ExitCode.OK
 
 
@@ -91,7 +107,8 @@ def reset(*, yes: Yes = False, folder: Folder = _FOLDER, console: Console) -> Ex
     """Stop the sandbox and delete its data."""
     from kdeclare.app.sandbox import reset_sandbox, sandbox_status
 
-    if not sandbox_status(folder).exists:
+    now = sandbox_status(folder)
+    if not now.exists:
         console.note(f"There is no sandbox in {folder}.")
         return ExitCode.OK
     if not yes and not is_yes(console, f"Delete the sandbox in {folder} and all of its data?"):
@@ -100,6 +117,12 @@ def reset(*, yes: Yes = False, folder: Folder = _FOLDER, console: Console) -> Ex
     reset_sandbox(folder)
     console.note("Deleted.")
     return ExitCode.OK
+
+
+def _clusters(now: "Sandbox") -> tuple["SandboxStatus", ...]:
+    from kdeclare.cluster.sandbox import SandboxStatus
+
+    return (now,) if isinstance(now, SandboxStatus) else now.clusters
 
 
 def _text(now: "SandboxStatus") -> str:
@@ -116,9 +139,20 @@ def _text(now: "SandboxStatus") -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _document(now: "SandboxStatus") -> dict[str, object]:
+def _document(now: "Sandbox") -> dict[str, object]:
+    from kdeclare.cluster.sandbox import SandboxStatus
+
+    if isinstance(now, SandboxStatus):
+        return {"format_version": "1.0", **_cluster(now)}
+    # What only a cluster has is as of none, so that what reads a single one finds all keys.
+    whole = {"exists": now.exists, "running": now.running, "ready": now.ready}
+    none = {"bootstrap": "", "cluster_id": "", "brokers": []}
+    members = [{"name": one.folder.name, **_cluster(one)} for one in now.clusters]
+    return {"format_version": "1.0", "folder": str(now.folder), **whole, **none, "clusters": members}
+
+
+def _cluster(now: "SandboxStatus") -> dict[str, object]:
     return {
-        "format_version": "1.0",
         "folder": str(now.folder),
         "exists": now.exists,
         "running": now.running,

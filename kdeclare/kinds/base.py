@@ -52,6 +52,7 @@ class Difference:
     change: None when the resource is in order.
     owned: the record of ownership once the change is applied; None where nothing is owned.
     unmanaged: override keys that are neither declared nor owned.
+    drifted: paths (``configs.KEY``, ``partitions`` …) where live is no longer what was last applied.
     diagnostics: what stands in the way (error) or should be known (warning).
     deferred: whether part of it has to wait until something else of this plan has been applied.
     """
@@ -61,6 +62,7 @@ class Difference:
     unmanaged: tuple[str, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     deferred: bool = False
+    drifted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,15 @@ class Kind(Protocol):
 
     def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """The record of ownership when of the operations only ``done`` ended well."""
+
+    def alone(self, name: str, body: Any) -> bool:
+        """Whether its diff needs nothing but its own resource's live state and the list of brokers."""
+
+    def to_json(self, name: str, body: Any) -> Json:
+        """The body as plain data, without the value of anything that is or may be secret."""
+
+    def from_json(self, json: Json) -> Any:
+        """The body again: its diff is the same, but what is or may be secret is known by its hash only."""
 
     def export(self, live: Snapshot) -> Mapping[str, str]:
         """The text of a manifest for each live resource of this kind, by name."""

@@ -16,6 +16,7 @@ from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.thread_pools import in_steps
 from kdeclare.kinds.verbs.configs import own_source
+from kdeclare.kinds.wish_json import wishes_from, wishes_json
 from kdeclare.kinds.wishes import Wish, literal_secret, parse_wishes
 from kdeclare.model.changes import Action, Change, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, error, warning
@@ -99,7 +100,10 @@ class BrokerConfigKind:
             change = Change(resource, Action.UPDATE, reason, Risk.DISRUPTIVE, configs.fields, desired.source)
         known = [_kept(resource, key, desired) for key in configs.kept]
         known += [literal_secret(str(resource), key, desired.source) for key in configs.literal]
-        return Difference(change, {"configs": configs.owned}, configs.unmanaged, tuple(known))
+        drifted = tuple(f"configs.{key}" for key in configs.drifted)
+        return Difference(
+            change, {"configs": configs.owned}, configs.unmanaged, tuple(known), drifted=drifted
+        )
 
     def wants(self, name: str, body: BrokerConfigBody) -> Mapping[str, Json]:
         """Nothing that another kind can speak about."""
@@ -131,6 +135,21 @@ class BrokerConfigKind:
         old, new = (before or {}).get("configs", {}), (after or {}).get("configs", {})
         kept = {k: v for k, v in old.items() if k not in keys}
         return {"configs": kept | {k: v for k, v in new.items() if k in keys}}
+
+    def alone(self, name: str, body: BrokerConfigBody) -> bool:
+        """Always."""
+        return True
+
+    def to_json(self, name: str, body: BrokerConfigBody) -> Json:
+        """See `kinds.base.Kind`; what is as by default is left out."""
+        stated: dict[str, Json] = {
+            "configs": wishes_json(f"{self.name}/{name}", body.configs, catalog(ConfigScope.BROKER))
+        }
+        return stated | ({"removeUnmanaged": True} if body.remove_unmanaged else {})
+
+    def from_json(self, json: Json) -> BrokerConfigBody:
+        """See `kinds.base.Kind`."""
+        return BrokerConfigBody(wishes_from(json["configs"]), json.get("removeUnmanaged", False))
 
     def export(self, live: Snapshot) -> Mapping[str, str]:
         """One manifest for each broker, and for the cluster default, that has something set."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kdeclare.kinds.catalog import Catalog, split_list
-from kdeclare.kinds.secrets import SHOWN, Secret, digest
+from kdeclare.kinds.secrets import SHOWN, Secret, digest, matches
 from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.jsontypes import Json
@@ -47,7 +47,7 @@ class ConfigDiff:
 
     owned: what kdeclare is responsible for afterwards, by key.
     unmanaged: override keys neither declared nor owned, that stay.
-    drifted: whether someone else changed something that is owned.
+    drifted: owned keys whose live value is no longer what was last applied.
     kept: owned keys that are declared no longer and that the cluster refuses to delete.
     literal: keys declared with a literal that only the cluster knows to be sensitive.
     """
@@ -55,7 +55,7 @@ class ConfigDiff:
     fields: tuple[FieldChange, ...]
     owned: dict[str, Json]
     unmanaged: tuple[str, ...]
-    drifted: bool
+    drifted: tuple[str, ...]
     kept: tuple[str, ...]
     literal: tuple[str, ...] = ()
 
@@ -86,7 +86,7 @@ def diff_configs(
         tuple(fields),
         {key: _owned_record(wish) for key, wish in wishes.items()},
         tuple(unmanaged),
-        any(_drifted(side, key, now.get(key), record) for key, record in owned.items()),
+        tuple(key for key in sorted(owned) if _drifted(side, key, now.get(key), owned[key])),
         tuple(kept),
         tuple(key for key, secret in hidden.items() if secret.reference is None),
     )
@@ -122,8 +122,11 @@ def _declared(side: ConfigSide, key: str, wish: Wish, before: Json, record: Json
     if isinstance(wish, Unset):
         return [] if before is None else [_field(key, FieldOp.DELETE, before, None)]
     if isinstance(wish, Secret):
-        known = before is not None and isinstance(record, Mapping) and record.get("secret") == wish.digest
-        return [] if known else [_field(key, FieldOp.SET, before, SHOWN, wish.as_json())]
+        return (
+            []
+            if _is_as_declared(wish, entry, before, record)
+            else [_field(key, FieldOp.SET, before, SHOWN, wish.as_json())]
+        )
     if isinstance(wish, Parts):
         return _parts(side, key, wish, before, record)
     value = wish.value
@@ -135,6 +138,15 @@ def _declared(side: ConfigSide, key: str, wish: Wish, before: Json, record: Json
     if isinstance(before, str) and side.catalog.same(key, before, value):
         return []
     return [_field(key, FieldOp.SET, before, str(value))]
+
+
+def _is_as_declared(wish: Secret, entry: ConfigEntry | None, before: Json, record: Json) -> bool:
+    """What cannot be read back is taken to be what was last applied."""
+    if before is None or entry is None:
+        return False
+    if wish.doubtful and not entry.sensitive and entry.value is not None:
+        return matches(wish.digest, entry.value)
+    return isinstance(record, Mapping) and record.get("secret") == wish.digest
 
 
 def _hidden(side: ConfigSide, wishes: Mapping[str, Wish]) -> dict[str, Secret]:
@@ -172,7 +184,7 @@ def _parts(side: ConfigSide, key: str, wish: Parts, before: Json, record: Json) 
         start = side.catalog.default_list(key) if before is None else before
         now = [*start, *(e for e in lacking if e not in start)]
         fields.append(_field(key, FieldOp.APPEND, before, now, lacking))
-    surplus = (set(wish.subtract) | set(_own_elements(record))) - set(wish.append)
+    surplus = (set(wish.subtract) | set(own_elements(record))) - set(wish.append)
     if now is None:
         surplus &= set(wish.subtract)
         # Unset, nothing of it is in an override; but what brokers or Kafka add must go too.
@@ -193,7 +205,7 @@ def _undeclared(key: str, before: Json, record: Json) -> list[FieldChange]:
     if before is None or record is None:
         return []
     if isinstance(record, Mapping) and "append" in record:
-        mine = set(_own_elements(record)) & {e.strip() for e in before}
+        mine = set(own_elements(record)) & {e.strip() for e in before}
         return [_subtract(key, before, mine)] if mine else []
     if isinstance(record, Mapping) and record.get("value", "") is None:
         return []  # what was declared was "no override"
@@ -214,7 +226,7 @@ def _field(key: str, op: FieldOp, before: Json, after: Json, value: Json = None)
     return FieldChange(f"configs.{key}", op, before, after, value)
 
 
-def _own_elements(record: Json) -> tuple[str, ...]:
+def own_elements(record: Json) -> tuple[str, ...]:
     """What kdeclare put into a list, by part or whole."""
     if not isinstance(record, Mapping):
         return ()

@@ -16,11 +16,16 @@ _ITERATIONS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A sensitive value in memory. ``reference`` is the scalar as written, None for a literal."""
+    """A sensitive value in memory; of one that was decoded from JSON, ``value`` is empty.
+
+    reference: the scalar as written, None for a literal.
+    doubtful: whether only the cluster can tell if it is sensitive at all.
+    """
 
     value: str = field(repr=False)
     reference: str | None
     digest: str
+    doubtful: bool = False
 
     def as_json(self) -> Json:
         """What plan and state keep: the reference and the salted hash."""

@@ -1,29 +1,27 @@
 """Kind `Project`: which manifests, which environments; and one environment of it made ready for use."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.kinds.pace import Pace, PaceSpec, pace_of
-from kdeclare.manifests.nodes import child, compose, find, node_at
+from kdeclare.manifests.document import document, location, validated, variables_of
+from kdeclare.manifests.nodes import child, find, node_at
 from kdeclare.manifests.policies import PolicyEntry, PolicyEntrySpec, policy_entries
-from kdeclare.manifests.reading import KAFKA, VALUE, Reader
-from kdeclare.manifests.schema_errors import Location, explain
-from kdeclare.manifests.shapes import Envelope, Metadata, TextMap, not_a_manifest
+from kdeclare.manifests.reading import Reader
+from kdeclare.manifests.schema_errors import Location
+from kdeclare.manifests.shapes import Envelope, Metadata, TextMap
 from kdeclare.manifests.substitution import Scope, Variable
 from kdeclare.manifests.suggest import did_you_mean
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
+from kdeclare.model.diagnostics import KdeclareError, Place, error
 
 PROJECT_FILE = "kdeclare.yaml"
 DEFAULT = "default"
 MANIFESTS_FOLDER = "manifests"
-
-_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 
 
 class EnvironmentSpec(BaseModel):
@@ -111,14 +109,33 @@ def open_project(file: Path | None, env: str | None, environ: Mapping[str, str])
     if file is None and not (path.exists() or path.is_symlink()):
         _choose(env, None, {}, None)
         return Project()
-    root = _document(path)
-    reader = Reader(scope=None)
-    spec, _ = _validated(root, reader)
-    name = _choose(env, spec.defaultEnvironment, spec.environments, root)
-    # references are resolved where they are used only: another environment's need not be set here
-    reader = Reader(Scope(path.parent, environ, variables=None))
-    resolved, manifest = _validated(_only_environment(root, name), reader)
-    return _project(path, root, reader, resolved, manifest.metadata.name, name, spec)
+    return read_project(path).within(env, environ)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectDocument:
+    """A project file that was read, and is well but for its references; of any of its environments."""
+
+    file: Path
+    root: Node = field(repr=False)
+    spec: ProjectSpec = field(repr=False)
+
+    def within(self, env: str | None, environ: Mapping[str, str]) -> Project:
+        """The project in one environment. Raises KdeclareError, also when there is no such environment."""
+        name = _choose(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
+        # references are resolved where they are used only: another environment's need not be set here
+        reader = Reader(Scope(self.file.parent, environ, variables=None))
+        manifest = validated(ProjectManifest, _only_environment(self.root, name), reader)
+        return _project(self.file, self.root, reader, manifest.spec, manifest.metadata.name, name, self.spec)
+
+
+def read_project(file: Path) -> ProjectDocument:
+    """Read a project file, for whoever wants several of its environments.
+
+    Raises KdeclareError with all that is wrong with it.
+    """
+    root = document(file, "Project", "--project FILE names it.")
+    return ProjectDocument(file, root, validated(ProjectManifest, root, Reader(scope=None)).spec)
 
 
 def _project(
@@ -132,7 +149,7 @@ def _project(
         chosen.bootstrapServers,
         chosen.clientConfig,
         folder / client_file if client_file is not None else None,
-        _variables(root, env, reader),
+        variables_of(node_at(root, ("spec", "environments", env, "variables")), reader),
         tuple(folder / path for path in chosen.overlays),
         pace_of(chosen.reassignments).over(pace_of(spec.reassignments)),
     )
@@ -145,52 +162,12 @@ def _project(
         file,
         folder,
         None if spec.manifests is None else tuple(folder / path for path in spec.manifests),
-        spec.state if _URI.match(spec.state) else str(folder / spec.state),
+        location(folder, spec.state),
         environment,
         tuple(folder / path for path in overlays),
         stated,
         policy_entries(spec.policies, root, reader),
     )
-
-
-def _document(path: Path) -> Node:
-    file = str(path)
-    try:
-        data = path.read_bytes()
-    except OSError as e:
-        raise KdeclareError(
-            error(
-                "unreadable-file",
-                "Project file cannot be read",
-                f"'{file}' cannot be read: {(e.strerror or 'it cannot be opened').lower()}.",
-                hint="--project FILE names it.",
-            )
-        ) from None
-    problems: list[Diagnostic] = []
-    documents = list(compose(file, data, problems))
-    if not problems and len(documents) != 1:
-        second = find(documents[1], ()) if documents else Place(file, 1, 1)
-        said = f"It holds {len(documents)} documents." if documents else "It is empty."
-        hint = "A project file holds one document, of kind Project."
-        problems.append(error("bad-project", "Not a project file", said, hint=hint, place=second))
-    if not problems and not isinstance(documents[0], MappingNode):
-        problems.append(not_a_manifest(documents[0]))
-    if problems:
-        raise KdeclareError(*problems)
-    return documents[0]
-
-
-def _validated(root: Node, reader: Reader) -> tuple[ProjectSpec, ProjectManifest]:
-    data = reader.read(root)
-    problems = list(reader.problems)
-    try:
-        manifest = ProjectManifest.model_validate(data, strict=True)
-    except ValidationError as e:
-        problems += explain(e, ProjectManifest, data, root)
-        manifest = None
-    if problems or manifest is None:
-        raise KdeclareError(*in_order(problems))
-    return manifest.spec, manifest
 
 
 def _choose(
@@ -239,12 +216,3 @@ def _with(node: Node, key: str, value: Node) -> Node:
 
 def _mapping(node: Node, pairs: list[tuple[Node, Node]]) -> Node:
     return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
-
-
-def _variables(root: Node, env: str, reader: Reader) -> dict[str, Variable]:
-    """Read twice, as a number's text as written cannot be had from the number."""
-    node = node_at(root, ("spec", "environments", env, "variables"))
-    if node is None:
-        return {}
-    values, texts = reader.read(node, VALUE), reader.read(node, KAFKA)
-    return {str(name): Variable(value, texts[name]) for name, value in values.items()}

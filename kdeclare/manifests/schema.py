@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
+from kdeclare.manifests.fleet.spec import FleetManifest
 from kdeclare.manifests.project import ProjectManifest
 from kdeclare.manifests.shapes import Declarable, envelope
 from kdeclare.model.jsontypes import Json
@@ -23,9 +24,9 @@ class _Untitled(GenerateJsonSchema):
 
 
 def json_schema(kinds: Mapping[str, Declarable]) -> Json:
-    """One schema for a document of any of the kinds, of rules too, or of kind Project."""
+    """One schema for a document of any of the kinds, of rules too, or of kind Project or Fleet."""
     models: list[type[BaseModel]] = [envelope(kind.name, kind.spec) for kind in kinds.values()]
-    models.append(ProjectManifest)
+    models += [ProjectManifest, FleetManifest]
     mode: JsonSchemaMode = "validation"
     references, definitions = models_json_schema(
         [(model, mode) for model in models], schema_generator=_Untitled

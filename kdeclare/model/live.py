@@ -115,12 +115,14 @@ class ClusterInfo:
     rf_guard: whether it knows AllowReplicationFactorChange (KIP-860).
     principal: whom the brokers take kdeclare for (``User:alice``); None where they authenticate nobody, and
         with a TLS certificate, as only they know what they make of its name.
+    version: the release of Kafka (``4.1``) that its metadata is that of; None where it does not tell.
     """
 
     id: str
     brokers: tuple[Broker, ...]
     rf_guard: bool = True
     principal: str | None = None
+    version: str | None = None
 
     @property
     def serving(self) -> frozenset[int]:

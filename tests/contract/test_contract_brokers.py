@@ -16,6 +16,7 @@ def test_brokers_are_described_with_their_racks(bed: AnyBed) -> None:
         (3, "rack-c", False),
     ]
     assert info.rf_guard
+    assert info.version == "4.3"
     assert info.id
 
 

@@ -73,7 +73,7 @@ class Freshness:
             raise
         pending, ready = set(live), list[int]()
         while pending:
-            requests = {node: [ApiVersionsRequest(version=3, **_SOFTWARE)] for node in pending}
+            requests = {node: [api_versions()] for node in pending}
             for node, (epoch,) in self._wire.ask_each(requests, _epoch).items():
                 if isinstance(epoch, Fault):
                     pending.discard(node)
@@ -89,7 +89,9 @@ class Freshness:
         return sorted(ready) or live
 
 
-_SOFTWARE = {"client_software_name": "kdeclare", "client_software_version": "1"}
+def api_versions() -> Any:
+    """The request that tells the finalized features of a cluster, and how far a broker's copy of them is."""
+    return ApiVersionsRequest(version=3, client_software_name="kdeclare", client_software_version="1")
 
 
 def _quorum() -> Any:

@@ -1,6 +1,9 @@
 """Topics and partitions: Metadata, CreateTopics, DeleteTopics, CreatePartitions, DescribeCluster."""
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kafka.protocol.admin import (
@@ -10,13 +13,14 @@ from kafka.protocol.admin import (
     DeleteTopicsRequest,
     DescribeClusterRequest,
 )
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest
 
 from kdeclare.cluster.kafka.batches import chunks, send_batches
 from kdeclare.cluster.kafka.faults import INVALID_TOPIC, NONE, UNKNOWN_TOPIC_OR_PARTITION, fault_for_code
-from kdeclare.cluster.kafka.freshness import Freshness
+from kdeclare.cluster.kafka.freshness import Freshness, api_versions
 from kdeclare.cluster.kafka.metadata_decoder import Found, read_topics
 from kdeclare.cluster.kafka.raw import RawMetadataRequest
+from kdeclare.cluster.kafka.releases import METADATA_VERSION, release
 from kdeclare.cluster.kafka.wire import Wire
 from kdeclare.cluster.port import Fault, NewPartitions, NewTopic, Result
 from kdeclare.model.live import Broker, ClusterInfo, Topic
@@ -25,26 +29,51 @@ _NAMES_A_REQUEST = 2000
 _RESPONSE_WITHOUT_CONFIGS = 4
 """From CreateTopics version 5 on, an answer repeats all configs of every topic (KIP-525)."""
 
+_log = logging.getLogger(__name__)
+
 
 def describe(wire: Wire) -> ClusterInfo:
-    """Id, brokers and whether reassignments can be guarded. Raises Fault."""
+    """Id, brokers, release, and whether reassignments can be guarded. Raises Fault."""
     guard = wire.max_version(AlterPartitionReassignmentsRequest.API_KEY) >= 1
     if wire.max_version(DescribeClusterRequest.API_KEY) >= 0:
-        return wire.ask_one(
-            DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True),
-            lambda response: _described(response, guard),
-        )
-    return wire.ask_one(
-        MetadataRequest(topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False),
-        lambda response: ClusterInfo(
-            response.cluster_id or "",
-            tuple(Broker(b.node_id, b.host, b.port, b.rack) for b in sorted(response.brokers, key=_node_id)),
-            guard,
-        ),
-    )
+        request, read = _describe_cluster(), partial(_described, guard)
+    else:
+        request, read = _no_topics(), partial(_from_metadata, guard)
+    requests = [request]
+    asks = api_versions()
+    if wire.max_version(asks.API_KEY) >= asks.API_VERSION:
+        requests.append(asks)  # never to a broker that could not read it: it would end the connection
+    answers: list[Any] = wire.ask(requests, partial(_either, read), changes=False)
+    described, version = answers[0], answers[1] if len(answers) > 1 else None
+    if isinstance(described, Fault):
+        raise described
+    if isinstance(version, Fault):
+        _log.info("the cluster does not tell its release: %s", version)
+        version = None
+    info: ClusterInfo = described
+    return replace(info, version=version)
 
 
-def _described(response: Any, guard: bool) -> ClusterInfo:
+def _either(read: Callable[[Any], ClusterInfo], response: Any) -> Any:
+    return _version(response) if isinstance(response, ApiVersionsResponse) else read(response)
+
+
+def _version(response: Any) -> str | None:
+    if response.error_code:
+        raise fault_for_code(response.error_code, "", changes=False)
+    levels = {feature.name: feature.max_version_level for feature in response.finalized_features or ()}
+    return release(levels[METADATA_VERSION]) if METADATA_VERSION in levels else None
+
+
+def _describe_cluster() -> Any:
+    return DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True)
+
+
+def _no_topics() -> Any:
+    return MetadataRequest(topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False)
+
+
+def _described(guard: bool, response: Any) -> ClusterInfo:
     if response.error_code:
         raise fault_for_code(response.error_code, response.error_message, changes=False)
     brokers = (
@@ -52,6 +81,11 @@ def _described(response: Any, guard: bool) -> ClusterInfo:
         for b in sorted(response.brokers, key=lambda b: int(b.broker_id))
     )
     return ClusterInfo(response.cluster_id, tuple(brokers), guard)
+
+
+def _from_metadata(guard: bool, response: Any) -> ClusterInfo:
+    brokers = (Broker(b.node_id, b.host, b.port, b.rack) for b in sorted(response.brokers, key=_node_id))
+    return ClusterInfo(response.cluster_id or "", tuple(brokers), guard)
 
 
 def _node_id(broker: Any) -> int:

@@ -19,6 +19,9 @@ from .configs import MAX_VALUE
 from .definitions import TOPIC_KEYS
 from .requests import Requests
 
+VERSION = "4.3"
+"""The release that it takes after."""
+
 OLD_BROKER = (
     "The broker does not support the AllowReplicationFactorChange option for the "
     "AlterPartitionReassignments API. Consider re-sending the request without the option or updating "
@@ -43,7 +46,7 @@ class MemoryCluster(Requests):
     def _info(self) -> ClusterInfo:
         brokers = sorted(self._state.brokers.values(), key=lambda b: b.id)
         shown = tuple(Broker(b.id, "localhost", 9092 + b.id, b.rack, b.fenced) for b in brokers)
-        return ClusterInfo(self._cluster_id, shown, self.rf_guard, self.principal)
+        return ClusterInfo(self._cluster_id, shown, self.rf_guard, self.principal, VERSION)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """See `Cluster.topics`. Shows the state before the last change while ``stale_reads`` last."""

@@ -64,6 +64,11 @@ class Layout:
         return self.folder / "sandbox.json"
 
     @property
+    def group_marker(self) -> Path:
+        """The file that makes a folder one of several sandboxes, each in a subfolder."""
+        return self.folder / "clusters.json"
+
+    @property
     def lock(self) -> Path:
         """Held while a sandbox is being started, stopped or reset."""
         return self.folder / ".lock"
@@ -107,11 +112,11 @@ def read_marker(layout: Layout) -> Marker | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
-        raise _unreadable(layout, str(problem.strerror)) from problem
+        raise unreadable(layout.marker, str(problem.strerror)) from problem
     try:
         content: dict[str, Any] = json.loads(text)
         if content["kdeclare_sandbox"] != _FORMAT:
-            raise _unreadable(layout, "another version of kdeclare wrote it")
+            raise unreadable(layout.marker, "another version of kdeclare wrote it")
         return Marker(
             brokers=int(content["brokers"]),
             racks=int(content["racks"]),
@@ -122,7 +127,7 @@ def read_marker(layout: Layout) -> Marker | None:
             log_dirs=int(content.get("log_dirs", 1)),
         )
     except (ValueError, KeyError, TypeError) as problem:
-        raise _unreadable(layout, "it is not kdeclare's") from problem
+        raise unreadable(layout.marker, "it is not kdeclare's") from problem
 
 
 def write_marker(layout: Layout, marker: Marker) -> None:
@@ -147,12 +152,13 @@ def write_whole(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
-def _unreadable(layout: Layout, why: str) -> KdeclareError:
+def unreadable(marker: Path, why: str) -> KdeclareError:
+    """The error of a marker file that cannot be used."""
     return KdeclareError(
         error(
             "sandbox-unreadable",
             "The sandbox's marker file cannot be used",
-            f"{layout.marker} cannot be used: {why}.",
+            f"{marker} cannot be used: {why}.",
             hint="Use another folder, or delete this one yourself if nothing in it is needed.",
         )
     )

@@ -1,7 +1,8 @@
 """Waiting until brokers that were started can be used."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.cluster.sandbox import metadata
@@ -15,28 +16,58 @@ _ASK_SECONDS = 2.0
 _LOG_LINES = 12
 
 
-def wait(layout: Layout, marker: Marker, progress: Callable[[str], None], timeout: float) -> None:
-    """Return when every broker that runs says that all of those are unfenced.
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """A sandbox whose brokers have been started."""
+
+    layout: Layout
+    marker: Marker
+    progress: Callable[[str], None]
+
+
+def wait(several: Sequence[Awaited], timeout: float) -> None:
+    """Return when, in each of the sandboxes, every broker that runs says that all of those are unfenced.
 
     Raise KdeclareError ``sandbox-start`` when one ends or ``timeout`` seconds have passed.
     """
-    settings = marker.settings(layout.folder)
-    awaited = frozenset(i for i in settings.broker_ids if running_process(layout, i) is not None)
-    waiting = set(awaited)
     began = time.monotonic()
-    progress(f"starting broker(s) {_listed(awaited)}")
-    while waiting:
-        for broker_id in sorted(waiting):
-            if running_process(layout, broker_id) is None:
-                raise _failed(layout.broker(broker_id), f"Broker {broker_id} ended while it was starting.")
-            view = metadata.ask(HOST, settings.broker_port(broker_id), _ASK_SECONDS)
-            if view and view.cluster_id == marker.cluster_id and awaited <= view.broker_ids:
-                waiting.remove(broker_id)
-                progress(f"broker {broker_id} is ready after {time.monotonic() - began:.1f} s")
-        if waiting and time.monotonic() - began > timeout:
-            late = f"Broker(s) {_listed(waiting)} were not ready within {timeout:.0f} s."
-            raise _failed(layout.broker(min(waiting)), late)
-        time.sleep(_POLL_SECONDS if waiting else 0)
+    waiting = [_Waiting(one, began) for one in several]
+    for one in waiting:
+        one.sandbox.progress(f"starting broker(s) {_listed(one.awaited)}")
+    while True:
+        for one in waiting:
+            one.ask()
+        late = [one for one in waiting if one.missing]
+        if not late:
+            return
+        if time.monotonic() - began > timeout:
+            said = f"Broker(s) {_listed(late[0].missing)} were not ready within {timeout:.0f} s."
+            raise _failed(late[0].sandbox.layout.broker(min(late[0].missing)), said)
+        time.sleep(_POLL_SECONDS)
+
+
+class _Waiting:
+    """The brokers of one sandbox that are not ready yet."""
+
+    def __init__(self, sandbox: Awaited, began: float) -> None:
+        self.sandbox = sandbox
+        self._settings = sandbox.marker.settings(sandbox.layout.folder)
+        runs = (i for i in self._settings.broker_ids if running_process(sandbox.layout, i) is not None)
+        self.awaited = frozenset(runs)
+        self.missing = set(self.awaited)
+        self._began = began
+
+    def ask(self) -> None:
+        """Ask each of them once; raise KdeclareError if one has ended."""
+        sandbox = self.sandbox
+        for broker_id in sorted(self.missing):
+            if running_process(sandbox.layout, broker_id) is None:
+                files = sandbox.layout.broker(broker_id)
+                raise _failed(files, f"Broker {broker_id} ended while it was starting.")
+            view = metadata.ask(HOST, self._settings.broker_port(broker_id), _ASK_SECONDS)
+            if view and view.cluster_id == sandbox.marker.cluster_id and self.awaited <= view.broker_ids:
+                self.missing.remove(broker_id)
+                sandbox.progress(f"broker {broker_id} is ready after {time.monotonic() - self._began:.1f} s")
 
 
 def last_lines(path: Path, count: int) -> list[str]:

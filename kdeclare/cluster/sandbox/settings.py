@@ -11,8 +11,13 @@ HOST = "127.0.0.1"
 MAX_BROKERS = 20
 MAX_LOG_DIRS = 10
 
+MAX_CLUSTERS = 20
+
 # Controllers listen that far above the broker of the same id, so that a sandbox is two blocks of ports.
 CONTROLLER_PORT_OFFSET = 100
+
+# From one cluster's first broker to the next one's: beyond all that a cluster can listen on.
+CLUSTER_PORT_STEP = 2 * CONTROLLER_PORT_OFFSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,42 @@ class SandboxSettings:
     def rack(self, broker_id: int) -> str:
         """The value of ``broker.rack``."""
         return f"rack-{string.ascii_lowercase[(broker_id - 1) % self.racks]}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Several clusters of the same shape in one folder: sandboxes ``cluster-1``, ``cluster-2``, …
+
+    ``brokers`` and ``racks`` are those of each. ``port`` is that of the first broker of the first
+    cluster; every cluster begins 200 above the one before.
+    """
+
+    folder: Path
+    clusters: int
+    brokers: int = 3
+    racks: int = 3
+    port: int = 19092
+
+    @property
+    def members(self) -> tuple[SandboxSettings, ...]:
+        """The clusters, each a sandbox of its own."""
+        return tuple(
+            SandboxSettings(
+                self.folder / f"cluster-{number}",
+                self.brokers,
+                self.racks,
+                self.port + (number - 1) * CLUSTER_PORT_STEP,
+            )
+            for number in range(1, self.clusters + 1)
+        )
+
+
+def check_group(settings: GroupSettings) -> None:
+    """Raise KdeclareError when no clusters can have these settings."""
+    if not 1 <= settings.clusters <= MAX_CLUSTERS:
+        raise _bad(f"A sandbox has 1 to {MAX_CLUSTERS} clusters, not {settings.clusters}.", "--clusters")
+    for member in settings.members:
+        check(member)
 
 
 def check(settings: SandboxSettings) -> None:

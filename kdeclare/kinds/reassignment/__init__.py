@@ -8,6 +8,7 @@ from kdeclare.kinds.base import Desired, Difference, Problem, Stated
 from kdeclare.kinds.pace import as_args
 from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
+from kdeclare.kinds.reassignment.body_json import reassignment_from, reassignment_json
 from kdeclare.kinds.reassignment.diff import PREFIX, diff_reassignment
 from kdeclare.kinds.reassignment.spec import ReassignmentBody, ReassignmentSpec, parse_reassignment
 from kdeclare.kinds.verbs.base import identities, with_inverse
@@ -94,6 +95,18 @@ class ReassignmentKind:
     def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """It owns nothing."""
         return None
+
+    def alone(self, name: str, body: ReassignmentBody) -> bool:
+        """Never: it is about topics, and which of them there are, only the cluster knows."""
+        return False
+
+    def to_json(self, name: str, body: ReassignmentBody) -> Json:
+        """See `kinds.reassignment.body_json`."""
+        return reassignment_json(body)
+
+    def from_json(self, json: Json) -> ReassignmentBody:
+        """See `kinds.reassignment.body_json`."""
+        return reassignment_from(json)
 
     def export(self, live: Snapshot) -> Mapping[str, str]:
         """Nothing: where replicas are is no wish."""

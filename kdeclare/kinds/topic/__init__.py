@@ -8,6 +8,7 @@ from kdeclare.cluster.port import ConfigQuery
 from kdeclare.kinds.base import Desired, Difference, Problem, Stated
 from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
+from kdeclare.kinds.topic.body_json import topic_from, topic_json
 from kdeclare.kinds.topic.diff import diff_topic
 from kdeclare.kinds.topic.export import topic_manifests
 from kdeclare.kinds.topic.operations import topic_operations
@@ -85,6 +86,18 @@ class TopicKind:
                 names = ("partitions", "replicationFactor", "assignments")
                 record |= {name: after[name] for name in names if name in after}
         return record
+
+    def alone(self, name: str, body: TopicBody) -> bool:
+        """Unless it is a strategy that says where its replicas are to be."""
+        return body.strategy is None
+
+    def to_json(self, name: str, body: TopicBody) -> Json:
+        """See `kinds.topic.body_json`."""
+        return topic_json(name, body)
+
+    def from_json(self, json: Json) -> TopicBody:
+        """See `kinds.topic.body_json`."""
+        return topic_from(json)
 
     def export(self, live: Snapshot) -> Mapping[str, str]:
         """See `kinds.topic.export`."""

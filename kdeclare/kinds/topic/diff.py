@@ -117,7 +117,7 @@ def _update(
         problems.append(_moving(resource, desired, live, topic, moving))
     elif moving:
         problems.append(under_way(str(resource), [TopicPartition(topic.name, n) for n in moving], live))
-    drifted = configs.drifted or _shape_drifted(live, topic, owned)
+    drifted = (*_shape_drifted(live, topic, owned), *(f"configs.{key}" for key in configs.drifted))
     fields += configs.fields
     problems += _min_isr_problems(desired, _factor(live, topic))
     change = None
@@ -126,7 +126,8 @@ def _update(
         reason = Reason.DRIFTED if drifted else Reason.CHANGED
         risk = _risk(fields)
         change = Change(resource, Action.UPDATE, reason, risk, tuple(fields), desired.source, blocked)
-    return Difference(change, _owned_record(desired, configs), configs.unmanaged, tuple(problems))
+    record = _owned_record(desired, configs)
+    return Difference(change, record, configs.unmanaged, tuple(problems), drifted=drifted)
 
 
 def _shape(
@@ -160,6 +161,8 @@ def _shape(
 
 def true_replicas(live: Snapshot, topic: Topic) -> list[tuple[int, ...]]:
     """The replicas of each partition, where an ongoing move is heading (KIP-860)."""
+    if not live.moves:
+        return [partition.replicas for partition in topic.partitions]
     return [live.replicas(TopicPartition(topic.name, n)) or () for n in range(len(topic.partitions))]
 
 
@@ -167,17 +170,21 @@ def _factor(live: Snapshot, topic: Topic) -> int:
     return min(len(replicas) for replicas in true_replicas(live, topic))
 
 
-def _shape_drifted(live: Snapshot, topic: Topic, owned: Json) -> bool:
+def _shape_drifted(live: Snapshot, topic: Topic, owned: Json) -> list[str]:
+    """Paths beside the configs where live is no longer what was last applied."""
     if not owned:
-        return False
+        return []
+    found: list[str] = []
     partitions, factor = owned.get("partitions"), owned.get("replicationFactor")
     if partitions is not None and partitions != len(topic.partitions):
-        return True
+        found.append("partitions")
     current = true_replicas(live, topic)
     if factor is not None and any(len(replicas) != factor for replicas in current):
-        return True
-    assignments = owned.get("assignments") or {}
-    return any(int(n) < len(current) and list(current[int(n)]) != r for n, r in assignments.items())
+        found.append("replicationFactor")
+    for n, replicas in (owned.get("assignments") or {}).items():
+        if int(n) < len(current) and list(current[int(n)]) != replicas:
+            found.append(f"assignments.{n}")
+    return found
 
 
 def _risk(fields: list[FieldChange]) -> Risk:

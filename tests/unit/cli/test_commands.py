@@ -243,7 +243,7 @@ def test_status_settles_a_run_that_was_cut_short(kdeclare: CommandLine) -> None:
 
 
 def test_the_first_ctrl_c_says_what_the_second_does(capfd: pytest.CaptureFixture[str]) -> None:
-    running._stopping()
+    running.stopping()
     assert "Ctrl-C again ends at once" in capfd.readouterr().err
 
 

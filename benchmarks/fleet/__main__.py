@@ -1,0 +1,49 @@
+"""``python -m benchmarks.fleet``: the diff of a million topics by Spark, beside a loop and DuckDB."""
+
+import argparse
+import json
+import os
+import platform
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.fleet.figures import Figure, cold, memory, prepared, table, warm
+
+_PARTS = ("warm", "memory", "cold")
+
+
+def main() -> None:
+    """Measure and print; the exit code is 1 where a figure is not as asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fleet", description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="fleets are kept here")
+    parser.add_argument("--clusters", type=int, default=200, metavar="N")
+    parser.add_argument("--topics", type=int, default=5000, metavar="N", help="of each cluster")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="medians are taken of so many")
+    parser.add_argument("--only", choices=_PARTS, nargs="+", default=_PARTS)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no session is left behind
+    busy = os.getloadavg()[0]
+    data = prepared(options.data, options.clusters, options.topics)
+    out = options.data / "findings"
+    figures: list[Figure] = []
+    if "warm" in options.only:
+        figures += warm(data, out, options.rounds)
+    if "memory" in options.only:
+        figures += memory(data, out)
+    if "cold" in options.only:
+        figures += cold(data, out)
+    topics = options.clusters * options.topics
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, medians of {options.rounds}"
+    print(f"{topics:,} topics in {options.clusters} clusters; {machine}; load before {busy:.1f}\n")
+    print(table(figures))
+    if options.json is not None:
+        content = {"machine": machine, "topics": topics, "load_before": busy}
+        options.json.write_text(json.dumps(content | {"rows": [asdict(f) for f in figures]}, indent=2) + "\n")
+    sys.exit(0 if all(figure.holds for figure in figures) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""DuckDB: the same join and the same filter in SQL, and the same function on the rows that pass."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from benchmarks.fleet.findings_file import FindingsFile
+from kdeclare.fleet.comparing import found
+from kdeclare.fleet.rows import CLUSTER
+
+_PASSES = """
+    d.name is null or l.name is null or d.desired is null or d.always or l.error is not null
+    or (d.partitions is not null and d.partitions is distinct from l.partitions)
+    or (d.factor is not null and d.factor is distinct from l.factor)
+    or d.need is null or d.forbid is null or d.keys is null or d.mine is null
+    or l.has is null or l.keys is null
+    or not list_has_all(l.has, d.need)
+    or list_has_any(d.forbid, l.has)
+    or not list_has_all(d.keys, l.keys)
+    or not list_has_all(d.need, d.mine)
+"""
+_SURVIVORS = f"""
+    select coalesce(d.cluster, l.cluster) as cluster, coalesce(d.kind, l.kind) as kind,
+        coalesce(d.name, l.name) as name, d.desired, d.owned, l.body, l.error, d.labels
+    from read_parquet($declared) d
+    full join read_parquet($live) l on d.cluster = l.cluster and d.kind = l.kind and d.name = l.name
+    where coalesce(d.kind, l.kind) <> '{CLUSTER}' and coalesce(d.alone, true) and coalesce({_PASSES}, true)
+"""
+_CLUSTERS = f"""
+    select l.cluster, l.taken_at, l.body
+    from read_parquet($declared) d join read_parquet($live) l using (cluster)
+    where d.kind = '{CLUSTER}' and l.kind = '{CLUSTER}' and d.error is null and l.error is null
+"""
+_AT_ONCE = 20_000
+
+
+@contextmanager
+def opened() -> Iterator[Any]:
+    """The function that does it: from a folder with both tables to a new one."""
+    with duckdb.connect() as connection:
+        connection.execute("set timezone = 'UTC'; set enable_progress_bar = false")
+
+        def run(data: Path, out: Path) -> None:
+            files = {name: f"{data}/{name}/*.parquet" for name in ("declared", "live")}
+            known = connection.sql(_CLUSTERS, params=files).to_arrow_table().to_pylist()
+            clusters = {row["cluster"]: (row["taken_at"], row["body"]) for row in known}
+            with FindingsFile(out) as findings:
+                for batch in connection.sql(_SURVIVORS, params=files).to_arrow_reader(_AT_ONCE):
+                    _compare(batch, clusters, findings)
+
+        yield run
+
+
+def _compare(batch: Any, clusters: dict[str, tuple[Any, Any]], findings: FindingsFile) -> None:
+    *columns, labels = batch.columns
+    rows = zip(*(column.to_pylist() for column in columns), strict=True)
+    for n, (cluster, kind, name, desired, owned, body, error) in enumerate(rows):
+        if cluster in clusters:
+            taken_at, within = clusters[cluster]
+            items = found(kind, name, desired, owned, body, error, within)
+            if items:
+                findings.add(taken_at, (cluster, kind, name), items, labels[n].as_py())

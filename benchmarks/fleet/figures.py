@@ -1,0 +1,133 @@
+"""What is measured, in the order of the table, and what it is held against."""
+
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.fleet.process import Cost, Way, opened
+from benchmarks.fleet.sameness import Digest, digest
+from benchmarks.measure import environment, run
+from benchmarks.synthetic_fleet import Planted, write
+
+SPARK, LOOP, DUCKDB = "spark", "loop", "duckdb"
+_ALONE = "local-cluster[2,1,2048]"
+"""Executors in processes of their own, so that the driver's memory is the driver's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The fleets, as folders: ``large`` has ten times the topics of ``small`` in as many clusters."""
+
+    small: Path
+    large: Path
+    skewed: Path
+    planted: Planted
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line. limit: what the issue asks for at most, None where it asks for nothing."""
+
+    what: str
+    value: float
+    unit: str
+    limit: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is as asked for."""
+        return self.limit is None or self.value <= self.limit
+
+
+def prepared(folder: Path, clusters: int, topics: int) -> Data:
+    """Make the fleets, or find them made."""
+    small, large, skewed = (folder / name for name in ("small", "large", "skewed"))
+    write(small, clusters, topics // 10)
+    planted = write(large, clusters, topics)
+    write(skewed, clusters, topics, skew=0.3)
+    return Data(small, large, skewed, planted)
+
+
+def warm(data: Data, out: Path, rounds: int) -> Iterator[Figure]:
+    """Ratios, in one run: the ways and the fleets by turns, in processes that stay. Checks the rows."""
+    with ExitStack() as stack:
+        ways = {name: stack.enter_context(opened(name)) for name in (SPARK, LOOP, DUCKDB)}
+        for way in ways.values():
+            way(data.small, out / "warming")
+        taken: dict[tuple[str, str], list[float]] = {}
+        for number in range(rounds):
+            for name in ways:
+                _run(taken, (name, "large"), ways[name], data.large, out / name, number)
+            for fleet, where in (("small", data.small), ("skewed", data.skewed)):
+                _run(taken, (SPARK, fleet), ways[SPARK], where, out / fleet, number)
+    _check_same([digest(out / name) for name in (SPARK, LOOP, DUCKDB)], data.planted)
+    medians = {key: statistics.median(values) for key, values in taken.items()}
+    for name, limit in ((LOOP, 0.6), (DUCKDB, 2.5)):
+        yield Figure(f"{name}, 1×", medians[name, "large"], "s")
+        yield Figure(f"Spark / {name}", medians[SPARK, "large"] / medians[name, "large"], "", limit)
+    yield Figure("Spark, 1×", medians[SPARK, "large"], "s")
+    yield Figure("Spark, 1× / 0.1×", medians[SPARK, "large"] / medians[SPARK, "small"], "", 3.0)
+    yield Figure(
+        "Spark, 30 % in one cluster / even", medians[SPARK, "skewed"] / medians[SPARK, "large"], "", 1.25
+    )
+
+
+def memory(data: Data, out: Path, growth: float = 1.25) -> Iterator[Figure]:
+    """What the driver takes, Python and Java together, each fleet in a session of its own."""
+    peaks = []
+    for name, fleet in (("0.1×", data.small), ("1×", data.large)):
+        with opened(SPARK, _ALONE) as way:
+            cost = way(fleet, out / "memory")
+            _say(f"memory, {name}", cost)
+            peaks.append(cost.own_mb + cost.jvm_mb)
+        yield Figure(f"driver's memory, {name}", peaks[-1], "MB")
+    yield Figure("driver's memory, 1× / 0.1×", peaks[1] / peaks[0], "", growth)
+
+
+def cold(data: Data, out: Path) -> Iterator[Figure]:
+    """A whole process, its start included."""
+    target = out / "cold"
+    shutil.rmtree(target, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as cache:
+        arguments = ["benchmarks.fleet.cold", str(data.large), str(target)]
+        cost = run(arguments, out, environment(Path(cache)))
+    _check_same([digest(target)], data.planted)
+    yield Figure("Spark, 1×, from the start of the process", cost.wall_s, "s", 40.0)
+
+
+def table(figures: Iterable[Figure]) -> str:
+    """Markdown."""
+    lines = ["| figure | value | asked for | |", "|---|---:|---:|---|"]
+    for one in figures:
+        value = f"{one.value:,.0f} {one.unit}" if one.unit == "MB" else f"{one.value:.2f} {one.unit}".rstrip()
+        asked = "" if one.limit is None else f"≤ {one.limit:g} {one.unit}".rstrip()
+        lines.append(f"| {one.what} | {value} | {asked} | {'' if one.holds else '**missed**'} |")
+    return "\n".join(lines)
+
+
+def _run(
+    taken: dict[tuple[str, str], list[float]],
+    key: tuple[str, str],
+    way: Way,
+    data: Path,
+    out: Path,
+    number: int,
+) -> None:
+    cost = way(data, out)
+    _say(f"round {number + 1}: {' '.join(key)}", cost)
+    taken.setdefault(key, []).append(cost.wall_s)
+
+
+def _say(what: str, cost: Cost) -> None:
+    memory = f"{cost.own_mb:6.0f} MB, Java {cost.jvm_mb:5.0f} MB, tasks {cost.rest_mb:5.0f} MB"
+    print(f"{cost.wall_s:7.2f} s {memory}  {what}", file=sys.stderr, flush=True)
+
+
+def _check_same(digests: Sequence[Digest], planted: Planted) -> None:
+    if len(set(map(str, digests))) > 1 or dict(digests[0].by_kind) != dict(planted.findings):
+        raise RuntimeError(f"Not the same findings: {digests}, planted {planted.findings}")

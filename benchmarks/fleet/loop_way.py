@@ -1,0 +1,50 @@
+"""A plain loop in this process: read a cluster's two files, join them in a dictionary, ask every row."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.fleet.findings_file import FindingsFile
+from kdeclare.fleet.comparing import found
+from kdeclare.fleet.rows import CLUSTER
+
+_DECLARED = ["kind", "name", "desired", "owned", "alone", "error", "labels"]
+_LIVE = ["kind", "name", "body", "error", "taken_at"]
+
+
+@contextmanager
+def opened() -> Iterator[Any]:
+    """The function that does it: from a folder with both tables to a new one."""
+    yield _run
+
+
+def _run(data: Path, out: Path) -> None:
+    with FindingsFile(out) as findings:
+        for file in sorted((data / "live").glob("*.parquet")):
+            declared = pq.read_table(data / "declared" / file.name, columns=_DECLARED)
+            _compare(file.stem, declared, pq.read_table(file, columns=_LIVE), findings)
+
+
+def _compare(cluster: str, declared: pa.Table, live: pa.Table, findings: FindingsFile) -> None:
+    there = {(row[0], row[1]): row for row in _rows(live, _LIVE)}
+    wanted = {(row[0], row[1]): (n, *row[2:]) for n, row in enumerate(_rows(declared, _DECLARED[:-1]))}
+    _, _, within, wrong, taken_at = there.pop((CLUSTER, cluster))
+    if wrong is not None or wanted.pop((CLUSTER, cluster))[-1] is not None:
+        return
+    labels = declared.column("labels")
+    for kind, name in {**wanted, **there}:
+        n, desired, owned, alone, _ = wanted.get((kind, name), (None, None, None, True, None))
+        _, _, body, error, _ = there.get((kind, name), (kind, name, None, None, None))
+        if alone:
+            items = found(kind, name, desired, owned, body, error, within)
+            if items:
+                own = None if n is None else labels[n].as_py()
+                findings.add(taken_at, (cluster, kind, name), items, own)
+
+
+def _rows(table: pa.Table, columns: list[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table.column(name).to_pylist() for name in columns), strict=True)

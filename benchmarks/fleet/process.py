@@ -1,0 +1,119 @@
+"""A way in a process of its own, that stays open: what it costs one way is not on another's bill."""
+
+import gc
+import multiprocessing
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+_GC_THRESHOLD = 200_000
+"""As the command sets it."""
+_SAMPLE_S = 0.25
+_MB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One run: seconds by the clock, and the most memory that was resident (MB).
+
+    own: of the process itself. jvm: of Spark's driver, its Java beside it. rest: of all that it started,
+    tasks and executors; pages that they share count in each.
+    """
+
+    wall_s: float
+    own_mb: float
+    jvm_mb: float
+    rest_mb: float
+
+
+Way = Callable[[Path, Path], Cost]
+"""Compare the tables of a folder, and write the findings to another one, which is emptied before."""
+
+
+@contextmanager
+def opened(way: str, *arguments: str) -> Iterator[Way]:
+    """A process with the way of that name (``spark``, ``loop``, ``duckdb``)."""
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawned) as pool:
+        pid = pool.submit(_open, way, arguments).result()
+        try:
+            yield partial(_measured, pool, pid)
+        finally:
+            pool.submit(_close).result()
+
+
+_stack = ExitStack()
+_run: Callable[[Path, Path], None]
+
+
+def _open(way: str, arguments: tuple[str, ...]) -> int:
+    global _run
+    from benchmarks.fleet import duckdb_way, loop_way, spark_way
+
+    gc.set_threshold(_GC_THRESHOLD)
+    openers = {"duckdb": duckdb_way.opened, "loop": loop_way.opened, "spark": spark_way.opened}
+    _run = _stack.enter_context(openers[way](*arguments))
+    return psutil.Process().pid
+
+
+def _close() -> None:
+    _stack.close()
+
+
+def _timed(data: Path, out: Path) -> float:
+    begun = time.perf_counter()
+    _run(data, out)
+    return time.perf_counter() - begun
+
+
+def _measured(pool: ProcessPoolExecutor, pid: int, data: Path, out: Path) -> Cost:
+    shutil.rmtree(out, ignore_errors=True)
+    with _peaks(pid) as peaks:
+        wall_s = pool.submit(_timed, data, out).result()
+    return Cost(wall_s, peaks["own"], peaks["jvm"], peaks["rest"])
+
+
+@contextmanager
+def _peaks(pid: int) -> Iterator[Mapping[str, float]]:
+    """The most memory of a process and of what it has started, while the block runs."""
+    peaks = {"own": 0.0, "jvm": 0.0, "rest": 0.0}
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_SAMPLE_S):
+            for name, value in _resident(psutil.Process(pid)).items():
+                peaks[name] = max(peaks[name], value)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peaks
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _resident(process: psutil.Process) -> Mapping[str, float]:
+    found = {"own": process.memory_info().rss / _MB, "jvm": 0.0, "rest": 0.0}
+    drivers = {child.pid for child in process.children() if _name(child) == "java"}
+    for child in process.children(recursive=True):
+        try:
+            found["jvm" if child.pid in drivers else "rest"] += child.memory_info().rss / _MB
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""

@@ -1,0 +1,29 @@
+"""Whether findings are the same rows, whatever wrote them and in whatever order."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+_ROW = "taken_at, cluster, kind, name, finding, path, op, before, after, message, map_entries(labels)"
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Rows: how many, by kind of finding, and the sum of their hashes."""
+
+    rows: int
+    total: int
+    by_kind: dict[str, int]
+
+
+def digest(findings: Path) -> Digest:
+    """Of the Parquet files of a folder."""
+    with duckdb.connect() as connection:
+        connection.execute("set timezone = 'UTC'; set enable_progress_bar = false")
+        table = f"read_parquet('{findings}/*.parquet')"
+        rows = connection.execute(
+            f"select finding, count(*), sum(hash({_ROW})::hugeint) from {table} group by finding"
+        ).fetchall()
+    by_kind = {kind: count for kind, count, _ in sorted(rows)}
+    return Digest(sum(by_kind.values()), int(sum(total for _, _, total in rows)), by_kind)

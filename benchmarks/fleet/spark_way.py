@@ -1,0 +1,24 @@
+"""Spark: what an audit runs, in a session that stays."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.spark.diffing import findings
+from kdeclare.fleet.spark.schemas import schema_of
+from kdeclare.fleet.spark.session import spark_session
+
+
+@contextmanager
+def opened(master: str = "local[2]") -> Iterator[Any]:
+    """The function that does it: from a folder with both tables to a new one."""
+    with spark_session(master, {}, log=None) as spark:
+
+        def run(data: Path, out: Path) -> None:
+            declared = spark.read.schema(schema_of(DECLARED)).parquet(str(data / "declared"))
+            live = spark.read.schema(schema_of(LIVE)).parquet(str(data / "live"))
+            findings(declared, live).write.parquet(str(out))
+
+        yield run

@@ -1,0 +1,91 @@
+"""What can be the matter with a topic, how often, and what an audit has to say about it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from benchmarks.synthetic.templates import Declared, Live
+from kdeclare.fleet.finding import FindingKind
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way to be out of order. declared, live: None where it is not in that table.
+
+    weight: how often, beside the others.
+    """
+
+    declared: Declared | None
+    live: Live | None
+    finding: FindingKind
+    weight: int
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether overrides of its own are told apart, and found if nobody declares them."""
+        return self.live is not None and self.declared not in (None, Declared.DROPPED)
+
+
+CASES: Sequence[Case] = (
+    Case(Declared.APPLIED, Live.ALTERED, FindingKind.CHANGED, 30),
+    Case(Declared.APPLIED, Live.CLEARED, FindingKind.CHANGED, 10),
+    Case(Declared.APPLIED, Live.WIDENED, FindingKind.CHANGED, 10),
+    Case(Declared.EDITED, Live.SAME, FindingKind.PENDING, 15),
+    Case(Declared.NEW, None, FindingKind.PENDING, 5),
+    Case(Declared.APPLIED, None, FindingKind.MISSING, 7),
+    Case(Declared.DROPPED, None, FindingKind.MISSING, 3),
+    Case(Declared.DROPPED, Live.SAME, FindingKind.ORPHANED, 10),
+    Case(None, Live.SAME, FindingKind.UNMANAGED, 10),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One topic of a cluster; ``case`` is None where it is in order. extra: the override by hand, 0: none."""
+
+    number: int
+    shape: int
+    case: Case | None
+    extra: int
+
+    @property
+    def declared(self) -> Declared | None:
+        """How it is in the table of what is declared."""
+        return self.case.declared if self.case else Declared.APPLIED
+
+    @property
+    def live(self) -> Live | None:
+        """How it is in the table of what is live."""
+        return self.case.live if self.case else Live.SAME
+
+    @property
+    def findings(self) -> Iterator[FindingKind]:
+        """What an audit says about it."""
+        if self.case:
+            yield self.case.finding
+        if self.extra and (self.case is None or self.case.is_compared):
+            yield FindingKind.UNMANAGED
+
+
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """Of a topic to be out of order, and of a live one to have an override that nobody declares."""
+
+    changed: float
+    unmanaged_keys: float
+
+
+def drawn(rng: Random, topics: int, shapes: int, extras: int, odds: Odds) -> Iterator[Drawn]:
+    """The topics of one cluster."""
+    weights = [case.weight for case in CASES]
+    for number in range(topics):
+        case = rng.choices(CASES, weights)[0] if rng.random() < odds.changed else None
+        is_live = case is None or case.live is not None
+        extra = rng.randint(1, extras) if is_live and rng.random() < odds.unmanaged_keys else 0
+        yield Drawn(number, rng.randrange(shapes), case, extra)
+
+
+def counted(topics: Sequence[Drawn]) -> Mapping[str, int]:
+    """Findings by kind."""
+    found = [finding for topic in topics for finding in topic.findings]
+    return {str(kind): found.count(kind) for kind in FindingKind if kind in found}

@@ -1,0 +1,111 @@
+"""The two tables of one cluster that is made up."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from benchmarks.synthetic.cases import Drawn
+from benchmarks.synthetic.templates import BROKERS, PLACEHOLDER, PLACEMENTS, TAKEN_AT, Live, Templates
+from kdeclare.fleet.encoding import Origin, cluster_row, declared_cluster_row, topic_row
+from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.model.live import Broker, ClusterInfo, ConfigEntry, ConfigSource, Partition, Topic
+
+_VERSION = "4.3"
+_INTERNAL = ("__consumer_offsets", "__transaction_state")
+_COMPACTED = {"cleanup.policy": ConfigEntry("compact", ConfigSource.TOPIC)}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which cluster of the fleet."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        """As in a fleet file."""
+        return f"cluster-{self.number:04}"
+
+    @property
+    def cluster_id(self) -> str:
+        """As Kafka writes ids."""
+        return _id(Random(f"cluster {self.number}"))
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """As in a fleet file."""
+        region = ("eu", "us", "ap")[self.number % 3]
+        return {"region": region, "tier": "gold" if self.number % 4 == 0 else "silver"}
+
+
+def declared_table(place: Place, topics: Sequence[Drawn], made: Templates) -> pa.Table:
+    """DECLARED: its own row, and those of its topics."""
+    there = [topic for topic in topics if topic.declared is not None]
+    at = [made.declared_at[topic.shape, topic.declared] for topic in there if topic.declared]
+    names = [_name(topic, made) for topic in there]
+    columns = {
+        "cluster": _same(place.name, pa.string(), len(there)),
+        "name": pa.array(names),
+        "source": pa.array([f"manifests/{name.replace('.', '/', 1)}.yaml:1:1" for name in names]),
+    }
+    own = pa.Table.from_pylist([declared_cluster_row(place.name, place.labels)], DECLARED)
+    return pa.concat_tables([own, _with(made.declared.take(pa.array(at, pa.int32())), columns)])
+
+
+def live_table(place: Place, topics: Sequence[Drawn], made: Templates, rng: Random) -> pa.Table:
+    """LIVE: its own row, those of Kafka's internal topics, and those of its topics."""
+    there = [topic for topic in topics if topic.live is not None]
+    at = [
+        made.live_at[topic.shape, topic.live, topic.extra, _placement(topic)] for topic in there if topic.live
+    ]
+    bodies = [made.bodies[n].replace(PLACEHOLDER, _id(rng)) for n in at]
+    columns = {
+        "cluster": _same(place.name, pa.string(), len(there)),
+        "cluster_id": _same(place.cluster_id, pa.string(), len(there)),
+        "name": pa.array([_name(topic, made) for topic in there]),
+        "body": pa.array(bodies),
+        "fingerprint": pa.array([hashlib.sha256(body.encode()).hexdigest() for body in bodies]),
+        "labels": _same(list(place.labels.items()), LIVE.field("labels").type, len(there)),
+    }
+    own = pa.Table.from_pylist(_own_rows(place), LIVE)
+    return pa.concat_tables([own, _with(made.live.take(pa.array(at, pa.int32())), columns)])
+
+
+def _own_rows(place: Place) -> list[dict[str, Any]]:
+    origin = Origin(TAKEN_AT, place.name, place.cluster_id, place.labels)
+    brokers = (Broker(n, f"broker-{n}.{place.name}", 9092, f"rack-{n % 3}") for n in range(1, BROKERS + 1))
+    partition = Partition((1, 2, 3))
+    topics = (Topic(name, PLACEHOLDER, (partition,) * 50, internal=True) for name in _INTERNAL)
+    return [
+        cluster_row(origin, ClusterInfo(place.cluster_id, tuple(brokers)), _VERSION),
+        *(topic_row(origin, topic, _COMPACTED, {}) for topic in topics),
+    ]
+
+
+def _placement(topic: Drawn) -> int:
+    return topic.number % PLACEMENTS if topic.live is Live.SAME else 0
+
+
+def _name(topic: Drawn, made: Templates) -> str:
+    shape = made.shapes[topic.shape]
+    return f"{shape.team}.{shape.purpose}-{topic.number:05}"
+
+
+def _same(value: Any, kind: pa.DataType, count: int) -> pa.Array:
+    return pa.array([value], kind).take(pa.array([0] * count, pa.int32()))
+
+
+def _with(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
+    for name, values in columns.items():
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), values)
+    return table
+
+
+def _id(rng: Random) -> str:
+    return base64.urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")

@@ -1,0 +1,159 @@
+"""Rows of all that a topic can be, encoded once; a fleet's rows are these under other names.
+
+Names and topic ids are in no hash and no canonical text but the live body, where a placeholder stands
+for the id. So a million rows cost as many look-ups, and are still what `fleet.encoding` makes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cache
+from itertools import product
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from benchmarks.synthetic.shapes import FACTOR, Shape, shapes
+from kdeclare.fleet.encoding import Origin, declared_row, topic_row
+from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.placing import Replicas, Wish
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.ids import ConfigScope, ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import (
+    Broker,
+    ClusterInfo,
+    ConfigEntry,
+    ConfigSource,
+    ConfigType,
+    Partition,
+    Snapshot,
+    Topic,
+)
+
+TAKEN_AT = datetime(2026, 11, 1, tzinfo=UTC)
+PLACEHOLDER = "A" * 22
+BROKERS = 12
+PLACEMENTS = 3
+"""Ways in which the replicas of topics of one shape are placed; those that somebody altered have one."""
+
+
+class Declared(StrEnum):
+    """How a topic stands in manifests and in the state."""
+
+    APPLIED = "applied"  # declared as it was last applied
+    EDITED = "edited"  # declared otherwise since
+    NEW = "new"  # never applied
+    DROPPED = "dropped"  # declared no longer
+
+
+class Live(StrEnum):
+    """How a topic is in its cluster, compared with what was last applied."""
+
+    SAME = "same"
+    ALTERED = "altered"  # one key has another value
+    CLEARED = "cleared"  # one key is not set any more
+    WIDENED = "widened"  # it has more partitions
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """Encoded rows: tables, and where in them what is."""
+
+    shapes: Sequence[Shape]
+    declared: pa.Table
+    declared_at: Mapping[tuple[int, Declared], int]
+    live: pa.Table
+    live_at: Mapping[tuple[int, Live, int, int], int]
+    bodies: Sequence[str]
+
+    @property
+    def extras(self) -> int:
+        """How many overrides there are to choose from that nobody has declared."""
+        return len(self.shapes[0].by_hand)
+
+
+@cache
+def templates(seed: int) -> Templates:
+    """All rows of this seed. In ``live_at``: shape, state, override by hand (0: none), placement."""
+    every = shapes(seed)
+    declared_keys = list(product(range(len(every)), Declared))
+    declared = [_declared(every[number], how) for number, how in declared_keys]
+    extras = range(len(every[0].by_hand) + 1)
+    live_keys = [
+        (number, how, extra, at)
+        for number, how, extra, at in product(range(len(every)), Live, extras, range(PLACEMENTS))
+        if how is Live.SAME or at == 0
+    ]
+    live = [_live(every[number], how, extra, at) for number, how, extra, at in live_keys]
+    return Templates(
+        every,
+        pa.Table.from_pylist(declared, DECLARED),
+        {key: at for at, key in enumerate(declared_keys)},
+        pa.Table.from_pylist(live, LIVE),
+        {key: at for at, key in enumerate(live_keys)},
+        [row["body"] for row in live],
+    )
+
+
+def _declared(shape: Shape, how: Declared) -> dict[str, Any]:
+    before = _desired(shape, shape.configs)
+    owned = None if how is Declared.NEW else _owned(before)
+    desired: Desired | None = before
+    if how is Declared.EDITED:
+        desired = _desired(shape, shape.edited)
+    elif how is Declared.DROPPED:
+        desired = None
+    return declared_row("", desired, before.id, owned)
+
+
+def _desired(shape: Shape, configs: Mapping[str, Json]) -> Desired:
+    kind = KINDS["Topic"]
+    spec = {"partitions": shape.partitions, "replicationFactor": FACTOR, "configs": configs}
+    body, problems = kind.parse("x", kind.spec.model_validate(spec))
+    assert not problems, problems
+    return Desired(ResourceId("Topic", "x"), body, shape.labels)
+
+
+def _owned(desired: Desired) -> Json:
+    """What a run that created the topic has written down."""
+    nothing = Snapshot(ClusterInfo("", ()))
+    return KINDS["Topic"].diff(desired.id, desired, nothing, None, _never_asked).owned
+
+
+def _never_asked(
+    brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], wish: Wish
+) -> NoReturn:
+    raise AssertionError("no topic here has a placement strategy")
+
+
+def _live(shape: Shape, how: Live, extra: int, at: int) -> dict[str, Any]:
+    values = dict(shape.configs)
+    if how is Live.ALTERED:
+        values = dict(shape.edited)
+    elif how is Live.CLEARED:
+        del values[next(key for key in shape.configs if shape.configs[key] != shape.edited[key])]
+    entries = {key: _entry(key, value) for key, value in values.items()}
+    if extra:
+        key, value = shape.by_hand[extra - 1]
+        entries[key] = _entry(key, value)
+    count = shape.partitions * (2 if how is Live.WIDENED else 1)
+    return topic_row(Origin(TAKEN_AT, "", None, {}), _topic(count, at), entries, {})
+
+
+def _topic(partitions: int, at: int) -> Topic:
+    placed = (
+        tuple(1 + (BROKERS // PLACEMENTS * at + number + n) % BROKERS for n in range(FACTOR))
+        for number in range(partitions)
+    )
+    return Topic("x", PLACEHOLDER, tuple(Partition(replicas) for replicas in placed))
+
+
+def _entry(key: str, value: Json) -> ConfigEntry:
+    info = catalog(ConfigScope.TOPIC).get(key)
+    assert info is not None, key
+    text = ",".join(value) if isinstance(value, list) else str(value)
+    return ConfigEntry(text, ConfigSource.TOPIC, ConfigType.LIST if info.is_list else ConfigType.SCALAR)

@@ -1,0 +1,152 @@
+"""``python -m benchmarks.synthetic_fleet OUT``: both tables of a fleet that is made up, as Parquet.
+
+The rows are what `fleet.encoding` makes of topics as companies have them. The same arguments give the same
+rows. What is found in them is known: it is counted while they are made, and stands in OUT/planted.json.
+"""
+
+import argparse
+import json
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import repeat
+from pathlib import Path
+from random import Random
+
+import pyarrow.parquet as pq
+
+from benchmarks.synthetic.cases import Odds, counted, drawn
+from benchmarks.synthetic.tables import Place, declared_table, live_table
+from benchmarks.synthetic.templates import templates
+
+_PLANTED = "planted.json"
+_FORMAT = 2
+"""Of the rows; folders that another one has made are made again."""
+_FEW = 20_000
+"""Topics up to which the templates, which every process makes for itself, take longer than the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A fleet. topics: of each cluster, on average. skew: the first cluster's share of all topics."""
+
+    clusters: int = 200
+    topics: int = 5000
+    changed: float = 0.03
+    unmanaged_keys: float = 0.3
+    skew: float | None = None
+    seed: int = 1
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """The topics of each cluster."""
+        if self.skew is None or self.clusters == 1:
+            return [self.topics] * self.clusters
+        every = self.clusters * self.topics
+        first = round(every * self.skew)
+        each, over = divmod(every - first, self.clusters - 1)
+        return [first, *(each + (n < over) for n in range(self.clusters - 1))]
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """What has been made: rows of each table, and the findings in them by kind."""
+
+    declared: int
+    live: int
+    findings: Mapping[str, int]
+
+
+def write(
+    folder: Path,
+    clusters: int = 200,
+    topics: int = 5000,
+    changed: float = 0.03,
+    unmanaged_keys: float = 0.3,
+    skew: float | None = None,
+    seed: int = 1,
+) -> Planted:
+    """Write ``declared`` and ``live`` into a folder, one file a cluster, and return what is in them.
+
+    changed: the share of topics that are out of order. unmanaged_keys: the share of live topics with an
+    override that nobody has declared. Does nothing where the folder has just this already.
+    """
+    wanted = Wanted(clusters, topics, changed, unmanaged_keys, skew, seed)
+    there = _there(folder, wanted)
+    if there is not None:
+        return there
+    for name in ("declared", "live"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for old in (folder / name).glob("*.parquet"):
+            old.unlink()
+    # The largest first, so that nobody waits for it alone at the end. Not forked: Arrow has threads.
+    order = sorted(range(clusters), key=lambda n: -wanted.sizes[n])
+    with _mapping(clusters * topics) as mapped:
+        parts = list(mapped(_write_cluster, repeat(folder), repeat(wanted), order))
+    findings: Counter[str] = Counter()
+    for part in parts:
+        findings.update(part.findings)
+    planted = Planted(sum(p.declared for p in parts), sum(p.live for p in parts), dict(findings))
+    content = {"format": _FORMAT, "wanted": asdict(wanted), "planted": asdict(planted)}
+    (folder / _PLANTED).write_text(json.dumps(content, indent=2) + "\n")
+    return planted
+
+
+@contextmanager
+def _mapping(topics: int) -> Iterator[Callable[..., Iterable[Planted]]]:
+    if topics <= _FEW:
+        yield map
+        return
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool.map
+
+
+def _there(folder: Path, wanted: Wanted) -> Planted | None:
+    file = folder / _PLANTED
+    if file.exists():
+        content = json.loads(file.read_text())
+        if content["format"] == _FORMAT and content["wanted"] == asdict(wanted):
+            return Planted(**content["planted"])
+        file.unlink()
+    return None
+
+
+def _write_cluster(folder: Path, wanted: Wanted, number: int) -> Planted:
+    place = Place(number)
+    made = templates(wanted.seed)
+    rng = Random(f"{wanted.seed} {place.name}")
+    odds = Odds(wanted.changed, wanted.unmanaged_keys)
+    topics = list(drawn(rng, wanted.sizes[number], len(made.shapes), made.extras, odds))
+    declared = declared_table(place, topics, made)
+    live = live_table(place, topics, made, rng)
+    pq.write_table(declared, folder / "declared" / f"{place.name}.parquet")
+    pq.write_table(live, folder / "live" / f"{place.name}.parquet")
+    return Planted(declared.num_rows, live.num_rows, counted(topics))
+
+
+def main() -> None:
+    """Write, and print what has been planted."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.synthetic_fleet", description=__doc__)
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--clusters", type=int, default=200, metavar="N")
+    parser.add_argument("--topics", type=int, default=5000, metavar="N", help="of each cluster")
+    parser.add_argument("--changed", type=float, default=0.03, metavar="SHARE", help="of topics out of order")
+    parser.add_argument("--unmanaged-keys", type=float, default=0.3, metavar="SHARE")
+    parser.add_argument("--skew", type=float, metavar="SHARE", help="of all topics in the first cluster")
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    given = vars(parser.parse_args())
+    begun = time.perf_counter()
+    planted = write(given.pop("out"), **given)
+    print(
+        f"{planted.declared:,} declared and {planted.live:,} live rows, {time.perf_counter() - begun:.0f} s"
+    )
+    for kind, count in sorted(planted.findings.items()):
+        print(f"{count:12,} {kind}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""Applying the saved plans of a fleet in waves; on the driver, with the executor of every apply."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from threading import Event
+from time import monotonic
+
+from kdeclare.app.apply import How, apply_saved, stops_at_ctrl_c
+from kdeclare.app.fleet.job import FleetOptions, storage_of, the_fleet
+from kdeclare.app.fleet.plan import OVERVIEW, in_words, plan_file
+from kdeclare.app.fleet.reach import Reach
+from kdeclare.applying.lookout import RunOptions
+from kdeclare.fleet.overview import AppliedCluster, AppliedStatus, FleetApply, FleetPlan, read_overview
+from kdeclare.fleet.storage import Storage
+from kdeclare.manifests.fleet import Fleet, Rollout
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.run import RunResult, Status
+from kdeclare.planning.planfile import PlanFile, read_plan_file
+from kdeclare.report.outcome import run_outcome
+
+_DONE = "applied.json"
+_FORMAT_VERSION = "1.0"
+
+Waves = tuple[tuple[str, ...], ...]
+
+ConfirmFleet = Callable[[FleetPlan, Waves], bool]
+"""Shows what is to be applied, wave by wave, and says whether to go on."""
+
+Told = Callable[[AppliedCluster, int, int], None]
+"""Is told of each cluster that is over, with how many are and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class HowFleet:
+    """How a fleet is applied.
+
+    rollout: makes of what the fleet file says what is to hold. stopping: called from a signal handler
+    when the first Ctrl-C is heeded.
+    """
+
+    command: str
+    confirm: ConfirmFleet
+    told: Told
+    options: RunOptions
+    rollout: Callable[[Rollout], Rollout]
+    stopping: Callable[[], None] = lambda: None
+
+
+@dataclass
+class _Rollout:
+    """What has happened so far; only the driver's main thread writes to it."""
+
+    storage: Storage
+    done: dict[str, str]
+    results: dict[str, AppliedCluster] = field(default_factory=dict)
+    failures: int = 0
+
+    def add(self, result: AppliedCluster, plan_id: str | None) -> None:
+        """A cluster is over; what went well is remembered for who comes after a crash."""
+        self.results[result.name] = result
+        if not result.status.good:
+            self.failures += 1
+        elif plan_id is not None and result.status is not AppliedStatus.SKIPPED:
+            self.done[result.name] = plan_id
+            text = json.dumps({"format_version": _FORMAT_VERSION, "done": self.done}, indent=1)
+            self.storage.write(_DONE, text + "\n")
+
+
+def apply_fleet(options: FleetOptions, how: HowFleet, environ: Mapping[str, str]) -> FleetApply | None:
+    """Apply the plans that ``fleet plan`` saved; None when the person said no. Raises KdeclareError.
+
+    Clusters that an earlier apply of the same plans has done are left out.
+    """
+    began = monotonic()
+    fleet = the_fleet(options, environ)
+    with storage_of(options) as storage:
+        planned = _planned(storage, fleet)
+        plans = {c.name: _plan(storage, c.name) for c in planned.clusters if c.plan_id is not None}
+        rollout = _Rollout(storage, _done(storage))
+        todo = [c.name for c in planned.clusters if c.name in plans and c.changes]
+        rules = how.rollout(fleet.rollout)
+        waves = waves_of(fleet, todo, rules)
+        _set_aside(planned, plans, rollout)
+        if not how.confirm(planned, waves):
+            return None
+        reach = Reach(str(options.fleet), timeout_s=options.timeout_s)
+        run = _Run(reach, plans, rollout, how, rules.max_failures, fleet.max_concurrent)
+        with stops_at_ctrl_c(run.stop, how.stopping):
+            stopped = run.waves(waves)
+    results = tuple(rollout.results[c.name] for c in planned.clusters)
+    return FleetApply(fleet.name, round(monotonic() - began, 1), results, stopped)
+
+
+def waves_of(fleet: Fleet, names: Sequence[str], rollout: Rollout) -> Waves:
+    """The clusters in the order in which they are to be changed: canaries, then batches."""
+    labels = {entry.name: entry.labels for entry in fleet.clusters}
+    first = [n for n in names if rollout.canary and rollout.canary.items() <= labels[n].items()]
+    rest = [name for name in names if name not in first]
+    size = rollout.batch_size or fleet.max_concurrent
+    batches = [tuple(rest[i : i + size]) for i in range(0, len(rest), size)]
+    return tuple(wave for wave in (tuple(first), *batches) if wave)
+
+
+def _planned(storage: Storage, fleet: Fleet) -> FleetPlan:
+    where = f"{storage.uri}/{OVERVIEW}"
+    if not storage.exists(OVERVIEW):
+        raise KdeclareError(
+            error(
+                "no-overview",
+                "There are no plans",
+                f"{where} is not there.",
+                hint="kdeclare fleet plan FLEET --out DIR makes it, and the plans beside it.",
+            )
+        )
+    planned = read_overview(storage.read(OVERVIEW), where)
+    chosen = {entry.name for entry in fleet.clusters}
+    clusters = tuple(cluster for cluster in planned.clusters if cluster.name in chosen)
+    if planned.fleet != fleet.name or not clusters:
+        raise KdeclareError(
+            error(
+                "other-fleet",
+                "Plans of another fleet",
+                f"{where} is about fleet '{planned.fleet}', and has no plan for a cluster of '{fleet.name}'.",
+                hint="Give the folder that kdeclare fleet plan wrote for this fleet.",
+            )
+        )
+    return replace(planned, clusters=clusters)
+
+
+def _plan(storage: Storage, name: str) -> PlanFile:
+    return read_plan_file(storage.read(plan_file(name)), f"{storage.uri}/{plan_file(name)}")
+
+
+def _done(storage: Storage) -> dict[str, str]:
+    """Plan ids by cluster that an earlier apply has seen through."""
+    if not storage.exists(_DONE):
+        return {}
+    try:
+        data = json.loads(storage.read(_DONE))
+        if data["format_version"] == _FORMAT_VERSION:
+            return {str(name): str(plan_id) for name, plan_id in data["done"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise KdeclareError(
+        error(
+            "bad-progress",
+            "Not a record of an apply",
+            f"{storage.uri}/{_DONE} is not what kdeclare fleet apply writes.",
+            hint="Delete it to begin anew; plans that were applied are refused as stale.",
+        )
+    )
+
+
+def _set_aside(planned: FleetPlan, plans: Mapping[str, PlanFile], rollout: _Rollout) -> None:
+    for cluster in planned.clusters:
+        if cluster.name not in plans:
+            message = f"There is no plan: {cluster.error or 'it has errors'}"
+            result = AppliedCluster(cluster.name, 0, AppliedStatus.NOT_BEGUN, message=message)
+        elif not cluster.changes:
+            result = AppliedCluster(cluster.name, 0, AppliedStatus.NOTHING)
+        else:
+            continue
+        rollout.results[cluster.name] = result
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What every cluster of an apply shares. enough: no more clusters are to be begun."""
+
+    reach: Reach
+    plans: Mapping[str, PlanFile]
+    rollout: _Rollout
+    how: HowFleet
+    max_failures: int
+    at_once: int
+    stop: Event = field(default_factory=Event)
+    enough: Event = field(default_factory=Event)
+
+    def waves(self, waves: Waves) -> str | None:
+        """Wave after wave, until too many have failed; why it ended early, if it did."""
+        over, everything = 0, sum(map(len, waves))
+        for number, wave in enumerate(waves, start=1):
+            for result in self._wave(number, wave):
+                over += 1
+                self.rollout.add(result, self.plans[result.name].plan_id)
+                self.how.told(result, over, everything)
+                if self.rollout.failures > self.max_failures:
+                    self.enough.set()
+            if self.enough.is_set() or self.stop.is_set():
+                break
+        for number, wave in enumerate(waves, start=1):
+            for name in wave:
+                left = AppliedCluster(name, number, AppliedStatus.NOT_BEGUN)
+                self.rollout.results.setdefault(name, left)
+        return self._ended_early()
+
+    def _ended_early(self) -> str | None:
+        if self.stop.is_set():
+            return "It was interrupted."
+        failures, limit = self.rollout.failures, self.max_failures
+        if not self.enough.is_set():
+            return None
+        return f"{failures} clusters did not go well, and no more than {limit} may."
+
+    def _wave(self, number: int, wave: Sequence[str]) -> Iterator[AppliedCluster]:
+        """The clusters of a wave as they come to an end; what was not begun in time is left out."""
+        with ThreadPoolExecutor(min(self.at_once, len(wave)), thread_name_prefix="apply") as pool:
+            for future in as_completed([pool.submit(self._cluster, number, name) for name in wave]):
+                result = future.result()
+                if result is not None:
+                    yield result
+
+    def _cluster(self, number: int, name: str) -> AppliedCluster | None:
+        if self.enough.is_set() or self.stop.is_set():
+            return None
+        file = self.plans[name]
+        if self.rollout.done.get(name) == file.plan_id:
+            return AppliedCluster(name, number, AppliedStatus.SKIPPED, message="It was applied already.")
+        how = How(self.how.command, _agreed, _quietly, self.how.options, stop=self.stop)
+        try:
+            run = apply_saved(self.reach.workspace(name), file, how)
+        except KdeclareError as problem:
+            return AppliedCluster(name, number, _status_of(problem), message=in_words(problem))
+        assert run is not None  # nobody was asked
+        return _applied(name, number, run)
+
+
+def _status_of(problem: KdeclareError) -> AppliedStatus:
+    return AppliedStatus.STALE if problem.exit_code is ExitCode.STALE else AppliedStatus.FAILED
+
+
+def _applied(name: str, wave: int, run: RunResult) -> AppliedCluster:
+    outcome = run_outcome(run)
+    done = sum(r.status in (Status.DONE, Status.STARTED) for r in run.results.values())
+    status = AppliedStatus.DONE
+    if outcome.exit_code is not ExitCode.OK:
+        status = AppliedStatus.PARTIAL if done else AppliedStatus.FAILED
+    message = "" if status is AppliedStatus.DONE else outcome.headline
+    return AppliedCluster(name, wave, status, run.run_id, done, len(run.plan.operations), message)
+
+
+def _agreed(plan: object, notices: object) -> bool:
+    """Whoever applies a fleet has said yes to all of it."""
+    return True
+
+
+def _quietly(what: str, done: int, total: int, moves: object = None) -> None:
+    """Of a single cluster nobody is told."""

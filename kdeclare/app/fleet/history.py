@@ -1,0 +1,34 @@
+"""What one topic was at the times of the snapshots."""
+
+from kdeclare.app.fleet.job import FleetOptions, spark_storage
+from kdeclare.app.fleet.snapshot import snapshot_record, snapshots
+from kdeclare.fleet.history import TopicVersion
+from kdeclare.fleet.snapshots import SnapshotRecord
+from kdeclare.fleet.storage import Storage
+from kdeclare.manifests.suggest import did_you_mean
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.planning.preflight import Progress
+
+
+def topic_history(
+    options: FleetOptions, cluster: str, topic: str, progress: Progress
+) -> tuple[TopicVersion, ...]:
+    """Every snapshot of a folder that has the cluster, oldest first. Raises KdeclareError."""
+    from kdeclare.fleet.spark.history import versions
+
+    progress("Starting Spark", 0, 0)
+    with spark_storage(options) as (spark, storage):
+        records = _records(storage, cluster)
+        progress("Reading snapshots", 0, 0)
+        return versions(spark, storage, records, cluster, topic)
+
+
+def _records(storage: Storage, cluster: str) -> list[SnapshotRecord]:
+    records = [snapshot_record(storage, name) for name in snapshots(storage)]
+    found = [r for r in records if any(c.name == cluster for c in r.clusters)]
+    if found:
+        return found
+    known = sorted({c.name for record in records for c in record.clusters})
+    detail = f"No snapshot in {storage.uri} has a cluster '{cluster}'."
+    hint = did_you_mean(cluster, known) if known else "kdeclare fleet snapshot takes one."
+    raise KdeclareError(error("no-snapshot", "No such cluster", detail, hint=hint))

@@ -1,0 +1,118 @@
+"""What every command about a fleet works with: the fleet, a folder for results, and Spark."""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from kdeclare.app.fleet.packing import pack
+from kdeclare.app.fleet.reach import Reach
+from kdeclare.fleet.local_storage import folder_here
+from kdeclare.fleet.storage import Storage
+from kdeclare.manifests.fleet import Fleet, checked, chosen, open_fleet
+from kdeclare.planning.preflight import Progress
+
+if TYPE_CHECKING:
+    from kdeclare.fleet.spark.session import SparkSession
+
+LOCAL = "local[*]"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetOptions:
+    """What the commands about fleets share, as given.
+
+    clusters, selector: which ones; all where both are empty. conf: settings of Spark.
+    """
+
+    fleet: Path
+    out: str
+    clusters: tuple[str, ...] = ()
+    selector: Mapping[str, str] = field(default_factory=dict)
+    master: str = LOCAL
+    conf: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class FleetJob:
+    """A fleet with Spark running. reach: what tasks are given to find its clusters."""
+
+    fleet: Fleet
+    reach: Reach
+    spark: "SparkSession"
+    storage: Storage
+    began: datetime
+    identity: str
+    progress: Progress
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the clusters."""
+        return tuple(entry.name for entry in self.fleet.clusters)
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return round((datetime.now(UTC) - self.began).total_seconds(), 1)
+
+
+def the_fleet(options: FleetOptions, environ: Mapping[str, str]) -> Fleet:
+    """The fleet, or what was chosen of it, with every project looked at. Raises KdeclareError."""
+    fleet = chosen(open_fleet(options.fleet, environ), options.clusters, options.selector)
+    checked(fleet, environ)
+    return fleet
+
+
+@contextmanager
+def fleet_job(options: FleetOptions, environ: Mapping[str, str], progress: Progress) -> Iterator[FleetJob]:
+    """A fleet with Spark running. Raises KdeclareError for a bad fleet before Spark is started."""
+    from kdeclare.fleet.spark.defaults import local_cores
+    from kdeclare.fleet.spark.hadoop import open_storage
+    from kdeclare.fleet.spark.session import spark_session
+    from kdeclare.fleet.spark.shipping import ship_files, ship_package
+
+    began = datetime.now(UTC)
+    fleet = the_fleet(options, environ)
+    reach = Reach(str(options.fleet), options.timeout_s)
+    progress("Starting Spark", 0, 0)
+    with (
+        TemporaryDirectory(prefix="kdeclare-") as folder,
+        spark_session(options.master, options.conf, log=None) as spark,
+    ):
+        if local_cores(options.master) is None:  # tasks run elsewhere
+            ship_package(spark)
+            base = ship_files(spark, pack(fleet, Path(folder), environ))
+            reach = reach.packed(base)
+        storage = open_storage(options.out, spark)
+        yield FleetJob(fleet, reach, spark, storage, began, new_identity(began), progress)
+
+
+@contextmanager
+def storage_of(options: FleetOptions) -> Iterator[Storage]:
+    """The folder for results alone; Spark is started only where a folder of this machine will not do."""
+    here = folder_here(options.out)
+    if here is not None:
+        yield here
+        return
+    with spark_storage(options) as (_, storage):
+        yield storage
+
+
+@contextmanager
+def spark_storage(options: FleetOptions) -> "Iterator[tuple[SparkSession, Storage]]":
+    """Spark and the folder, for what needs no fleet. Raises KdeclareError."""
+    from kdeclare.fleet.spark.hadoop import open_storage
+    from kdeclare.fleet.spark.session import spark_session
+
+    with spark_session(options.master, options.conf, log=None) as spark:
+        yield spark, open_storage(options.out, spark)
+
+
+def new_identity(at: datetime) -> str:
+    """A name for a snapshot or an audit: sorts by time, and no two are alike."""
+    return f"{at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"

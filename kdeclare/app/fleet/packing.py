@@ -1,0 +1,154 @@
+"""A fleet's files in one archive, for tasks on other machines. It holds secrets: for Spark's file server."""
+
+import json
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from kdeclare.app.fleet.unpacking import CONTENTS, FILES, state_folder
+from kdeclare.cluster.kafka import read_properties
+from kdeclare.manifests.files import Files
+from kdeclare.manifests.fleet import Fleet, project_of
+from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, read_project
+from kdeclare.model.diagnostics import KdeclareError, error
+
+_ARCHIVE = "fleet.zip"
+_STATE = "state.json"
+_REFERENCE = re.compile(r"\$\{(env|file)\.([^{}:]+)\}")
+_STORES = re.compile(r"ssl\.(truststore|keystore)\.location")
+_READABLE_BY_OWNER = 0o600
+
+
+def pack(
+    fleet: Fleet,
+    to: Path,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    command_config: Path | None = None,
+    state: str | None = None,
+) -> Path:
+    """Write the archive into the folder ``to``, readable by its owner only; where it is.
+
+    In it: the fleet file, projects with their manifests, overlays and policies, client properties, states,
+    what is referred to as ``${file.PATH}``, and those variables of ``environ`` that are referred to.
+    command_config, state: of all clusters, as `reach.Reach` has them. Raises KdeclareError.
+    """
+    found = _Found(environ)
+    found.text(fleet.file, fleet.folder)
+    read = cache(read_project)
+    for entry in fleet.clusters:
+        try:
+            project = project_of(entry, fleet, environ, read)
+        except KdeclareError:  # to be said by its task, which finds as much of it as there is
+            found.add(entry.project)
+        else:
+            found.project(project, state)
+    found.properties(command_config)
+    return _written(found, to / _ARCHIVE)
+
+
+class _Found:
+    """What is to be packed. Paths are kept as they lead to files; what is not there is left out.
+
+    files: absolute paths. variables: those that are referred to and set.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.files: set[str] = set()
+        self.variables: dict[str, str] = {}
+        self._environ = environ
+        self._seen: set[object] = set()
+
+    def add(self, file: Path | None) -> None:
+        """A file as it is."""
+        if file is not None and file.is_file():
+            self.files.add(os.path.abspath(file))  # noqa: PTH100  # links stay as they are spelt
+
+    def text(self, file: Path, folder: Path) -> None:
+        """A file in which references may stand; ``folder`` is what those of files are relative to."""
+        if not self._is_new((file, folder)) or not file.is_file():
+            return
+        self.add(file)
+        for what, name in _REFERENCE.findall(file.read_text(encoding="utf-8", errors="replace")):
+            if what == "file":
+                self.add(folder / name)
+            elif name in self._environ:
+                self.variables[name] = self._environ[name]
+
+    def project(self, project: Project, state: str | None) -> None:
+        """All that a project in an environment needs."""
+        environment = project.environment
+        if project.file is not None:
+            self.text(project.file, project.folder)
+        default = (project.folder / MANIFESTS_FOLDER,)
+        self._tree(project, default if project.manifests is None else project.manifests, project.all_overlays)
+        self._tree(project, environment.overlays, ())
+        if project.policies and self._is_new(("policies", project.folder)):
+            for module in _modules(project.folder):
+                self.add(module)
+        self.properties(environment.client_config_file)
+        self._stores(environment.client_config)
+        folder = state_folder(state or project.state)
+        if folder is not None:
+            self.add(folder / project.name / environment.name / _STATE)
+
+    def properties(self, file: Path | None) -> None:
+        """A file of client properties, and the certificates that it names."""
+        if file is not None and file.is_file() and self._is_new(file):
+            self.add(file)
+            self._stores(read_properties(file))
+
+    def _stores(self, properties: Mapping[str, str]) -> None:
+        """Certificates. What has an absolute path has to be there on every machine anyway."""
+        for name, value in properties.items():
+            if _STORES.fullmatch(name) and not Path(value).is_absolute():
+                self.add(Path(value))
+
+    def _tree(self, project: Project, roots: tuple[Path, ...], left_out: tuple[Path, ...]) -> None:
+        if self._is_new((project.folder, roots, left_out)):
+            for file in Files(project.file, left_out).find(roots):
+                self.text(Path(file), project.folder)
+
+    def _is_new(self, item: object) -> bool:
+        if item in self._seen:
+            return False
+        self._seen.add(item)
+        return True
+
+
+def _modules(folder: Path) -> Iterator[Path]:
+    """What a project's policies can import: modules and packages beside its file, no environments."""
+    for here, folders, files in os.walk(folder):
+        folders[:] = [
+            name for name in folders if name.isidentifier() and not Path(here, name, "pyvenv.cfg").exists()
+        ]
+        yield from (Path(here, name) for name in files if name.endswith(".py"))
+
+
+def _written(found: _Found, archive: Path) -> Path:
+    cwd = str(Path.cwd())
+    root = os.path.commonpath([cwd, *map(os.path.dirname, found.files)])
+    inside = os.path.relpath(cwd, root)
+    contents = {"cwd": inside, "driver": cwd, "variables": found.variables}
+    try:
+        fd = os.open(archive, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _READABLE_BY_OWNER)
+        with os.fdopen(fd, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as zipped:
+            zipped.writestr(CONTENTS, json.dumps(contents))
+            zipped.mkdir(os.path.normpath(f"{FILES}/{inside}"))
+            for file in sorted(found.files):
+                _put(zipped, file, f"{FILES}/{os.path.relpath(file, root)}")
+    except OSError as e:
+        why = (e.strerror or "it cannot be written").lower()
+        detail = f"'{e.filename or archive}' cannot be packed: {why}."
+        raise KdeclareError(error("not-packed", "Files of the fleet cannot be packed", detail)) from None
+    return archive
+
+
+def _put(zipped: zipfile.ZipFile, file: str, name: str) -> None:
+    member = zipfile.ZipInfo(name)
+    member.external_attr = _READABLE_BY_OWNER << 16
+    member.compress_type = zipfile.ZIP_DEFLATED
+    zipped.writestr(member, Path(file).read_bytes())

@@ -1,0 +1,111 @@
+"""What a task is told to find one cluster of a fleet: names of files, and nothing that is secret."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+
+from kdeclare.app.fleet.unpacking import Unpacked, unpacked
+from kdeclare.app.workspace import Options, Workspace, connect_kafka, workspace_of
+from kdeclare.manifests.fleet import ClusterEntry, Fleet, open_fleet, project_of
+from kdeclare.manifests.project import ProjectDocument, read_project
+from kdeclare.manifests.suggest import did_you_mean
+from kdeclare.model.diagnostics import KdeclareError, error
+
+_ATTEMPTS = 3
+"""How often a cluster is asked at most what it does not answer; other clusters wait for their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How to get at the clusters of a fleet, from the driver or from any executor. Picklable.
+
+    file: the fleet file. timeout_s: until when a cluster must have answered.
+    command_config: a file of client properties for all clusters. state: instead of what projects say.
+    base: see `unpacking.unpacked`; None where all files are as on the driver.
+    """
+
+    file: str
+    timeout_s: float = 10.0
+    command_config: str | None = None
+    state: str | None = None
+    base: str | None = None
+
+    def packed(self, base: str) -> "Reach":
+        """For executors elsewhere, which have the archive of `packing.pack` unpacked at ``base``."""
+        return replace(self, base=base)
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The variables that references mean. Raises KdeclareError."""
+        archive = self._archive()
+        return os.environ if archive is None else archive.environ
+
+    def fleet(self) -> Fleet:
+        """The fleet, read once a process as long as its file stays as it is. Raises KdeclareError."""
+        return self._opened()[0]
+
+    def entry(self, name: str) -> ClusterEntry:
+        """One cluster. Raises KdeclareError, also where there is none of that name."""
+        _, by_name = self._opened()
+        if name in by_name:
+            return by_name[name]
+        detail = f"{self.file} has no cluster '{name}'."
+        raise KdeclareError(
+            error("unknown-cluster", "No such cluster", detail, hint=did_you_mean(name, by_name))
+        )
+
+    def workspace(self, name: str) -> Workspace:
+        """Project, state and cluster of one entry; nothing is connected to. Raises KdeclareError."""
+        archive, environ, entry = self._archive(), self.environ, self.entry(name)
+        state, config = self.state, Path(self.command_config) if self.command_config else None
+        if archive is None:
+            project = project_of(entry, self.fleet(), environ, _document)
+        else:
+            if entry.project is not None:
+                entry = replace(entry, project=archive.moved(entry.project))
+            project = archive.moved_project(project_of(entry, self.fleet(), environ, _document))
+            state = archive.moved_state(state) if state is not None else None
+            config = archive.moved(config) if config is not None else None
+        options = Options(command_config=config, state=state, timeout_s=self.timeout_s)
+        return workspace_of(project, options, environ, partial(connect_kafka, attempts=_ATTEMPTS))
+
+    def _archive(self) -> Unpacked | None:
+        """The archive, entered."""
+        if self.base is None:
+            return None
+        archive = unpacked(self.base)
+        archive.enter()
+        return archive
+
+    def _opened(self) -> "_Opened":
+        archive, file = self._archive(), Path(self.file)
+        file = file if archive is None else archive.moved(file)
+        return _open(file.absolute(), file, _written(file), self.base)
+
+
+_Opened = tuple[Fleet, Mapping[str, ClusterEntry]]
+
+
+@lru_cache(maxsize=4)
+def _open(absolute: Path, file: Path, written: int, base: str | None) -> _Opened:
+    fleet = open_fleet(file, os.environ if base is None else unpacked(base).environ)
+    return fleet, {entry.name: entry for entry in fleet.clusters}
+
+
+def _document(file: Path) -> ProjectDocument:
+    return _read(file.absolute(), file, _written(file))
+
+
+@lru_cache(maxsize=16)
+def _read(absolute: Path, file: Path, written: int) -> ProjectDocument:
+    return read_project(file)
+
+
+def _written(file: Path) -> int:
+    """When a file was written last, to know it again; whoever opens it says why it cannot be."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,95 @@
+"""What the tasks of Spark run: one cluster, or the project of one, to rows.
+
+Whatever is wrong with it becomes the row of the cluster itself: other clusters have nothing to do with it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from kdeclare.app.fleet.reach import Reach
+from kdeclare.app.plan import loaded_well
+from kdeclare.app.workspace import Workspace
+from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
+from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row
+from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.manifests.fleet import ClusterEntry
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.planning.request import Scope
+
+
+def read_live(reach: Reach, name: str) -> Iterator[pa.RecordBatch]:
+    """What one cluster has, as batches of `rows.LIVE`; of one that cannot be read, its row with the error."""
+    return record_batches(_live(reach, name), LIVE)
+
+
+def read_declared(reach: Reach, name: str) -> Iterator[pa.RecordBatch]:
+    """What is declared or owned in one cluster, as batches of `rows.DECLARED`.
+
+    Where a project or its state cannot be relied on, there is the cluster's own row alone, with the error.
+    Else that row has ``always`` where the project has policies, which have to be asked about all of it.
+    """
+    return record_batches(_declared(reach, name), DECLARED)
+
+
+def _live(reach: Reach, name: str) -> Iterator[Row]:
+    now = datetime.now(UTC)
+    labels: Mapping[str, str] = {}
+    try:
+        labels = reach.entry(name).labels
+        with reach.workspace(name).cluster() as cluster:
+            yield from live_rows(cluster, name, labels, now)
+    except KdeclareError as e:
+        yield unreachable_row(name, labels, now, _told(e.diagnostics))
+
+
+def _declared(reach: Reach, name: str) -> Iterator[Row]:
+    labels: Mapping[str, str] = {}
+    try:
+        entry = reach.entry(name)
+        labels = entry.labels
+        workspace = reach.workspace(name)
+        loaded, owned = loaded_well(workspace, ()), _owned(workspace)
+    except KdeclareError as e:
+        yield declared_cluster_row(name, labels, _told(e.diagnostics))
+    else:
+        has_policies = bool(workspace.project.policies or loaded.rules)
+        yield declared_cluster_row(name, labels) | {"always": has_policies}
+        yield from _rows(entry, loaded.desired, owned)
+
+
+def _owned(workspace: Workspace) -> Mapping[ResourceId, Json]:
+    """What the state says, of kinds that there are. Raises KdeclareError where it cannot be read."""
+    state = workspace.store.read()
+    records = state.resources.items() if state is not None else ()
+    owned = {ResourceId.parse(text): record for text, record in records}
+    return {id_: record for id_, record in owned.items() if id_.kind in KINDS}
+
+
+def _rows(entry: ClusterEntry, desired: Sequence[Desired], owned: Mapping[ResourceId, Json]) -> Iterator[Row]:
+    scope = Scope(selector=entry.selector)
+    for item in desired:
+        if scope.covers(item):
+            yield declared_row(entry.name, item, item.id, owned.get(item.id))
+        else:
+            yield _left_out(entry.name, item.id)
+    for id_ in sorted(owned.keys() - {item.id for item in desired}):
+        yield declared_row(entry.name, None, id_, owned[id_]) if scope.whole else _left_out(entry.name, id_)
+
+
+def _left_out(cluster: str, id_: ResourceId) -> Row:
+    """Declared or owned, and not looked at: nothing is compared, and what is live is not unmanaged."""
+    return declared_row(cluster, None, id_, None) | {"alone": False}
+
+
+def _told(diagnostics: Sequence[Diagnostic]) -> str:
+    """The first of what is wrong, with its place, and how much more there is."""
+    errors = [d for d in diagnostics if d.is_error] or list(diagnostics)
+    first, more = errors[0], len(errors) - 1
+    place = f"{first.place}: " if first.place is not None else ""
+    return f"{place}{first.detail or first.summary}" + (f" ({more} more)" if more else "")

@@ -1,0 +1,346 @@
+"""``kdeclare fleet``."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdeclare.cli.asking import is_yes
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Format, Planning, Yes, pairs
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.exits import ExitCode
+
+if TYPE_CHECKING:
+    from kdeclare.app.fleet.job import FleetOptions
+    from kdeclare.fleet.finding import FindingKind
+    from kdeclare.fleet.overview import AppliedCluster, FleetPlan
+    from kdeclare.manifests.fleet import Rollout
+
+_SNAPSHOT_EPILOG = epilog(
+    "kdeclare fleet snapshot fleet.yaml --out snapshots",
+    "kdeclare fleet snapshot fleet.yaml --out s3a://bucket/kafka --master spark://host:7077",
+    codes=(0, 1, 64, 130),
+)
+_AUDIT_EPILOG = epilog(
+    "kdeclare fleet audit fleet.yaml --out audits                  read the clusters and compare",
+    "kdeclare fleet audit fleet.yaml --out audits --snapshot snapshots     the latest snapshot instead",
+    "kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing   for a nightly job",
+    codes=(0, 1, 2, 64, 130),
+)
+_PLAN_EPILOG = epilog(
+    "kdeclare fleet plan fleet.yaml --out plans && kdeclare fleet apply fleet.yaml --out plans",
+    codes=(0, 1, 2, 3, 64, 130),
+)
+_APPLY_EPILOG = epilog(
+    "kdeclare fleet apply fleet.yaml --out plans --canary tier=canary --batch-size 5 --max-failures 1",
+    codes=(0, 1, 4, 5, 64, 130),
+)
+_HISTORY_EPILOG = epilog(
+    "kdeclare fleet history eu-1 orders --out snapshots",
+    codes=(0, 1, 64, 130),
+)
+
+FleetFile = Annotated[Path, typer.Argument(metavar="FLEET", help="The fleet file (kind Fleet).")]
+
+
+@dataclass(frozen=True)
+class OnSpark:
+    """Where results are, and where Spark runs."""
+
+    out: Annotated[
+        str, typer.Option(metavar="DIR", help="Folder of the results: here, or any that Spark can write.")
+    ]
+    master: Annotated[
+        str, typer.Option(metavar="URL", help="Where tasks run: local[N], spark://…, yarn, k8s://….")
+    ] = "local[*]"
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark; before kdeclare's own. Repeatable."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Clusters(OnSpark):
+    """The same, and which clusters of the fleet."""
+
+    cluster: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this cluster of the fleet. Repeatable.")
+    ] = None
+    cluster_selector: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Only clusters with this label. Repeatable."),
+    ] = None
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for a cluster.")
+    ] = 10.0
+
+    def options(self, fleet: Path) -> "FleetOptions":
+        """As the use-cases want it. Raises BadParameter for what is malformed."""
+        from kdeclare.app.fleet.job import FleetOptions
+
+        return FleetOptions(
+            fleet,
+            self.out,
+            tuple(self.cluster or ()),
+            pairs("--cluster-selector", self.cluster_selector),
+            self.master,
+            pairs("--conf", self.conf),
+            self.timeout,
+        )
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into the application."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    command(group, "snapshot", epilog=_SNAPSHOT_EPILOG)(snapshot)
+    command(group, "audit", epilog=_AUDIT_EPILOG)(audit)
+    command(group, "plan", epilog=_PLAN_EPILOG)(plan)
+    command(group, "apply", epilog=_APPLY_EPILOG)(apply)
+    command(group, "history", epilog=_HISTORY_EPILOG)(history)
+    app.add_typer(group, name="fleet", help="Many clusters at once: snapshots, audits, plans. Runs on Spark.")
+
+
+def snapshot(fleet: FleetFile, *, output: Format = "text", clusters: Clusters, console: Console) -> ExitCode:
+    """Read all clusters of a fleet into Parquet: one row a resource.
+
+    A cluster that cannot be reached is in the snapshot with its error, and the exit code is 1. A run that
+    fails leaves no snapshot.
+    """
+    import os
+
+    from kdeclare.app.fleet.snapshot import take_snapshot
+    from kdeclare.report.fleet_outcome import snapshot_exit
+
+    record = take_snapshot(clusters.options(fleet), os.environ, console.progress)
+    if console.is_json:
+        from kdeclare.fleet.snapshots import record_document
+
+        console.out_json(record_document(record))
+    else:
+        from kdeclare.report.snapshot_text import snapshot_text
+
+        console.out(snapshot_text(record, clusters.out, console.style))
+    return snapshot_exit(record)
+
+
+def audit(
+    fleet: FleetFile,
+    *,
+    snapshot: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Take what fleet snapshot wrote there, and ask no cluster."),
+    ] = None,
+    snapshot_id: Annotated[str, typer.Option(metavar="ID", help="Which snapshot of that folder.")] = "latest",
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="ID|latest", help="Compare with this audit of DIR (default: its latest)."),
+    ] = None,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when an apply would change something.")
+    ] = False,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(metavar="KIND[,…]", help="Exit with 2 when such is found, as in changed,missing."),
+    ] = None,
+    output: Format = "text",
+    clusters: Clusters,
+    console: Console,
+) -> ExitCode:
+    """Find what has drifted anywhere in a fleet, since when, and whose it is. Changes nothing.
+
+    Writes findings/ and summary/ (Parquet), summary.json, report.md and report.html.
+    """
+    import os
+
+    from kdeclare.app.fleet.audit import Looking, audit_fleet
+    from kdeclare.report.fleet_outcome import audit_exit
+
+    kinds = _kinds(fail_on)
+    if snapshot is None and snapshot_id != "latest":
+        raise typer.BadParameter("goes with --snapshot DIR.", param_hint="--snapshot-id")
+    looking = Looking(None if snapshot is None else (snapshot, snapshot_id), since)
+    found = audit_fleet(clusters.options(fleet), looking, os.environ, console.progress)
+    if console.is_json:
+        from kdeclare.report.audit_json import summary_document
+
+        console.out_json(summary_document(found.summary))
+    else:
+        from kdeclare.report.audit_text import audit_text
+
+        console.out(audit_text(found, console.style))
+        console.note(f"The report: {clusters.out.rstrip('/')}/report.html")
+    return audit_exit(found.summary, detailed_exitcode=detailed_exitcode, fail_on=kinds)
+
+
+def plan(
+    fleet: FleetFile,
+    *,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when there are changes.")
+    ] = False,
+    output: Format = "text",
+    planning: Planning,
+    clusters: Clusters,
+    console: Console,
+) -> ExitCode:
+    """Plan every cluster of a fleet, each as kdeclare plan would; the plans are saved in DIR."""
+    import os
+
+    from kdeclare.app.fleet.plan import plan_fleet
+    from kdeclare.report.fleet_outcome import plans_exit
+
+    scope = planning.scope()
+    made = plan_fleet(clusters.options(fleet), scope, os.environ, console.progress, console.command)
+    if console.is_json:
+        from kdeclare.fleet.overview import overview_document
+
+        console.out_json(overview_document(made))
+    else:
+        from kdeclare.report.fleet_plan_text import fleet_plan_text
+
+        console.out(fleet_plan_text(made, clusters.out, console.style))
+    return plans_exit(made, detailed_exitcode=detailed_exitcode)
+
+
+def apply(
+    fleet: FleetFile,
+    *,
+    canary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Label of the clusters to begin with. Repeatable."),
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many clusters a wave has after that.")
+    ] = None,
+    max_failures: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Begin no more clusters when more than N failed.")
+    ] = None,
+    yes: Yes = False,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="In a cluster, begin nothing more once something has failed.")
+    ] = False,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Do not wait for moves of replicas to end.")
+    ] = False,
+    move_timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="How long to wait for moves to end.")
+    ] = 3600.0,
+    output: Format = "text",
+    clusters: Clusters,
+    console: Console,
+) -> ExitCode:
+    """Apply the plans that fleet plan saved in DIR, in waves: canaries first, then batches.
+
+    Shows what it will do and asks first. The same command again goes on where the last one ended.
+    """
+    import os
+
+    from kdeclare.app.fleet.apply import HowFleet, apply_fleet
+    from kdeclare.applying.lookout import RunOptions
+    from kdeclare.cli.running import stopping
+    from kdeclare.report.fleet_outcome import apply_exit
+
+    def confirm(planned: "FleetPlan", waves: tuple[tuple[str, ...], ...]) -> bool:
+        from kdeclare.report.fleet_waves_text import waves_text
+
+        must_ask = bool(waves) and not yes
+        if must_ask or not console.is_json:
+            show = console.say if console.is_json else console.out
+            show(waves_text(planned, waves, console.style))
+        return not must_ask or is_yes(console, "Apply these plans?")
+
+    def told(cluster: "AppliedCluster", done: int, total: int) -> None:
+        console.note(f"{done}/{total} {cluster.name}: {cluster.status}")
+        console.progress("Applying", done, total)
+
+    run_options = RunOptions(fail_fast=fail_fast, wait=not no_wait, move_timeout_s=move_timeout)
+    rollout = _Waves(pairs("--canary", canary), batch_size, max_failures)
+    how = HowFleet(console.command, confirm, told, run_options, rollout.over, stopping)
+    run = apply_fleet(clusters.options(fleet), how, os.environ)
+    if run is None:
+        if console.is_json:
+            return console.fail([error("declined", "Nothing was changed")], ExitCode.ERROR)
+        console.say("Nothing was changed.")
+        return ExitCode.ERROR
+    if console.is_json:
+        from kdeclare.report.fleet_apply_text import fleet_apply_document
+
+        console.out_json(fleet_apply_document(run))
+    else:
+        from kdeclare.report.fleet_apply_text import fleet_apply_text
+
+        console.out(fleet_apply_text(run, console.style))
+    return apply_exit(run)
+
+
+def history(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="[FLEET] CLUSTER TOPIC", help="Which topic; a fleet file may stand before."),
+    ],
+    *,
+    output: Format = "text",
+    spark: OnSpark,
+    console: Console,
+) -> ExitCode:
+    """Show what one topic was at the times of the snapshots in DIR, and what changed between them."""
+    from kdeclare.app.fleet.history import topic_history
+    from kdeclare.app.fleet.job import FleetOptions
+
+    if len(words) not in (2, 3):
+        raise typer.BadParameter("takes a cluster and a topic.", param_hint="CLUSTER TOPIC")
+    cluster, topic = words[-2:]
+    options = FleetOptions(Path(), spark.out, master=spark.master, conf=pairs("--conf", spark.conf))
+    versions = topic_history(options, cluster, topic, console.progress)
+    if all(version.body is None and version.error is None for version in versions):
+        detail = f"None of {len(versions)} snapshots has a topic '{topic}' in cluster '{cluster}'."
+        raise KdeclareError(error("no-such-topic", "No such topic", detail))
+    if console.is_json:
+        from kdeclare.report.topic_history_text import topic_history_document
+
+        console.out_json(topic_history_document(cluster, topic, versions))
+    else:
+        from kdeclare.report.topic_history_text import topic_history_text
+
+        console.out(topic_history_text(cluster, topic, versions, console.style))
+    return ExitCode.OK
+
+
+@dataclass(frozen=True)
+class _Waves:
+    """What the options say of waves; what they leave open, the fleet file says."""
+
+    canary: dict[str, str]
+    batch_size: int | None
+    max_failures: int | None
+
+    def over(self, stated: "Rollout") -> "Rollout":
+        """Put over what the file states."""
+        from kdeclare.manifests.fleet import Rollout
+
+        return Rollout(
+            self.canary or stated.canary,
+            self.batch_size or stated.batch_size,
+            stated.max_failures if self.max_failures is None else self.max_failures,
+        )
+
+
+def _kinds(text: str | None) -> "frozenset[FindingKind]":
+    from kdeclare.fleet.finding import FindingKind
+    from kdeclare.manifests.suggest import did_you_mean
+
+    found = set()
+    for word in (text or "").split(",") if text is not None else ():
+        try:
+            found.add(FindingKind(word.strip()))
+        except ValueError:
+            known = [kind.value for kind in FindingKind]
+            guess = did_you_mean(word.strip(), known) or f"There are {', '.join(known)}."
+            raise typer.BadParameter(
+                f"'{word}' is no kind of finding. {guess}", param_hint="--fail-on"
+            ) from None
+    return frozenset(found)

@@ -1,0 +1,35 @@
+"""Which ports are taken."""
+
+import socket
+from collections.abc import Iterable
+
+from kdeclare.cluster.sandbox.settings import HOST, SandboxSettings
+from kdeclare.model.diagnostics import KdeclareError, error
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this port of the loopback address now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As Kafka does: connections of an earlier run that linger are no obstacle.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def refuse_taken(settings: SandboxSettings, broker_ids: Iterable[int]) -> None:
+    """Raise KdeclareError ``port-taken`` unless these brokers' ports are free."""
+    taken = [p for i in broker_ids for p in settings.ports(i) if not is_free(p)]
+    if taken:
+        named = ", ".join(map(str, taken))
+        raise KdeclareError(
+            error(
+                "port-taken",
+                "A port is taken",
+                f"{'Ports' if taken[1:] else 'Port'} {named} on {HOST}: in use by another process.",
+                hint="Stop that process, or choose other ports with --port"
+                f" (the sandbox uses {settings.port} and up, and 100 above that for controllers).",
+            )
+        )

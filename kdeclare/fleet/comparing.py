@@ -1,0 +1,160 @@
+"""What is found about one row: the diff that every plan uses, and what its answer means in an audit."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NoReturn
+
+from kdeclare.fleet.bodies import canonical, entity_of, snapshot_of
+from kdeclare.fleet.finding import FindingKind, Found
+from kdeclare.fleet.rows import CLUSTER
+from kdeclare.kinds.base import Desired, Difference
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.config_diff import ConfigSide, override
+from kdeclare.kinds.placing import Replicas, Wish
+from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.topic.diff import INVALID_PARTITIONS
+from kdeclare.kinds.verbs.configs import own_source
+from kdeclare.model.changes import Action
+from kdeclare.model.ids import ConfigScope, ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Broker, Snapshot
+
+_NOT_READ = "Nothing was read of this cluster."
+_CHANGED = "It was changed outside kdeclare since it was last applied."
+_PENDING = "It is declared and not applied yet."
+_GONE = "It was applied before, and is gone from the cluster."
+_GONE_FOR_GOOD = "It is gone from the cluster, and declared no longer."
+_ORPHANED = "It is declared no longer, and still there."
+_UNMANAGED = "It is neither declared nor owned by kdeclare."
+_UNMANAGED_KEY = "It is set on the resource, and neither declared nor owned by kdeclare."
+
+
+def found(
+    kind: str,
+    name: str,
+    desired: str | None,
+    owned: str | None,
+    live: str | None,
+    error: str | None,
+    cluster_body: str | None,
+) -> tuple[Found, ...]:
+    """What is found about one row that is `alone`; all but kind, name and error are JSON texts.
+
+    desired: the declared body. owned: the record of what was last applied. live: the live body, None where
+    the resource is not there, or could not be read. error: why it could not. cluster_body: None where the
+    cluster, or what is declared for it, is not known; then nothing is found about its resources.
+    """
+    if kind == CLUSTER:
+        reason = error or (_NOT_READ if live is None else None)
+        return () if reason is None else (_whole(FindingKind.UNREACHABLE, None, reason),)
+    known = desired is not None or owned is not None
+    if error is not None:
+        return (_whole(FindingKind.UNREACHABLE, None, error),) if known else ()
+    if cluster_body is None or kind not in KINDS:
+        return ()
+    if not known:
+        return _unknown(kind, live)
+    resource = ResourceId(kind, name)
+    declared = None if desired is None else Desired(resource, _body(kind, desired))
+    record = None if owned is None else json.loads(owned)
+    snapshot = snapshot_of(kind, name, live, cluster_body)
+    difference = KINDS[kind].diff(resource, declared, snapshot, record, _never_asked)
+    return found_in(resource, difference, declared, record, snapshot)
+
+
+def found_in(
+    resource: ResourceId, difference: Difference, desired: Desired | None, owned: Json, live: Snapshot
+) -> tuple[Found, ...]:
+    """What a diff of a declared or owned resource has found; ``live`` and ``owned`` are what it was given."""
+    if desired is None:
+        return (_orphaned(resource, difference, live),)
+    return (*_differing(resource, difference, desired, owned, live), *_unmanaged(resource, difference, live))
+
+
+def _unknown(kind: str, live: str | None) -> tuple[Found, ...]:
+    """Of what is neither declared nor owned, only topics that are people's own are worth a word."""
+    if live is None or KINDS[kind].config_scope is not ConfigScope.TOPIC or json.loads(live).get("internal"):
+        return ()
+    return (_whole(FindingKind.UNMANAGED, None, _UNMANAGED),)
+
+
+def _orphaned(resource: ResourceId, difference: Difference, live: Snapshot) -> Found:
+    if not _is_there(resource, live):
+        return _whole(FindingKind.MISSING, "forget", _GONE_FOR_GOOD)
+    return _whole(FindingKind.ORPHANED, str(Action.DELETE), _blocking(difference) or _ORPHANED)
+
+
+def _differing(
+    resource: ResourceId, difference: Difference, desired: Desired, owned: Json, live: Snapshot
+) -> Iterator[Found]:
+    change, blocking = difference.change, _blocking(difference)
+    if change is not None and change.action is Action.CREATE:
+        gone = owned is not None
+        finding = FindingKind.MISSING if gone else FindingKind.PENDING
+        after = canonical({field.path: field.after for field in change.fields})
+        yield Found(finding, None, str(Action.CREATE), None, after, blocking or (_GONE if gone else _PENDING))
+        return
+    fewer = next((d for d in difference.diagnostics if d.code == INVALID_PARTITIONS), None)
+    if fewer is not None:
+        before, after = len(live.topics[resource.name].partitions), desired.body.partitions
+        finding = _kind_of("partitions", difference)
+        yield Found(finding, "partitions", None, canonical(before), canonical(after), fewer.detail)
+    fields = change.fields if change is not None else ()
+    for field in fields:
+        finding = _kind_of(field.path, difference)
+        message = blocking or (_CHANGED if finding is FindingKind.CHANGED else _PENDING)
+        yield Found(finding, field.path, str(field.op), _text(field.before), _text(field.after), message)
+    if blocking and fewer is None and not fields:
+        gone = owned is not None and not _is_there(resource, live)
+        yield _whole(FindingKind.MISSING if gone else FindingKind.PENDING, None, blocking)
+
+
+def _kind_of(path: str, difference: Difference) -> FindingKind:
+    return FindingKind.CHANGED if path in difference.drifted else FindingKind.PENDING
+
+
+def _unmanaged(resource: ResourceId, difference: Difference, live: Snapshot) -> Iterator[Found]:
+    if not difference.unmanaged:
+        return
+    entity = entity_of(resource.kind, resource.name)
+    side = ConfigSide(str(resource), live.configs[entity], own_source(entity), catalog(entity.scope))
+    for key in difference.unmanaged:
+        before = _text(override(side, key))
+        yield Found(FindingKind.UNMANAGED, f"configs.{key}", None, before, None, _UNMANAGED_KEY)
+
+
+def _is_there(resource: ResourceId, live: Snapshot) -> bool:
+    """Whether the topic exists or the broker is registered; nothing else can be gone."""
+    scope = KINDS[resource.kind].config_scope
+    if scope is None:
+        return True
+    entity = entity_of(resource.kind, resource.name)
+    if scope is ConfigScope.TOPIC:
+        return entity.name in live.topics
+    return not entity.name or entity.name in {str(broker.id) for broker in live.cluster.brokers}
+
+
+def _blocking(difference: Difference) -> str:
+    """What keeps a resource from being applied, if something does."""
+    return " ".join(d.detail for d in difference.diagnostics if d.blocks)
+
+
+def _whole(finding: FindingKind, op: str | None, message: str) -> Found:
+    return Found(finding, None, op, None, None, message)
+
+
+def _text(value: Json) -> str | None:
+    return None if value is None else canonical(value)
+
+
+@lru_cache(maxsize=4096)
+def _body(kind: str, desired: str) -> Json:
+    """A declared body; many topics say the same."""
+    return KINDS[kind].from_json(json.loads(desired))
+
+
+def _never_asked(
+    brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], wish: Wish
+) -> NoReturn:
+    raise AssertionError("a resource whose replicas kdeclare places is not compared alone")

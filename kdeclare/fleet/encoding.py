@@ -1,0 +1,143 @@
+"""The rows of the two tables that a fleet is compared by, see `fleet.rows`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from kdeclare.fleet.bodies import broker_body, canonical, cluster_body, entity_of, fingerprint, topic_body
+from kdeclare.fleet.facts import DeclaredFacts, declared_facts, live_facts
+from kdeclare.fleet.rows import CLUSTER
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, TopicPartition
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
+
+Row = dict[str, Json]
+
+UNEVEN = -1
+"""The ``factor`` of a topic whose partitions differ in it."""
+
+_NO_FACTS = DeclaredFacts([], [], [], [], always=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where and when live rows were read. cluster_id: None where the cluster was not reached."""
+
+    taken_at: datetime
+    cluster: str
+    cluster_id: str | None
+    labels: Mapping[str, str]
+
+
+def cluster_row(origin: Origin, info: ClusterInfo, version: str | None) -> Row:
+    """LIVE: the cluster itself; ``version`` is Kafka's, as far as it tells."""
+    return _live(origin, CLUSTER, origin.cluster, cluster_body(info, version))
+
+
+def topic_row(
+    origin: Origin, topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
+) -> Row:
+    """LIVE: one topic. ``moves`` may be those of the whole cluster."""
+    body = topic_body(topic, entries, moves)
+    sizes = {_true_size(topic, n, moves) for n in range(len(topic.partitions))}
+    facts = live_facts(ConfigResource(ConfigScope.TOPIC, topic.name), entries)
+    return _live(origin, "Topic", topic.name, body) | {
+        "partitions": len(topic.partitions),
+        "factor": sizes.pop() if len(sizes) == 1 else UNEVEN,
+        **facts._asdict(),
+    }
+
+
+def broker_row(origin: Origin, name: str, entries: Mapping[str, ConfigEntry]) -> Row:
+    """LIVE: the dynamic configs of one broker, or of the cluster-wide default; ``name`` as in manifests."""
+    facts = live_facts(entity_of("BrokerConfig", name), entries)
+    return _live(origin, "BrokerConfig", name, broker_body(name, entries)) | facts._asdict()
+
+
+def unread_row(origin: Origin, kind: str, name: str, reason: str) -> Row:
+    """LIVE: what could not be read, the cluster itself (kind `CLUSTER`) or one resource of it."""
+    return _live(origin, kind, name, None) | {"error": reason}
+
+
+def declared_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Row:
+    """DECLARED: one resource that is declared, owned or both. Of secrets there are hashes only."""
+    labels = desired.labels if desired is not None else (owned or {}).get("labels", {})
+    kind = KINDS[id_.kind]
+    row = _declared(cluster, id_.kind, id_.name) | {
+        "owned": None if owned is None else canonical(owned),
+        "labels": dict(labels),
+        **_NO_FACTS._asdict(),
+    }
+    if desired is None:
+        return row
+    return row | {
+        "desired": canonical(kind.to_json(id_.name, desired.body)),
+        "source": None if desired.source is None else str(desired.source),
+        "alone": kind.alone(id_.name, desired.body),
+        **_facts(desired, owned)._asdict(),
+        "partitions": getattr(desired.body, "partitions", None),
+        "factor": getattr(desired.body, "replication_factor", None),
+    }
+
+
+def declared_cluster_row(cluster: str, labels: Mapping[str, str], error: str | None = None) -> Row:
+    """DECLARED: the cluster itself; ``error`` says why its project, or its state, could not be read."""
+    row = _declared(cluster, CLUSTER, cluster)
+    return row | {"labels": dict(labels), "error": error, **_NO_FACTS._asdict()}
+
+
+def _facts(desired: Desired, owned: Json) -> DeclaredFacts:
+    scope = KINDS[desired.id.kind].config_scope
+    if scope is None:
+        return _NO_FACTS
+    facts = declared_facts(scope, desired.body.configs, (owned or {}).get("configs", {}))
+    assigned = getattr(desired.body, "assignments", None) is not None
+    return facts._replace(always=facts.always or assigned)
+
+
+def _true_size(topic: Topic, number: int, moves: Mapping[TopicPartition, Move]) -> int:
+    """How many replicas a partition has, or is to have once its move is over (KIP-860)."""
+    move = moves.get(TopicPartition(topic.name, number)) if moves else None
+    return len(topic.partitions[number].replicas if move is None else move.target)
+
+
+def _live(origin: Origin, kind: str, name: str, body: Json) -> Row:
+    text = None if body is None else canonical(body)
+    return {
+        "taken_at": origin.taken_at,
+        "cluster": origin.cluster,
+        "cluster_id": origin.cluster_id,
+        "kind": kind,
+        "name": name,
+        "body": text,
+        "fingerprint": None if text is None else fingerprint(text),
+        "error": None,
+        "labels": dict(origin.labels),
+        "partitions": None,
+        "factor": None,
+        "has": None,
+        "keys": None,
+    }
+
+
+def _declared(cluster: str, kind: str, name: str) -> Row:
+    return {
+        "cluster": cluster,
+        "kind": kind,
+        "name": name,
+        "desired": None,
+        "owned": None,
+        "labels": {},
+        "source": None,
+        "alone": True,
+        "always": True,
+        "partitions": None,
+        "factor": None,
+        "need": None,
+        "forbid": None,
+        "keys": None,
+        "mine": None,
+        "error": None,
+    }

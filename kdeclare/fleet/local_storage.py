@@ -1,0 +1,110 @@
+"""A folder of this machine as storage."""
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kdeclare.fleet.storage import cannot_read, cannot_write
+from kdeclare.state.durable import make_folder, replace_file, sync_folder
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStorage:
+    """A folder that need not be there yet; see `Storage`."""
+
+    folder: Path
+
+    @property
+    def uri(self) -> str:
+        """``file://`` and the absolute path as it is: Hadoop takes ``%20`` for what it says."""
+        return f"file://{self.folder.absolute().as_posix()}"
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder."""
+        with _reading(self._at(path)):
+            return os.path.lexists(self._at(path))
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """What is in a folder, sorted; hidden files, as of interrupted writers, are left out."""
+        folder = self._at(path)
+        with _reading(folder):
+            try:
+                found = [entry.name for entry in folder.iterdir()]
+            except FileNotFoundError:
+                return ()
+        return tuple(sorted(name for name in found if not name.startswith(".")))
+
+    def read(self, path: str) -> str:
+        """The text of a file."""
+        file = self._at(path)
+        with _reading(file):
+            data = file.read_bytes()
+        try:
+            return data.decode()
+        except UnicodeDecodeError as cause:
+            raise cannot_read(str(file), "It is not UTF-8 text") from cause
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file whole or not at all, also when the machine dies; replaces what is there."""
+        file = self._at(path)
+        with _writing(file):
+            make_folder(file.parent)
+            replace_file(file, text.encode())
+
+    def rename(self, path: str, to: str) -> None:
+        """Move a folder to where nothing is yet."""
+        source, target = self._at(path), self._at(to)
+        with _writing(target):
+            if os.path.lexists(target):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+            make_folder(target.parent)
+            source.rename(target)
+            sync_folder(target.parent)
+
+    def remove(self, path: str) -> None:
+        """Delete a file, or a folder with all in it; nothing if it is not there."""
+        gone = self._at(path)
+        with _writing(gone):
+            try:
+                if gone.is_dir() and not gone.is_symlink():
+                    shutil.rmtree(gone)
+                else:
+                    gone.unlink()
+            except FileNotFoundError:
+                return
+
+    def _at(self, path: str) -> Path:
+        return self.folder / path
+
+
+def folder_here(location: str) -> LocalStorage | None:
+    """The storage of a path or a ``file:`` URI; None for any other URI, which is Hadoop's."""
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        return LocalStorage(Path(location))
+    if scheme[1].lower() == "file":
+        return LocalStorage(Path(re.sub(r"^//[^/]*(?=/)", "", location[scheme.end() :])))
+    return None
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as cause:
+        raise cannot_read(str(path), cause.strerror or str(cause)) from cause
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as cause:
+        raise cannot_write(str(path), cause.strerror or str(cause)) from cause

@@ -1,0 +1,94 @@
+"""The tables that a fleet is compared by: their columns, as Arrow has them."""
+
+import pyarrow as pa
+
+FORMAT_VERSION = "1.0"
+"""Of snapshots and audits; a consumer of another one would have to change."""
+
+CLUSTER = "Cluster"
+"""The kind of the one row that every cluster has: itself, or why it could not be read."""
+
+_TEXT = pa.string()
+_TIME = pa.timestamp("us", tz="UTC")
+_LABELS = pa.map_(pa.string(), pa.string())
+_HASHES = pa.list_(pa.int64())
+
+LIVE = pa.schema(
+    [
+        ("taken_at", _TIME),
+        ("cluster", _TEXT),
+        ("cluster_id", _TEXT),
+        ("kind", _TEXT),
+        ("name", _TEXT),
+        ("body", _TEXT),  # canonical JSON; null where there is an error
+        ("fingerprint", _TEXT),  # of the body
+        ("error", _TEXT),
+        ("labels", _LABELS),  # the cluster's
+        ("partitions", pa.int32()),
+        ("factor", pa.int32()),  # -1 where the partitions differ in it
+        ("has", _HASHES),  # facts of its overrides, see `facts`
+        ("keys", _HASHES),  # of its overrides
+    ]
+)
+"""One row a resource of a cluster, and one for the cluster."""
+
+DECLARED = pa.schema(
+    [
+        ("cluster", _TEXT),
+        ("kind", _TEXT),
+        ("name", _TEXT),
+        ("desired", _TEXT),  # canonical JSON of the body; null where it is owned only
+        ("owned", _TEXT),  # canonical JSON of the record; null where it is declared only
+        ("labels", _LABELS),  # as declared, else as last applied
+        ("source", _TEXT),  # file:line:column
+        ("alone", pa.bool_()),  # its diff needs no other resource's rows
+        ("always", pa.bool_()),  # facts cannot tell: ask the diff
+        ("partitions", pa.int32()),
+        ("factor", pa.int32()),
+        ("need", _HASHES),  # facts that live must have
+        ("forbid", _HASHES),  # facts that it must not have
+        ("keys", _HASHES),  # that may be overridden
+        ("mine", _HASHES),  # facts that kdeclare has made: elements that it put into lists
+        ("error", _TEXT),  # of a cluster's own row: why its project could not be read
+    ]
+)
+"""One row a resource that is declared or owned, and one for the cluster."""
+
+FOUND = pa.struct(
+    [
+        ("finding", _TEXT),
+        ("path", _TEXT),
+        ("op", _TEXT),
+        ("before", _TEXT),  # JSON
+        ("after", _TEXT),  # JSON
+        ("message", _TEXT),
+    ]
+)
+"""What the diff of one row says, once or several times."""
+
+FINDINGS = pa.schema(
+    [
+        ("taken_at", _TIME),
+        ("cluster", _TEXT),
+        ("kind", _TEXT),
+        ("name", _TEXT),
+        *[(field.name, field.type) for field in FOUND],
+        ("labels", _LABELS),
+        ("first_seen", _TIME),
+        ("status", _TEXT),  # new, or known from the audit before
+    ]
+)
+"""The rows of an audit; beside them stands ``audit_id``, by which they are partitioned."""
+
+SUMMARY = pa.schema(
+    [
+        ("taken_at", _TIME),
+        ("cluster", _TEXT),
+        ("kind", _TEXT),
+        ("finding", _TEXT),
+        ("path", _TEXT),
+        ("team", _TEXT),
+        ("count", pa.int64()),
+    ]
+)
+"""How often what was found, by cluster, kind, key and team; partitioned like the findings."""

@@ -1,0 +1,127 @@
+"""The record of a snapshot: what makes it exist, and what can be told of it without reading its rows."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kdeclare.fleet.rows import FORMAT_VERSION
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.jsontypes import Json
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotCluster:
+    """One cluster of a snapshot.
+
+    topics: internal ones included. resources: rows with a body. failed: resources that could not be
+    read. error: why nothing is known of the cluster.
+    """
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    cluster_id: str | None = None
+    version: str | None = None
+    taken_at: datetime | None = None
+    topics: int = 0
+    resources: int = 0
+    failed: int = 0
+    error: str | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it was read."""
+        return self.error is None and not self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRecord:
+    """One snapshot of a fleet; its rows are in ``path`` of its folder, partitioned by cluster."""
+
+    snapshot_id: str
+    fleet: str
+    taken_at: datetime
+    seconds: float
+    path: str
+    clusters: tuple[SnapshotCluster, ...]
+
+    @property
+    def incomplete(self) -> tuple[SnapshotCluster, ...]:
+        """The clusters of which not all was read."""
+        return tuple(cluster for cluster in self.clusters if not cluster.whole)
+
+
+def snapshot_path(snapshot_id: str, taken_at: datetime) -> str:
+    """Where the rows of a snapshot are: by day, so that a day can be read alone."""
+    return f"data/day={taken_at:%Y-%m-%d}/snapshot={snapshot_id}"
+
+
+def record_document(record: SnapshotRecord) -> dict[str, Json]:
+    """As `snapshots/<id>.json` has it."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "snapshot_id": record.snapshot_id,
+        "fleet": record.fleet,
+        "taken_at": record.taken_at.isoformat(),
+        "seconds": record.seconds,
+        "path": record.path,
+        "clusters": [
+            {
+                "name": cluster.name,
+                "labels": dict(cluster.labels),
+                "cluster_id": cluster.cluster_id,
+                "version": cluster.version,
+                "taken_at": cluster.taken_at.isoformat() if cluster.taken_at else None,
+                "topics": cluster.topics,
+                "resources": cluster.resources,
+                "failed": cluster.failed,
+                "error": cluster.error,
+            }
+            for cluster in record.clusters
+        ],
+    }
+
+
+def read_record(text: str, where: str) -> SnapshotRecord:
+    """The record of a text. Raises KdeclareError for another format version, or for what is no record."""
+    try:
+        data = json.loads(text)
+        version = data["format_version"]
+    except (ValueError, KeyError, TypeError):
+        raise _broken(where) from None
+    if version != FORMAT_VERSION:
+        raise KdeclareError(
+            error(
+                "bad-snapshot",
+                "Snapshot of another format",
+                f"{where} has format version {version}, and this kdeclare reads {FORMAT_VERSION}.",
+                hint="Take a new snapshot, or read it with the kdeclare that wrote it.",
+            )
+        )
+    try:
+        return SnapshotRecord(
+            data["snapshot_id"],
+            data["fleet"],
+            datetime.fromisoformat(data["taken_at"]),
+            data["seconds"],
+            data["path"],
+            tuple(map(_cluster, data["clusters"])),
+        )
+    except (ValueError, KeyError, TypeError):
+        raise _broken(where) from None
+
+
+def _cluster(data: dict[str, Json]) -> SnapshotCluster:
+    taken = data["taken_at"]
+    return SnapshotCluster(**{**data, "taken_at": datetime.fromisoformat(taken) if taken else None})
+
+
+def _broken(where: str) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "bad-snapshot",
+            "Not a snapshot's record",
+            f"{where} is not what kdeclare fleet snapshot writes.",
+            hint="Take a new snapshot into another folder.",
+        )
+    )

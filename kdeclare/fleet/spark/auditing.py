@@ -1,0 +1,99 @@
+"""The steps of an audit that Spark does, from two tables to findings and what they come to."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+
+from kdeclare.fleet.rows import FINDINGS, SUMMARY
+from kdeclare.fleet.spark import counting
+from kdeclare.fleet.spark.diffing import duplicates, findings
+from kdeclare.fleet.spark.problems import explained
+from kdeclare.fleet.spark.tables import Workbench
+from kdeclare.fleet.spark.wide import JudgeOf, wide_findings
+from kdeclare.fleet.summary import Audit, AuditRow, AuditSummary, Since, TrendPoint
+from kdeclare.model.diagnostics import KdeclareError, error
+
+TABLES = ("findings", "summary")
+"""What is written on the bench."""
+
+_SHOWN = 10_000
+"""How many findings reports have; the tables have all."""
+_MENDED_SHOWN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is compared: what is declared with what is live, and the findings of the audit before."""
+
+    declared: DataFrame
+    live: DataFrame
+    earlier: DataFrame | None = None
+
+
+def refuse_duplicates(tables: Compared) -> None:
+    """Raise KdeclareError where a resource is there twice: its diff would depend on which one is met."""
+    for name, table in (("manifests and states", tables.declared), ("snapshot", tables.live)):
+        with explained():
+            twice = duplicates(table).limit(3).collect()
+        if twice:
+            named = ", ".join(f"{row['kind']}/{row['name']} of {row['cluster']}" for row in twice)
+            raise KdeclareError(
+                error(
+                    "duplicate-resource",
+                    "A resource is there twice",
+                    f"The {name} have more than one row for {named}.",
+                    hint="Was a file of the snapshot copied? Take a new one.",
+                )
+            )
+
+
+def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf) -> None:
+    """Write the table ``findings``. Raises KdeclareError."""
+    wide = wide_findings(tables.declared, tables.live, judge_of)
+    found = findings(tables.declared, tables.live).unionByName(wide)
+    bench.write(counting.compared(found, tables.earlier).select(*FINDINGS.names), "findings")
+
+
+def summed_up(
+    bench: Workbench,
+    tables: Compared,
+    audit_id: str,
+    fleet: str,
+    began: datetime,
+    earlier: list[AuditSummary],
+) -> Audit:
+    """Write the table ``summary``, and what reports are made of; ``findings`` has been written.
+
+    earlier: the audits before this one, oldest first. Raises KdeclareError.
+    """
+    found_rows = bench.read("findings", FINDINGS)
+    bench.write(counting.summary_table(found_rows, began).coalesce(1), "summary")
+    table = bench.read("summary", SUMMARY)
+    by_cluster = counting.by_finding(table, "cluster")
+    found = counting.total(by_cluster)
+    clusters = counting.cluster_summaries(tables.declared, tables.live, by_cluster)
+    rows = counting.worst(found_rows, _SHOWN)
+    count = sum(found.values())
+    since: Since | None = None
+    mended: tuple[AuditRow, ...] = ()
+    if tables.earlier is not None:
+        looked_at = [cluster.name for cluster in clusters if cluster.error is None]
+        gone = counting.mended(found_rows, tables.earlier, looked_at)
+        known = counting.known(found_rows)
+        last = earlier[-1]
+        since = Since(last.audit_id, last.taken_at, count - known, known, counting.rows_of(gone))
+        mended = counting.worst(gone, _MENDED_SHOWN)
+    summary = AuditSummary(
+        audit_id=audit_id,
+        fleet=fleet,
+        taken_at=began,
+        seconds=0.0,
+        clusters=clusters,
+        found=found,
+        teams=counting.by_finding(table, "team"),
+        heat=counting.heat(table),
+        since=since,
+        trend=tuple(TrendPoint(a.audit_id, a.taken_at, len(a.clusters), a.found) for a in earlier),
+    )
+    return Audit(summary, rows, count - len(rows), mended)

@@ -1,0 +1,216 @@
+"""What tables come to: numbers by cluster, kind, key and team. Only the numbers come to the driver."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as f
+
+from kdeclare.fleet.finding import FindingKind
+from kdeclare.fleet.rows import CLUSTER, SUMMARY
+from kdeclare.fleet.snapshots import SnapshotCluster
+from kdeclare.fleet.spark.problems import explained
+from kdeclare.fleet.summary import AuditRow, ClusterSummary, Counts, HeatCell
+
+_KEYS_SHOWN = 40
+"""How many paths a heat map can have, the most frequent first."""
+
+_INTERNAL = '"internal":true'
+"""In a topic's body; inside of a value its quotes would be escaped."""
+
+IDENTITY = ("cluster", "kind", "name", "finding", "path")
+"""By which a finding is known again in a later audit."""
+
+
+def snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
+    """Each cluster of a snapshot, by name. Raises KdeclareError."""
+    with explained():
+        own = live.where(f.col("kind") == CLUSTER).collect()
+        counted = {row["cluster"]: row for row in _counted(live).collect()}
+    return tuple(
+        _snapshot_cluster(row, counted[row["cluster"]]) for row in sorted(own, key=lambda r: r["name"])
+    )
+
+
+def _counted(live: DataFrame) -> DataFrame:
+    of_resource = f.col("kind") != CLUSTER
+    of_topic = f.col("kind") == "Topic"
+    return live.groupBy("cluster").agg(
+        f.count(f.when(of_resource, f.col("body"))).alias("resources"),
+        f.count(f.when(of_resource, f.col("error"))).alias("failed"),
+        f.count(f.when(of_topic, f.lit(1))).alias("topics"),
+        f.count(f.when(of_topic & f.contains(f.col("body"), f.lit(_INTERNAL)), f.lit(1))).alias("internal"),
+    )
+
+
+def _snapshot_cluster(own: Row, counted: Row) -> SnapshotCluster:
+    return SnapshotCluster(
+        own["cluster"],
+        dict(own["labels"] or {}),
+        own["cluster_id"],
+        _version(own["body"]),
+        _utc(own["taken_at"]),
+        counted["topics"],
+        counted["resources"],
+        counted["failed"],
+        own["error"],
+    )
+
+
+def cluster_summaries(
+    declared: DataFrame, live: DataFrame, found: Mapping[str, Counts]
+) -> tuple[ClusterSummary, ...]:
+    """Each cluster of an audit, by name. found: findings by cluster. Raises KdeclareError."""
+    mine = declared.where(f.col("kind") == CLUSTER).select("cluster", "labels", "error")
+    resources = declared.groupBy("cluster").agg(f.count("desired").alias("declared"))
+    theirs = live.where(f.col("kind") == CLUSTER).select(
+        "cluster", "cluster_id", "body", "taken_at", f.col("error").alias("live_error")
+    )
+    rows = (
+        mine.join(resources, "cluster")
+        .join(theirs, "cluster", "left")
+        .join(_counted(live), "cluster", "left")
+    )
+    with explained():
+        collected = rows.collect()
+    return tuple(_cluster_summary(row, found.get(row["cluster"], {})) for row in sorted(collected, key=_name))
+
+
+def _name(row: Row) -> str:
+    return str(row["cluster"])
+
+
+def _cluster_summary(row: Row, found: Counts) -> ClusterSummary:
+    failed = row["failed"] or 0
+    partly = f"{failed} resources could not be read." if failed else None
+    lacking = None if row["resources"] is not None else "The snapshot lacks it."
+    told = [text for text in (row["error"], row["live_error"], lacking, partly) if text]
+    return ClusterSummary(
+        row["cluster"],
+        dict(row["labels"] or {}),
+        row["cluster_id"],
+        _version(row["body"]),
+        _utc(row["taken_at"]) if row["taken_at"] else None,
+        (row["topics"] or 0) - (row["internal"] or 0),
+        row["declared"],
+        found,
+        " ".join(told) or None,
+    )
+
+
+def summary_table(findings: DataFrame, taken_at: datetime) -> DataFrame:
+    """How often what was found, as `rows.SUMMARY` has it."""
+    counted = findings.groupBy(
+        "cluster", "kind", "finding", "path", f.coalesce(f.col("labels")["team"], f.lit("")).alias("team")
+    ).count()
+    return counted.withColumn("taken_at", f.lit(taken_at)).select(*SUMMARY.names)
+
+
+def by_finding(summary: DataFrame, column: str) -> dict[str, Counts]:
+    """Findings by kind, for each value of a column of the summary. Raises KdeclareError."""
+    with explained():
+        rows = summary.groupBy(column, "finding").agg(f.sum("count").alias("count")).collect()
+    counts: dict[str, dict[FindingKind, int]] = {}
+    for row in rows:
+        counts.setdefault(row[column], {})[FindingKind(row["finding"])] = row["count"]
+    return {name: _in_order(counts[name]) for name in sorted(counts)}
+
+
+def total(counts: Mapping[str, Counts]) -> Counts:
+    """All of them together."""
+    sums: dict[FindingKind, int] = {}
+    for found in counts.values():
+        for kind, count in found.items():
+            sums[kind] = sums.get(kind, 0) + count
+    return _in_order(sums)
+
+
+def _in_order(counts: Mapping[FindingKind, int]) -> Counts:
+    return {kind: counts[kind] for kind in FindingKind if kind in counts}
+
+
+def heat(summary: DataFrame) -> tuple[HeatCell, ...]:
+    """How often which path is found where, for the most frequent paths. Raises KdeclareError."""
+    by_path = summary.groupBy("path").agg(f.sum("count").alias("all")).orderBy(f.desc("all"), "path")
+    top = by_path.limit(_KEYS_SHOWN).select(f.col("path").alias("top"))
+    cells = (
+        summary.join(f.broadcast(top), f.col("path").eqNullSafe(f.col("top")))
+        .groupBy("cluster", "path")
+        .agg(f.sum("count").alias("count"))
+        .orderBy("cluster", "path")
+    )
+    with explained():
+        return tuple(HeatCell(row["cluster"], row["path"], row["count"]) for row in cells.collect())
+
+
+def worst(findings: DataFrame, count: int) -> tuple[AuditRow, ...]:
+    """The first findings in the order in which people want to read them. Raises KdeclareError."""
+    with explained():
+        rows = findings.orderBy(_severity(), "cluster", "kind", "name", "path").limit(count).collect()
+    return tuple(map(_audit_row, rows))
+
+
+def _severity() -> Column:
+    ranks = f.create_map(*(f.lit(x) for rank, kind in enumerate(FindingKind) for x in (str(kind), rank)))
+    return ranks[f.col("finding")]
+
+
+def _audit_row(row: Row) -> AuditRow:
+    values: dict[str, Any] = {name: row[name] for name in AuditRow.__dataclass_fields__}
+    return AuditRow(
+        **{
+            **values,
+            "taken_at": _utc(row["taken_at"]),
+            "first_seen": _utc(row["first_seen"]),
+            "finding": FindingKind(row["finding"]),
+            "labels": dict(row["labels"] or {}),
+        }
+    )
+
+
+def compared(findings: DataFrame, earlier: DataFrame | None) -> DataFrame:
+    """Findings with the time when each was seen first, and whether the earlier audit had it."""
+    if earlier is None:
+        return findings.withColumn("first_seen", f.col("taken_at")).withColumn("status", f.lit("new"))
+    before = earlier.groupBy(*IDENTITY).agg(f.min("first_seen").alias("before"))
+    joined = findings.alias("now").join(before.alias("was"), _same("now", "was"), "left")
+    return joined.select(
+        "now.*",
+        f.coalesce("was.before", "now.taken_at").alias("first_seen"),
+        f.when(f.col("was.before").isNull(), "new").otherwise("known").alias("status"),
+    )
+
+
+def known(findings: DataFrame) -> int:
+    """How many of the findings the earlier audit had, too. Raises KdeclareError."""
+    return rows_of(findings.where("status = 'known'"))
+
+
+def rows_of(table: DataFrame) -> int:
+    """How many there are. Raises KdeclareError."""
+    with explained():
+        return table.count()
+
+
+def mended(findings: DataFrame, earlier: DataFrame, looked_at: list[str]) -> DataFrame:
+    """What the earlier audit found and this one does not, in the clusters that were looked at."""
+    there = earlier.where(f.col("cluster").isin(looked_at)).alias("was")
+    return there.join(findings.alias("now"), _same("now", "was"), "left_anti")
+
+
+def _same(one: str, other: str) -> Column:
+    same = f.lit(True)
+    for column in IDENTITY:
+        same = same & f.col(f"{one}.{column}").eqNullSafe(f.col(f"{other}.{column}"))
+    return same
+
+
+def _version(body: str | None) -> str | None:
+    return json.loads(body).get("version") if body else None
+
+
+def _utc(time: datetime) -> datetime:
+    """Spark gives local times without a zone."""
+    return time.astimezone(UTC)

@@ -1,0 +1,44 @@
+"""One topic through the snapshots of a folder."""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as f
+
+from kdeclare.fleet.history import TopicVersion
+from kdeclare.fleet.rows import LIVE
+from kdeclare.fleet.snapshots import SnapshotRecord
+from kdeclare.fleet.spark.problems import explained
+from kdeclare.fleet.spark.schemas import schema_of
+from kdeclare.fleet.storage import Storage
+
+
+def versions(
+    spark: SparkSession, storage: Storage, records: Sequence[SnapshotRecord], cluster: str, topic: str
+) -> tuple[TopicVersion, ...]:
+    """The topic in each snapshot, oldest first; only the files of that cluster are read.
+
+    Raises KdeclareError.
+    """
+    paths = [f"{storage.uri}/{record.path}/cluster={cluster}" for record in records]
+    with explained():
+        rows = (
+            spark.read.schema(schema_of(LIVE))
+            .parquet(*paths)
+            .where((f.col("kind") == "Topic") & (f.col("name") == topic))
+            .select("body", "error", f.input_file_name().alias("file"))
+            .collect()
+        )
+    return tuple(
+        _version(record, cluster, [r for r in rows if record.path in r["file"]]) for record in records
+    )
+
+
+def _version(record: SnapshotRecord, cluster: str, rows: Iterable[Row]) -> TopicVersion:
+    own = next(c for c in record.clusters if c.name == cluster)
+    found = next(iter(rows), None)
+    body = json.loads(found["body"]) if found is not None and found["body"] is not None else None
+    wrong = own.error or (found["error"] if found is not None else None)
+    return TopicVersion((own.taken_at or record.taken_at).astimezone(UTC), record.snapshot_id, body, wrong)

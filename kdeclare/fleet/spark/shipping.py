@@ -1,0 +1,61 @@
+"""What executors on other machines need of this one: kdeclare itself, and the files of projects."""
+
+import io
+import zipfile
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path, PurePosixPath
+
+from pyspark import SparkFiles
+from pyspark.sql import SparkSession
+
+_PACKAGE = "kdeclare"
+_LEFT_OUT = ("__pycache__",)
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that a zip can hold: the same package is the same bytes."""
+
+
+def ship_package(spark: SparkSession) -> None:
+    """Have tasks on other machines run this very kdeclare, whatever is installed there."""
+    context = spark.sparkContext
+    # Executors fetch it from there for as long as the session lives; the folder goes with it.
+    file = Path(context._temp_dir) / f"{_PACKAGE}.zip"
+    file.write_bytes(package_zip())
+    context.addPyFile(str(file))
+
+
+def ship_files(spark: SparkSession, archive: Path) -> str:
+    """Have executors unpack a zip, for tasks to find by what is returned; see `shipped_folder`.
+
+    The file is to stay until the session ends.
+    """
+    spark.sparkContext.addArchive(str(archive.absolute()))
+    return archive.name
+
+
+def shipped_folder(name: str) -> Path:
+    """Where the files that `ship_files` calls ``name`` are; asked for in a task."""
+    return Path(SparkFiles.get(name))
+
+
+def package_zip() -> bytes:
+    """kdeclare with its data as a zip that Python imports from: always the same bytes for the same files."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, file in _files(files(_PACKAGE), PurePosixPath(_PACKAGE)):
+            entry = zipfile.ZipInfo(str(path), _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, file.read_bytes())
+    return buffer.getvalue()
+
+
+def _files(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:
+    for item in sorted(folder.iterdir(), key=lambda item: item.name):
+        if item.name in _LEFT_OUT:
+            continue
+        if item.is_dir():
+            yield from _files(item, path / item.name)
+        else:
+            yield path / item.name, item

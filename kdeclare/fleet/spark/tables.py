@@ -1,0 +1,60 @@
+"""Tables in a folder: written aside, and there for others only once all of them are whole."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from kdeclare.fleet.spark.problems import explained
+from kdeclare.fleet.spark.schemas import schema_of
+from kdeclare.fleet.storage import Storage
+
+__all__ = ["DataFrame", "Workbench", "read_table", "workbench"]
+
+_ASIDE = "_unfinished"  # what begins with an underscore, nobody who reads tables takes for one
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """Where one command writes its tables until they are whole."""
+
+    spark: SparkSession
+    storage: Storage
+    folder: str
+
+    def write(self, table: DataFrame, name: str, partitioned_by: Sequence[str] = ()) -> str:
+        """Write one, and say where. Raises KdeclareError."""
+        path = f"{self.folder}/{name}"
+        with explained():
+            table.write.partitionBy(*partitioned_by).parquet(f"{self.storage.uri}/{path}")
+        return path
+
+    def read(self, name: str, schema: pa.Schema) -> DataFrame:
+        """One that has been written."""
+        return read_table(self.spark, self.storage, f"{self.folder}/{name}", schema)
+
+    def publish(self, tables: Mapping[str, str]) -> None:
+        """Move tables, by name, to where they are to be."""
+        for name, path in tables.items():
+            self.storage.rename(f"{self.folder}/{name}", path)
+
+
+def read_table(spark: SparkSession, storage: Storage, path: str, schema: pa.Schema) -> DataFrame:
+    """A table by its place in a folder, with what its partitions are named by. Raises KdeclareError."""
+    uri = f"{storage.uri}/{path}"
+    with explained():
+        return spark.read.schema(schema_of(schema)).option("basePath", uri).parquet(uri)
+
+
+@contextmanager
+def workbench(spark: SparkSession, storage: Storage, identity: str) -> Iterator[Workbench]:
+    """Room for the tables of one command; whatever is still there afterwards is taken away."""
+    bench = Workbench(spark, storage, f"{_ASIDE}/{identity}")
+    try:
+        yield bench
+    finally:
+        storage.remove(bench.folder)
+        if not storage.names(_ASIDE):
+            storage.remove(_ASIDE)

@@ -1,0 +1,51 @@
+"""Wishes as plain data, to be sent to where they are compared: no secret value is in it."""
+
+from collections.abc import Mapping
+
+from kdeclare.kinds.catalog import Catalog
+from kdeclare.kinds.secrets import Secret, digest
+from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.references import Referenced
+
+_UNSET = Unset()
+
+
+def wishes_json(resource: str, wishes: Mapping[str, Wish], known: Catalog) -> dict[str, Json]:
+    """A text, the elements of a list, parts ``{append, subtract}``, a secret's hash, or null for unset.
+
+    What a reference stands for is a secret, too, where the key is unknown: the cluster may hold it secret.
+    """
+    return {key: _encoded(resource, key, wish, known) for key, wish in wishes.items()}
+
+
+def wishes_from(stated: Mapping[str, Json]) -> dict[str, Wish]:
+    """The wishes again; secrets without their values."""
+    return {key: _decoded(value) for key, value in stated.items()}
+
+
+def _encoded(resource: str, key: str, wish: Wish, known: Catalog) -> Json:
+    if isinstance(wish, Unset):
+        return None
+    if isinstance(wish, Parts):
+        return {"append": list(wish.append), "subtract": list(wish.subtract)}
+    if isinstance(wish, Secret):
+        return {**wish.as_json(), **({"doubtful": True} if wish.doubtful else {})}
+    if isinstance(wish.value, tuple):
+        return list(wish.value)
+    if isinstance(wish.value, Referenced) and known.get(key) is None:
+        hashed = digest(resource, key, wish.value)
+        return {"secret": hashed, "reference": wish.value.reference, "doubtful": True}
+    return str(wish.value)
+
+
+def _decoded(stated: Json) -> Wish:
+    if stated is None:
+        return _UNSET
+    if isinstance(stated, str):
+        return Whole(stated)
+    if isinstance(stated, list):
+        return Whole(tuple(stated))
+    if "secret" in stated:
+        return Secret("", stated["reference"], stated["secret"], stated.get("doubtful", False))
+    return Parts(tuple(stated["append"]), tuple(stated["subtract"]))

@@ -1,0 +1,47 @@
+"""How the commands about fleets exit: one place, as text and JSON say the same."""
+
+from collections.abc import Collection
+
+from kdeclare.fleet.finding import TO_BE_APPLIED, FindingKind
+from kdeclare.fleet.overview import AppliedStatus, FleetApply, FleetPlan, PlanExit
+from kdeclare.fleet.snapshots import SnapshotRecord
+from kdeclare.fleet.summary import AuditSummary
+from kdeclare.model.exits import ExitCode
+
+
+def snapshot_exit(record: SnapshotRecord) -> ExitCode:
+    """1 where a cluster could not be read, or not all of it."""
+    return ExitCode.ERROR if record.incomplete else ExitCode.OK
+
+
+def audit_exit(
+    summary: AuditSummary, *, detailed_exitcode: bool = False, fail_on: Collection[FindingKind] = ()
+) -> ExitCode:
+    """1 where a cluster could not be read: what it hides is not known.
+
+    Else 2 with ``detailed_exitcode`` where an apply would change something, and where anything was found
+    that is in ``fail_on``.
+    """
+    if summary.incomplete:
+        return ExitCode.ERROR
+    watched = {*fail_on, *(TO_BE_APPLIED if detailed_exitcode else ())}
+    return ExitCode.CHANGES if any(summary.found.get(kind) for kind in watched) else ExitCode.OK
+
+
+def plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode:
+    """As ``kdeclare plan`` of the cluster that is worst off."""
+    exits = {cluster.exit for cluster in plans.clusters}
+    if PlanExit.ERROR in exits:
+        return ExitCode.ERROR
+    if PlanExit.DENIED in exits:
+        return ExitCode.DENIED
+    return ExitCode.CHANGES if detailed_exitcode and PlanExit.CHANGES in exits else ExitCode.OK
+
+
+def apply_exit(run: FleetApply) -> ExitCode:
+    """0 where all is done; 4 where nothing was, as all plans are stale; 5 where something is left to do."""
+    statuses = {cluster.status for cluster in run.clusters}
+    if all(status.good for status in statuses):
+        return ExitCode.OK
+    tried = statuses - {AppliedStatus.NOTHING, AppliedStatus.NOT_BEGUN}
+    return ExitCode.STALE if tried == {AppliedStatus.STALE} else ExitCode.PARTIAL

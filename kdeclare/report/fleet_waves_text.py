@@ -1,0 +1,25 @@
+"""What is about to be applied to a fleet, wave by wave."""
+
+from collections.abc import Sequence
+
+from kdeclare.fleet.overview import FleetPlan
+from kdeclare.report.style import PLAIN, Style
+from kdeclare.report.values import clean, plural
+
+
+def waves_text(planned: FleetPlan, waves: Sequence[Sequence[str]], style: Style = PLAIN) -> str:
+    """Which clusters are changed when, and how many resources of each; ends in a new line."""
+    if not waves:
+        return "No changes. Nothing is left to apply.\n"
+    changes = {cluster.name: cluster.changes for cluster in planned.clusters}
+    total = sum(changes[name] for wave in waves for name in wave)
+    count = sum(map(len, waves))
+    lines = [
+        style.bold(
+            f"To apply: {plural(total, 'change')} in {plural(count, 'cluster')} of {clean(planned.fleet)}."
+        )
+    ]
+    for number, wave in enumerate(waves, start=1):
+        lines += ["", style.bold(f"Wave {number}")]
+        lines += [f"  {clean(name)}  {plural(changes[name], 'change')}" for name in wave]
+    return "".join(f"{line}\n" for line in lines)

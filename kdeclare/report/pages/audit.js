@@ -1,0 +1,176 @@
+// Puts the page together, and keeps filters, list and address in step.
+
+function filter(change, go = true) {
+  Object.assign(state, change);
+  state.page = 0;
+  show();
+  if (go) byId("findings").scrollIntoView({ block: "start" });
+}
+
+function toggleKind(at) {
+  if (!state.kinds.delete(at)) state.kinds.add(at);
+  filter({}, false);
+}
+
+function show() {
+  const rows = sorted(passing());
+  const pages = Math.max(1, Math.ceil(rows.length / PAGE));
+  state.page = Math.min(state.page, pages - 1);
+  const shown = rows.slice(state.page * PAGE, (state.page + 1) * PAGE);
+  header();
+  byId("body").replaceChildren(...shown.flatMap((row) => (state.open.has(row) ? [summaryRow(row), detailRow(row)] : [summaryRow(row)])));
+  if (!rows.length) byId("body").append(el("tr", { class: "nothing" }, el("td", { colspan: SORTS.length },
+    FOUND.length ? "No finding passes these filters." : "Nothing was found.")));
+  const total = FOUND.length + DATA.left;
+  const left = DATA.left ? `; the worst ${number.format(FOUND.length)} of ${number.format(total)} are in this page` : "";
+  byId("count").textContent = `${number.format(rows.length)} of ${plural(FOUND.length, "finding")}${left}`;
+  pager(rows.length, pages);
+  controls();
+  chips();
+  markHeat();
+  trend();
+  toHash();
+}
+
+function pager(count, pages) {
+  const from = state.page * PAGE + 1;
+  const go = (page) => {
+    state.page = page;
+    show();
+    byId("findings").scrollIntoView({ block: "start" });
+  };
+  const button = (title, page, off) => el("button", { type: "button", disabled: off, onclick: () => go(page) }, title);
+  byId("pager").replaceChildren(...(pages < 2 ? [] : [
+    button("First", 0, !state.page), button("Previous", state.page - 1, !state.page),
+    el("span", {}, `${number.format(from)}–${number.format(Math.min(count, from + PAGE - 1))} of ${number.format(count)}`),
+    button("Next", state.page + 1, state.page === pages - 1), button("Last", pages - 1, state.page === pages - 1),
+  ]));
+}
+
+function controls() {
+  for (const tile of byId("tiles").children) {
+    const on = state.kinds.has(KINDS.findIndex((kind) => kind.name === tile.dataset.kind));
+    tile.setAttribute("aria-pressed", String(on));
+  }
+  for (const button of byId("teams").querySelectorAll("button"))
+    button.setAttribute("aria-pressed", String(button.dataset.team === state.team));
+  if (byId("q").value !== state.q) byId("q").value = state.q;
+  for (const name of FILTERS) {
+    const select = byId(`f-${name}`);
+    const at = state[name] === null ? 0 : select.names.indexOf(state[name]) + 1;
+    select.selectedIndex = at || (state[name] === null ? 0 : -1);
+  }
+  byId("f-sort").value = state.sort ? `${state.sort} ${state.down ? "desc" : "asc"}` : "";
+}
+
+function chips() {
+  const chip = (text, change) => el("button", { type: "button", class: "chip", "aria-label": `Remove filter ${text}`,
+    onclick: () => filter(change, false) }, el("span", {}, text), el("span", { "aria-hidden": "true" }, "×"));
+  const found = [...state.kinds].sort().map((at) =>
+    chip(KINDS[at].name, { kinds: new Set([...state.kinds].filter((other) => other !== at)) }));
+  const said = { cluster: (v) => v, team: (v) => `team ${v || NO_TEAM}`, key: keyOf, status: (v) => v };
+  for (const name of FILTERS) if (state[name] !== null) found.push(chip(said[name](state[name]), { [name]: null }));
+  if (state.q) found.push(chip(`“${state.q}”`, { q: "" }));
+  if (found.length) found.push(el("button", { type: "button", class: "plain", id: "clear", onclick: clear }, "Clear all"));
+  byId("chips").replaceChildren(...found);
+}
+
+function clear() {
+  filter({ kinds: new Set(), cluster: null, team: null, key: null, status: null, q: "" }, false);
+  byId("q").focus();
+}
+
+/** The choices of a filter: what the findings have, by name or the most frequent first. */
+function choices(name, any, title, byCount = false) {
+  const counts = new Map();
+  for (const at of FOUND.columns[COLUMN_OF[name]]) counts.set(at, (counts.get(at) ?? 0) + 1);
+  const compare = new Intl.Collator("en", { numeric: true }).compare;
+  const found = [...counts].map(([at, count]) => ({ name: at < 0 ? "" : DATA.strings[at], count }));
+  found.sort((a, b) => (byCount && b.count - a.count) || compare(a.name, b.name));
+  const select = byId(`f-${name}`);
+  select.names = found.map((one) => one.name);
+  select.replaceChildren(el("option", {}, any),
+    ...found.map((one) => el("option", {}, `${title(one.name)} · ${number.format(one.count)}`)));
+  select.addEventListener("change", () =>
+    filter({ [name]: select.selectedIndex ? select.names[select.selectedIndex - 1] : null }, false));
+}
+
+function facts() {
+  const read = DATA.clusters.filter((cluster) => cluster.error === null).length;
+  const total = (name) => number.format(DATA.clusters.reduce((count, cluster) => count + cluster[name], 0));
+  const pairs = [["taken", minutes(DATA.taken)], ["took", DATA.took],
+    ["clusters read", `${number.format(read)} of ${number.format(DATA.clusters.length)}`],
+    ["topics", total("topics")], ["declared", total("declared")], ["audit", DATA.audit]];
+  byId("facts").replaceChildren(...pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  byId("foot").textContent = `kdeclare ${DATA.version} · fleet ${DATA.fleet} · audit ${DATA.audit}`;
+  const quiet = DATA.clusters.every((cluster) => cluster.error === null && !sum(cluster.found));
+  byId("headline").classList.toggle("quiet", quiet);
+  const since = DATA.since;
+  if (!since) return;
+  const button = (text, status) => el("button", { type: "button", class: "plain", onclick: () => filter({ status }) }, text);
+  const mended = `${number.format(since.mended)} mended`;
+  byId("since").hidden = false;
+  byId("since").replaceChildren(`Since ${minutes(since.taken)} `, button(`${number.format(since.new)} new`, "new"), " ",
+    button(`${number.format(since.known)} known`, "known"), " ",
+    MENDED.length ? el("button", { type: "button", class: "plain", onclick: () => byId("mended-panel").scrollIntoView() }, mended) : mended);
+}
+
+function unread() {
+  const found = DATA.clusters.filter((cluster) => cluster.error !== null);
+  byId("unread").hidden = !found.length;
+  byId("unread-title").textContent = `${plural(found.length, "cluster")} not read, or not all of it`;
+  byId("unread-list").replaceChildren(...found.map((cluster) =>
+    el("li", {}, el("b", {}, cluster.name), el("span", {}, cluster.error))));
+}
+
+function mended() {
+  const count = DATA.since?.mended ?? MENDED.length;
+  byId("mended-panel").hidden = !MENDED.length;
+  byId("mended-note").textContent = `${number.format(MENDED.length)} of ${number.format(Math.max(count, MENDED.length))}`
+    + (DATA.since ? ` since ${minutes(DATA.since.taken)}` : "");
+  const rows = Array.from({ length: MENDED.length }, (_, row) => row);
+  byId("mended").replaceChildren(...rows.map((row) => el("li", {}, el("span", { class: "was" }, KINDS[MENDED.kind(row)].name),
+    el("span", {}, MENDED.text(row, "cluster")), el("b", {}, MENDED.resource(row)), el("span", {}, keyOf(MENDED.text(row, "path"))))));
+}
+
+function start() {
+  facts();
+  tiles();
+  unread();
+  teams();
+  choices("cluster", "All clusters", (name) => name);
+  choices("team", "All teams", (name) => name || NO_TEAM);
+  choices("key", "All fields", keyOf, true);
+  choices("status", "New and known", (name) => name);
+  byId("f-sort").replaceChildren(el("option", { value: "" }, "worst first"), ...SORTS.flatMap((column) =>
+    [["asc", "▲"], ["desc", "▼"]].map(([way, sign]) => el("option", { value: `${column.id} ${way}` }, `${column.title} ${sign}`))));
+  byId("f-sort").addEventListener("change", (event) => {
+    const [id, way] = event.target.value.split(" ");
+    sortBy(id || null, way === "desc");
+  });
+  byId("q").addEventListener("input", (event) => filter({ q: event.target.value }, false));
+  byId("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    byId("findings").focus();
+  });
+  byId("body").addEventListener("click", (event) => {
+    const line = event.target.closest("tr.finding");
+    if (line && !String(getSelection())) flip(Number(line.dataset.row));
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
+      event.preventDefault();
+      byId("q").focus();
+    }
+  });
+  addEventListener("hashchange", () => {
+    fromHash();
+    show();
+  });
+  fromHash();
+  heat();
+  mended();
+  show();
+}
+
+start();

@@ -1,0 +1,141 @@
+// The audit as it is embedded in the page, and what of it is looked at just now.
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const KINDS = DATA.kinds.map(([name, meaning]) => ({ name, meaning }));
+const byId = (id) => document.getElementById(id);
+const number = new Intl.NumberFormat("en");
+const sum = (counts) => counts.reduce((total, count) => total + count, 0);
+const plural = (count, one) => `${number.format(count)} ${one}${count === 1 ? "" : "s"}`;
+
+/** An element; text goes in as text, never as markup. */
+function el(tag, attributes = {}, ...children) {
+  const svg = ["svg", "path", "line", "circle", "text", "title", "g"].includes(tag);
+  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== ""));
+  return made;
+}
+
+/** Findings by column; every cell is the place of its text among the strings of the page. */
+class Rows {
+  constructor(columns) {
+    this.columns = columns;
+    this.length = columns.finding.length;
+  }
+  text(row, column) {
+    const at = this.columns[column][row];
+    return at < 0 ? null : DATA.strings[at];
+  }
+  kind(row) {
+    return this.columns.finding[row];
+  }
+  resource(row) {
+    return `${this.text(row, "kind")}/${this.text(row, "name")}`;
+  }
+}
+
+const FOUND = new Rows(DATA.rows);
+const MENDED = new Rows(DATA.mended);
+const NO_TEAM = "(no team)";
+const WHOLE = "(whole resource)";
+
+/** Kafka's own name of a field. */
+const keyOf = (path) => (path === null || path === "" ? WHOLE : path.replace(/^configs\./, ""));
+
+function age(iso) {
+  const hours = Math.max(0, (Date.parse(DATA.taken) - Date.parse(iso)) / 3.6e6);
+  if (hours < 1) return "now";
+  return hours < 48 ? `${Math.floor(hours)} h` : `${number.format(Math.floor(hours / 24))} d`;
+}
+
+const minutes = (iso) => iso.slice(0, 16).replace("T", " ") + "Z";
+
+// What is looked at. cluster, team, key and status: null is "any", and "" a name like others.
+const state = {};
+const FILTERS = ["cluster", "team", "key", "status"];
+const COLUMN_OF = { cluster: "cluster", team: "team", key: "path", status: "status" };
+
+function fromHash() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const kinds = (given.get("kind") ?? "").split(",");
+  state.kinds = new Set(KINDS.flatMap((kind, at) => (kinds.includes(kind.name) ? [at] : [])));
+  for (const name of FILTERS) state[name] = given.get(name);
+  state.q = given.get("q") ?? "";
+  state.sort = SORTS.some((column) => column.id === given.get("sort")) ? given.get("sort") : null;
+  state.down = given.get("dir") === "desc";
+  state.page = Math.max(0, (Number.parseInt(given.get("page") ?? "1", 10) || 1) - 1);
+  state.open = new Set((given.get("open") ?? "").split(",").filter((row) => /^\d+$/.test(row)).map(Number));
+}
+
+function toHash() {
+  const said = new URLSearchParams();
+  if (state.kinds.size) said.set("kind", [...state.kinds].sort().map((at) => KINDS[at].name).join(","));
+  for (const name of FILTERS) if (state[name] !== null) said.set(name, state[name]);
+  if (state.q) said.set("q", state.q);
+  if (state.sort) said.set("sort", state.sort);
+  if (state.sort && state.down) said.set("dir", "desc");
+  if (state.page) said.set("page", state.page + 1);
+  if (state.open.size) said.set("open", [...state.open].join(","));
+  const hash = said.toString();
+  if (hash !== location.hash.slice(1)) history.replaceState(null, "", `#${hash}`);
+}
+
+let texts = null;
+/** What the text filter looks in, made when it is first asked. */
+function haystack(row) {
+  texts ??= new Array(FOUND.length);
+  texts[row] ??= ["cluster", "kind", "name", "path", "was", "will", "op", "team", "message", "labels"]
+    .map((column) => FOUND.text(row, column) ?? "")
+    .concat(FOUND.resource(row), KINDS[FOUND.kind(row)].name)
+    .join("\n")
+    .toLowerCase();
+  return texts[row];
+}
+
+/** The rows that pass all filters, in the order of the data. */
+function passing() {
+  const wanted = FILTERS.filter((name) => state[name] !== null).map((name) => {
+    const at = DATA.strings.indexOf(state[name]);
+    const place = name === "key" && state.key === "" ? -1 : at < 0 ? NaN : at;
+    return [FOUND.columns[COLUMN_OF[name]], place];
+  });
+  const terms = state.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = [];
+  for (let row = 0; row < FOUND.length; row++) {
+    if (state.kinds.size && !state.kinds.has(FOUND.kind(row))) continue;
+    if (!wanted.every(([column, at]) => column[row] === at)) continue;
+    if (!terms.every((term) => haystack(row).includes(term))) continue;
+    found.push(row);
+  }
+  return found;
+}
+
+let ranks = null;
+/** The place of every string in the order of people: numbers by size, names without regard to case. */
+function rankOf(at) {
+  if (ranks === null) {
+    const compare = new Intl.Collator("en", { numeric: true }).compare;
+    const order = DATA.strings.map((_, place) => place).sort((a, b) => compare(DATA.strings[a], DATA.strings[b]));
+    ranks = new Int32Array(order.length);
+    order.forEach((place, rank) => (ranks[place] = rank));
+  }
+  return at < 0 ? -1 : ranks[at];
+}
+
+function sorted(rows) {
+  const sort = SORTS.find((column) => column.id === state.sort);
+  if (!sort) return rows;
+  const keys = sort.columns.map((name) => FOUND.columns[name]);
+  const rank = sort.id === "finding" ? (at) => at : rankOf;
+  const sign = state.down ? -1 : 1;
+  return rows.sort((a, b) => {
+    for (const key of keys) {
+      const order = rank(key[a]) - rank(key[b]);
+      if (order) return order * sign;
+    }
+    return a - b;
+  });
+}

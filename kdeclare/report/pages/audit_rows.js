@@ -1,0 +1,147 @@
+// The list of findings: its head, its rows, and what a row says when it is opened.
+
+const PAGE = 100;
+const SORTS = [
+  { id: "finding", title: "Finding", columns: ["finding", "cluster", "name"] },
+  { id: "cluster", title: "Cluster", columns: ["cluster", "name", "path"] },
+  { id: "resource", title: "Resource", columns: ["kind", "name", "path"] },
+  { id: "field", title: "Field", columns: ["path", "name"] },
+  { id: "before", title: "Live", columns: ["was"] },
+  { id: "after", title: "Declared", columns: ["will"] },
+  { id: "op", title: "Mends", columns: ["op"] },
+  { id: "team", title: "Team", columns: ["team", "cluster"] },
+  { id: "seen", title: "Seen", columns: ["first"] },
+];
+
+function sortBy(id, down) {
+  state.sort = id;
+  state.down = down;
+  state.page = 0;
+  show();
+}
+
+function header() {
+  byId("head").replaceChildren(...SORTS.map((column) => {
+    const on = state.sort === column.id;
+    return el("th", { scope: "col", class: `c-${column.id}`, "aria-sort": on ? (state.down ? "descending" : "ascending") : "none" },
+      el("button", { type: "button", "data-sort": column.id, onclick: () => {
+        sortBy(column.id, on && !state.down);
+        byId("head").querySelector(`[data-sort="${column.id}"]`).focus();
+      } }, column.title, el("span", { class: "arrow", "aria-hidden": "true" }, on ? (state.down ? "▼" : "▲") : "")));
+  }));
+}
+
+function summaryRow(row) {
+  const at = FOUND.kind(row);
+  const open = state.open.has(row);
+  const cell = (id, title, ...content) => el("td", { class: `c-${id}`, "data-title": title }, ...content);
+  const clipped = (text, css = "") => el("span", { class: `clip ${css}`, title: text }, text);
+  const path = FOUND.text(row, "path");
+  const seen = FOUND.text(row, "first");
+  const toggle = el("button", { type: "button", class: "toggle", "aria-expanded": String(open), "data-row": row,
+    "aria-label": `${KINDS[at].name}: ${FOUND.resource(row)} in ${FOUND.text(row, "cluster")}, ${keyOf(path)}` },
+    el("span", { class: "chevron", "aria-hidden": "true" }), dot(at), KINDS[at].name);
+  const isNew = FOUND.text(row, "status") === "new";
+  return el("tr", { class: `finding${open ? " open" : ""}`, "data-row": row },
+    cell("finding", "", toggle, isNew ? el("span", { class: "new" }, "new") : ""),
+    cell("cluster", "Cluster", clipped(FOUND.text(row, "cluster"))),
+    cell("resource", "", el("span", { class: "clip", title: FOUND.resource(row) },
+      el("span", { class: "of" }, `${FOUND.text(row, "kind")}/`), FOUND.text(row, "name"))),
+    cell("field", "Field", path === null ? el("span", { class: "dim" }, "whole") : clipped(keyOf(path))),
+    cell("before", "Live", clipped(FOUND.text(row, "was") ?? "", "value")),
+    cell("after", "Declared", clipped(FOUND.text(row, "will") ?? "", "value")),
+    cell("op", "Mends", FOUND.text(row, "op") ?? ""),
+    cell("team", "Team", clipped(FOUND.text(row, "team") || "")),
+    cell("seen", "Seen", el("time", { datetime: seen, title: minutes(seen) }, age(seen))));
+}
+
+function flip(row) {
+  if (!state.open.delete(row)) state.open.add(row);
+  const line = byId("body").querySelector(`tr.finding[data-row="${row}"]`);
+  const open = state.open.has(row);
+  line.classList.toggle("open", open);
+  line.querySelector(".toggle").setAttribute("aria-expanded", String(open));
+  if (open) line.after(detailRow(row));
+  else line.nextElementSibling.remove();
+  toHash();
+}
+
+/** JSON as people read it; a text as it is. */
+function pretty(json) {
+  if (json === null) return null;
+  const value = JSON.parse(json);
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}
+
+function detailRow(row) {
+  const text = (column) => FOUND.text(row, column);
+  const [before, after] = [pretty(text("before")), pretty(text("after"))];
+  const sides = differing(before ?? "", after ?? "");
+  const side = (title, value, parts, mark, reading) => el("div", { class: "side" },
+    el("h3", {}, title),
+    value === null ? el("p", { class: "dim" }, text("path") === null ? "not there" : "not set") : el("pre", { tabindex: "0", "aria-label": title },
+      ...parts.map(([part, other]) => (other && before !== null && after !== null ? el(mark, {}, part) : part))),
+    reading && reading !== value && !value.includes("\n") ? el("p", { class: "dim" }, reading) : "");
+  const labels = Object.entries(JSON.parse(text("labels") ?? "{}"));
+  const facts = [
+    ["Cluster", text("cluster")], ["Resource", FOUND.resource(row)], ["Field", keyOf(text("path"))],
+    ["Mended by", text("op") ?? "nothing that an apply does"],
+    ["First seen", `${minutes(text("first"))} (${age(text("first"))}), ${text("status")}`],
+    ["Labels", labels.length ? el("span", { class: "labels" }, ...labels.map(([k, v]) => el("code", {}, `${k}=${v}`))) : "none"],
+  ];
+  const one = (title, change) => el("button", { type: "button", class: "plain", onclick: () => filter(change, false) }, title);
+  const values = before === null && after === null ? "" : el("div", { class: "sides" },
+    side("In the cluster now", before, sides.before, "del", text("was")),
+    side("As declared", after, sides.after, "ins", text("will")));
+  return el("tr", { class: "detail" }, el("td", { colspan: SORTS.length },
+    text("message") ? el("p", { class: "message" }, text("message")) : "", values,
+    el("dl", {}, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+    el("p", { class: "more" }, one("Only this cluster", { cluster: text("cluster") }),
+      one("Only this field", { key: text("path") ?? "" }), one(`Only ${text("name")}`, { q: text("name") }))));
+}
+
+const TOKENS = /[\p{L}\p{N}_]+|\s+|[^]/gu;
+const MANY = 1500;
+
+/** Both sides in parts, each with whether the other side does not have it. */
+function differing(a, b) {
+  const [left, right] = [a.match(TOKENS) ?? [], b.match(TOKENS) ?? []];
+  let start = 0;
+  while (start < left.length && left[start] === right[start]) start++;
+  let end = 0;
+  while (end < Math.min(left.length, right.length) - start && left.at(-1 - end) === right.at(-1 - end)) end++;
+  const [midA, midB] = [left.slice(start, left.length - end), right.slice(start, right.length - end)];
+  const same = midA.length <= MANY && midB.length <= MANY ? common(midA, midB) : { a: new Set(), b: new Set() };
+  const parts = (all, mid, kept) => joined([
+    ...all.slice(0, start).map((token) => [token, false]),
+    ...mid.map((token, i) => [token, !kept.has(i)]),
+    ...all.slice(all.length - end).map((token) => [token, false]),
+  ]);
+  return { before: parts(left, midA, same.a), after: parts(right, midB, same.b) };
+}
+
+/** The places of a longest common subsequence. */
+function common(a, b) {
+  const width = b.length + 1;
+  const longest = new Uint16Array((a.length + 1) * width);
+  for (let i = a.length - 1; i >= 0; i--)
+    for (let j = b.length - 1; j >= 0; j--)
+      longest[i * width + j] = a[i] === b[j] ? longest[(i + 1) * width + j + 1] + 1
+        : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
+  const kept = { a: new Set(), b: new Set() };
+  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+    if (a[i] === b[j]) { kept.a.add(i++); kept.b.add(j++); }
+    else if (longest[(i + 1) * width + j] >= longest[i * width + j + 1]) i++;
+    else j++;
+  }
+  return kept;
+}
+
+function joined(parts) {
+  const found = [];
+  for (const [token, other] of parts) {
+    if (found.length && found.at(-1)[1] === other) found.at(-1)[0] += token;
+    else found.push([token, other]);
+  }
+  return found;
+}

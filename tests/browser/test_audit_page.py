@@ -1,0 +1,343 @@
+"""The page of an audit with 10,000 findings in a real browser, used as people use it."""
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from kdeclare.fleet.finding import FindingKind
+from kdeclare.fleet.summary import Audit
+from kdeclare.report.audit_html import audit_html
+from kdeclare.report.audit_words import worst_first
+from tests.browser.sample_audits import HOSTILE, big_audit, quiet_audit, small_audit
+from tests.browser.watched import Watched
+
+pytestmark = pytest.mark.browser
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+PAGE = 100
+
+
+@pytest.fixture(scope="module")
+def audit() -> Audit:
+    return big_audit()
+
+
+@pytest.fixture(scope="module")
+def file(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("audit") / "report.html"
+    made.write_text(audit_html(audit), encoding="utf-8")
+    return made
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    made = tmp_path / "report.html"
+    made.write_text(audit_html(small_audit()), encoding="utf-8")
+    return made
+
+
+def test_ten_thousand_findings_are_small_and_quick(desktop: Watched, file: Path, audit: Audit) -> None:
+    assert len(audit.rows) == 10_000
+    assert len(audit.summary.clusters) == 200
+    assert file.stat().st_size < 5_000_000
+    page = desktop.open(file)
+    assert desktop.count() == "10,000 of 10,000 findings"
+    assert len(desktop.shown()) == PAGE
+    began = time.monotonic()
+    page.locator("#q").fill("retention v17")
+    page.locator('[data-sort="resource"]').click()
+    assert time.monotonic() - began < 3
+    assert desktop.asked == [file.as_uri()]
+
+
+def test_names_that_mean_harm_are_text(desktop: Watched, file: Path, audit: Audit) -> None:
+    page = desktop.open(file)
+    for name in HOSTILE:
+        page.locator("#q").fill(name.split("\n")[0])
+        assert any(row.name == name for row in audit.rows)
+        names = page.eval_on_selector_all(
+            "tr.finding .c-resource .clip, tr.finding .c-cluster .clip", "all => all.map(one => one.title)"
+        )
+        assert any(shown in (f"Topic/{name}", name) for shown in names)
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 2
+
+
+def test_a_tile_shows_its_kind_only(desktop: Watched, file: Path, audit: Audit) -> None:
+    page = desktop.open(file)
+    page.locator('[data-kind="missing"]').click()
+    expected = audit.summary.found[FindingKind.MISSING]
+    assert desktop.count() == f"{expected} of 10,000 findings"
+    assert {label.split(":")[0] for label in desktop.shown()} == {"missing"}
+    page.locator('[data-kind="policy"]').click()
+    both = expected + audit.summary.found[FindingKind.POLICY]
+    assert desktop.count() == f"{both} of 10,000 findings"
+    assert page.locator(".tile[aria-pressed=true]").count() == 2
+    page.locator("#clear").click()
+    assert desktop.count() == "10,000 of 10,000 findings"
+
+
+def test_words_and_choices_filter_together(desktop: Watched, file: Path, audit: Audit) -> None:
+    page = desktop.open(file)
+    page.locator("#f-team").select_option(label=label_of(page, "team", "payments"))
+    page.locator("#f-status").select_option(label=label_of(page, "status", "new"))
+    page.locator("#q").fill("RETENTION.MS changed")
+    expected = [
+        row
+        for row in audit.rows
+        if row.labels.get("team") == "payments"
+        and row.status == "new"
+        and row.path == "configs.retention.ms"
+        and row.finding is FindingKind.CHANGED
+    ]
+    assert expected
+    assert desktop.count() == f"{len(expected)} of 10,000 findings"
+    page.locator("#q").fill("no such topic anywhere")
+    expect(page.locator(".nothing")).to_have_text("No finding passes these filters.")
+
+
+def label_of(page: Page, filter_: str, name: str) -> str:
+    options = page.locator(f"#f-{filter_} option").all_text_contents()
+    return next(option for option in options if re.fullmatch(rf"{re.escape(name)} · [\d,]+", option))
+
+
+def test_every_column_sorts_both_ways_by_keyboard(desktop: Watched, file: Path) -> None:
+    page = desktop.open(file)
+    columns = page.eval_on_selector_all("[data-sort]", "all => all.map(one => one.dataset.sort)")
+    assert columns == ["finding", "cluster", "resource", "field", "before", "after", "op", "team", "seen"]
+    for column in columns:
+        page.locator(f'[data-sort="{column}"]').press("Enter")
+        head = page.locator(f"th.c-{column}")
+        expect(head).to_have_attribute("aria-sort", "ascending")
+        up = desktop.shown()
+        page.locator(f'[data-sort="{column}"]').press("Enter")
+        expect(head).to_have_attribute("aria-sort", "descending")
+        assert desktop.shown() != up
+        assert page.locator("th[aria-sort]:not([aria-sort=none])").locator("visible=true").count() >= 1
+
+
+def test_sorted_is_in_order(desktop: Watched, file: Path, audit: Audit) -> None:
+    page = desktop.open(file)
+    page.locator('[data-sort="seen"]').click()
+    times = page.eval_on_selector_all("tr.finding time", "all => all.map(one => one.dateTime)")
+    oldest = sorted(row.first_seen for row in audit.rows)[:PAGE]
+    assert times == [f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in oldest]
+    page.locator('[data-kind="changed"]').click()
+    page.locator("#f-key").select_option(label=label_of(page, "key", "retention.bytes"))
+    page.locator('[data-sort="before"]').click()
+    values = [int(text.split()[0]) for text in desktop.cells("before")]
+    assert values == sorted(values)
+    assert len(set(values)) > 1
+
+
+def test_pages(desktop: Watched, file: Path, audit: Audit) -> None:
+    page = desktop.open(file)
+    first = desktop.shown()
+    page.get_by_role("button", name="Next").click()
+    assert "101–200 of 10,000" in page.locator("#pager").inner_text()
+    row = worst_first(audit.rows)[PAGE]
+    assert desktop.shown()[0].startswith(f"{row.finding.value}: {row.kind}/{row.name} in {row.cluster}")
+    page.get_by_role("button", name="Last").click()
+    assert page.get_by_role("button", name="Next").is_disabled()
+    page.get_by_role("button", name="First").click()
+    assert desktop.shown() == first
+
+
+def test_a_row_opens_by_keyboard_and_marks_what_differs(desktop: Watched, small: Path) -> None:
+    page = desktop.open(small)
+    toggle = page.get_by_role("button", name="changed: Topic/payments in eu-2, cleanup.policy")
+    toggle.focus()
+    page.keyboard.press("Enter")
+    expect(toggle).to_have_attribute("aria-expanded", "true")
+    detail = page.locator("tr.detail")
+    assert detail.locator("pre").all_inner_texts() == ["delete", "compact,delete"]
+    assert detail.locator("del").count() == 0
+    assert detail.locator("ins").all_inner_texts() == ["compact,"]
+    assert "APPEND" in detail.inner_text()
+    assert "team=payments" in detail.inner_text()
+    assert "2026-01-19 12:00Z (12 d), known" in detail.inner_text()
+    page.keyboard.press("Space")
+    expect(detail).to_have_count(0)
+
+
+def test_a_whole_resource_opens_to_its_body(desktop: Watched, small: Path) -> None:
+    page = desktop.open(small)
+    page.locator("tr.finding", has_text="Topic/orders").click()
+    detail = page.locator("tr.detail")
+    assert "not there" in detail.inner_text()
+    assert json.loads(detail.locator("pre").inner_text())["partitions"] == 6
+
+
+def test_the_heat_map_filters_and_is_walked_by_arrows(desktop: Watched, file: Path, audit: Audit) -> None:
+    page = desktop.open(file)
+    cell = max(audit.summary.heat, key=lambda c: (c.path is not None, c.count))
+    name = f"{cell.cluster}, {(cell.path or '').removeprefix('configs.')}: {cell.count} findings"
+    page.get_by_role("button", name=name, exact=True).click()
+    assert desktop.count() == f"{cell.count} of 10,000 findings"
+    assert all(cell.cluster in label for label in desktop.shown())
+    page.locator("#clear").click()
+    assert page.locator("#heat tbody button[tabindex='0']").count() == 1
+    page.locator("#heat tbody button[tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert "(whole resource)" in focused
+    page.keyboard.press("Enter")
+    assert {text.strip() for text in desktop.cells("field")} == {"whole"}
+    assert page.locator("#heat td button[aria-pressed=true]").count() == 1
+
+
+def test_the_heat_map_sorts(desktop: Watched, file: Path, audit: Audit) -> None:
+    page = desktop.open(file)
+    sums = [int(text.replace(",", "")) for text in page.locator("#heat td.sum").all_inner_texts()]
+    totals = (sum(c.found.values()) for c in audit.summary.clusters)
+    assert sums == sorted(filter(None, totals), reverse=True)
+    page.locator("#heat thead button", has_text="min.insync.replicas").press("Enter")
+    best = max(
+        (c for c in audit.summary.heat if c.path == "configs.min.insync.replicas"), key=lambda c: c.count
+    )
+    first = page.locator("#heat tbody tr").first
+    assert first.get_attribute("data-cluster") == best.cluster
+
+
+def test_a_link_restores_what_was_looked_at(desktop: Watched, file: Path) -> None:
+    page = desktop.open(file)
+    page.locator('[data-kind="changed"]').click()
+    page.locator("#q").fill("payments")
+    page.locator('[data-sort="cluster"]').click()
+    page.locator('[data-sort="cluster"]').click()
+    page.get_by_role("button", name="Next").click()
+    page.locator(".toggle").nth(3).press("Enter")
+    shown, count, link = desktop.shown(), desktop.count(), page.evaluate("location.hash")
+    page.goto("about:blank")
+    page = desktop.open(file, link)
+    assert desktop.shown() == shown
+    assert desktop.count() == count
+    assert page.locator(".tile[aria-pressed=true]").get_attribute("data-kind") == "changed"
+    assert page.locator("#q").input_value() == "payments"
+    assert page.locator("tr.detail").count() == 1
+    page.evaluate("location.hash = 'kind=missing'")
+    expect(page.locator("#chips")).to_have_text(re.compile("^missing"))
+    assert {label.split(":")[0] for label in desktop.shown()} == {"missing"}
+
+
+@pytest.mark.parametrize(
+    "link", ["#sort=nothing&page=-3&open=x,999999999", "#cluster=gone&kind=%00", "#page=1e9"]
+)
+def test_a_broken_link_breaks_nothing(desktop: Watched, file: Path, link: str) -> None:
+    page = desktop.open(file, link)
+    assert page.locator("#rows tbody tr").count() >= 1
+
+
+def test_unread_clusters_and_what_is_mended_are_told(desktop: Watched, small: Path) -> None:
+    page = desktop.open(small)
+    assert page.locator("#unread").inner_text().split("\n")[0] == "1 cluster not read, or not all of it"
+    assert "No broker of eu-3:9092 answered in 10 s." in page.locator("#unread").inner_text()
+    assert "Topic/invoices" in page.locator("#mended").inner_text()
+    assert "2 new 7 known 1 mended" in page.locator("#since").inner_text()
+    page.get_by_role("button", name="2 new").click()
+    assert desktop.count() == "2 of 9 findings"
+
+
+def test_the_trend_is_read_by_arrows(desktop: Watched, small: Path) -> None:
+    page = desktop.open(small)
+    page.locator("svg.trend").press("ArrowLeft")
+    assert page.locator(".reading time").inner_text() == "2026-01-30 12:00Z"
+    assert "unmanaged 2" in page.locator(".reading").inner_text()
+
+
+def test_an_audit_without_findings(desktop: Watched, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(audit_html(quiet_audit()), encoding="utf-8")
+    page = desktop.open(file)
+    assert page.locator("h1").inner_text().startswith("No drift.")
+    expect(page.locator(".nothing")).to_have_text("Nothing was found.")
+
+
+@pytest.mark.parametrize("width", [320, 390, 760, 1024])
+def test_a_narrow_window_is_not_scrolled_sideways(chromium: Browser, file: Path, width: int) -> None:
+    context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=width < 760)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    page.locator("tr.finding").first.click()
+    page.locator("tr.finding", has_text="assignments").or_(page.locator("tr.finding").nth(40)).first.click()
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    if width < 760:
+        page.locator("#f-sort").select_option("cluster desc")
+        assert "sort=cluster&dir=desc" in page.evaluate("location.hash")
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read(chromium: Browser, small: Path, scheme: str) -> None:
+    """Every text has the contrast that WCAG AA asks for, 4.5 to 1."""
+    context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(f"{small.as_uri()}#kind=changed&open=2")
+    weak = page.evaluate(CONTRAST)
+    context.close()
+    assert weak == []
+
+
+CONTRAST = """() => {
+  const rgb = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
+  const light = (c) => c.slice(0, 3).map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (one) => {
+    for (let at = one; at; at = at.parentElement) {
+      const color = rgb(getComputedStyle(at).backgroundColor);
+      if (color.length === 3 || color[3] === 1) return color;
+    }
+    return [255, 255, 255];
+  };
+  const weak = [];
+  for (const one of document.querySelectorAll("body *")) {
+    const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!own || !one.checkVisibility() || one.closest(":disabled, svg, script, noscript")) continue;
+    const [a, b] = [light(rgb(getComputedStyle(one).color)), light(behind(one))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) weak.push(`${one.className}: ${one.textContent}`);
+  }
+  return weak;
+}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "height", "scheme"),
+    [
+        ("audit", 1440, 1560, "light"),
+        ("audit-dark", 1440, 1560, "dark"),
+        ("audit-phone", 390, 1900, "light"),
+    ],
+)
+def test_pictures(chromium: Browser, tmp_path: Path, name: str, width: int, height: int, scheme: str) -> None:
+    """Each theme has its own background; KDECLARE_UPDATE_GOLDEN=1 writes the pictures of the docs."""
+    file = tmp_path / "report.html"
+    file.write_text(audit_html(big_audit(hostile=False)), encoding="utf-8")
+    context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(
+        f"{file.as_uri()}#kind=changed,policy&q=payments&open=%s" % first_changed(big_audit(hostile=False))
+    )
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == ("rgb(13, 16, 20)" if scheme == "dark" else "rgb(244, 245, 247)")
+    if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=PICTURES / f"{name}.png")
+    context.close()
+
+
+def first_changed(audit: Audit) -> int:
+    """The place of a row that looks well when it is open: a list of which a part differs."""
+    return next(
+        place
+        for place, row in enumerate(worst_first(audit.rows))
+        if row.finding is FindingKind.CHANGED
+        and "payments" in row.name
+        and {row.before, row.after} == {'"delete"', '"compact,delete"'}
+    )

@@ -1,0 +1,37 @@
+"""Hadoop's file systems do what a folder of this machine does."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kdeclare.fleet.local_storage import LocalStorage
+from kdeclare.fleet.spark.hadoop import HadoopStorage, open_storage
+from kdeclare.model.diagnostics import KdeclareError
+from tests.unit.fleet.test_storage import StorageContract
+
+pytestmark = pytest.mark.spark
+
+
+class TestHadoopStorage(StorageContract):
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        return tmp_path / "a folder 100%"
+
+    @pytest.fixture
+    def storage(self, spark: SparkSession, folder: Path) -> HadoopStorage:
+        return HadoopStorage(spark, f"file://{folder}")
+
+
+def test_other_places_are_hadoop_s(spark: SparkSession, tmp_path: Path) -> None:
+    assert open_storage("hdfs://name:9000/a/", spark) == HadoopStorage(spark, "hdfs://name:9000/a")
+    assert open_storage(f"file://{tmp_path}", spark) == LocalStorage(tmp_path)
+    assert open_storage(str(tmp_path), spark) == LocalStorage(tmp_path)
+
+
+def test_a_place_that_spark_does_not_know_is_told(spark: SparkSession) -> None:
+    storage = open_storage("nosuch://user:pass@host/a", spark)
+    with pytest.raises(KdeclareError) as raised:
+        storage.write("b", "text")
+    assert 'No FileSystem for scheme "nosuch"' in str(raised.value)
+    assert "pass" not in str(raised.value)

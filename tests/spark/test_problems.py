@@ -1,0 +1,170 @@
+"""What Spark fails with, as a sentence."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from kdeclare.fleet.spark.problems import explained
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from tests.spark.programs import run_program
+
+pytestmark = pytest.mark.spark
+
+
+def told_of(action: Callable[[], object]) -> Diagnostic:
+    """The one short diagnostic that an action ends with."""
+    with pytest.raises(KdeclareError) as raised, explained():
+        action()
+    assert isinstance(raised.value.__cause__, Exception)
+    (item,) = raised.value.diagnostics
+    assert len(item.detail) < 400
+    assert "\n" not in item.detail
+    assert "SQLSTATE" not in item.detail
+    assert "\tat " not in item.detail
+    return item
+
+
+def half(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def overwritten(data: bytes) -> bytes:
+    return data[:100] + b"\x55" * 20000 + data[20100:]
+
+
+def without_footer(data: bytes) -> bytes:
+    return data[:-200] + b"\x55" * 192 + data[-8:]
+
+
+@pytest.mark.parametrize("damage", [half, overwritten, without_footer, lambda _: b"nothing of the kind"])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_damaged_file_is_named(
+    spark: SparkSession, tmp_path: Path, damage: Callable[[bytes], bytes], known: bool
+) -> None:
+    file = tmp_path / "a folder" / "part.zstd.parquet"
+    file.parent.mkdir()
+    pq.write_table(pa.table({"a": range(100_000)}), file)
+    file.write_bytes(damage(file.read_bytes()))
+
+    def read() -> DataFrame:
+        reader = spark.read.schema("a long") if known else spark.read
+        return reader.parquet(f"file://{file.parent}")
+
+    item = told_of(lambda: read().groupBy().sum().collect())
+    assert item.code == "damaged-file"
+    assert item.detail.startswith(f"{file} cannot be read as what it was written as: ")
+
+
+def test_what_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    item = told_of(lambda: spark.read.parquet(f"file://{tmp_path}/nowhere"))
+    assert (item.code, item.detail) == ("cannot-read", f"There is nothing at {tmp_path}/nowhere.")
+
+
+def test_what_was_deleted_meanwhile_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    table = spark.read.parquet(f"file://{tmp_path}")
+    (tmp_path / "a.parquet").unlink()
+    item = told_of(table.collect)
+    assert (item.code, item.detail) == ("cannot-read", f"{tmp_path}/a.parquet is not there any more.")
+
+
+def test_where_nothing_may_be_written_is_named(spark: SparkSession) -> None:
+    item = told_of(lambda: spark.range(3).write.parquet("file:///proc/x"))
+    assert item.code == "no-access"
+    assert "/proc/x" in item.detail
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+def test_a_full_disk_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path], check=False).returncode:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        item = told_of(lambda: spark.range(500_000).write.parquet(f"file://{tmp_path}/x"))
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+    assert (item.code, item.detail) == ("disk-full", "Spark could not write: No space left on device.")
+
+
+def test_a_missing_connector_is_told(spark: SparkSession) -> None:
+    item = told_of(lambda: spark.range(3).write.parquet("s3a://bucket/x"))
+    assert item.code == "spark-no-file-system"
+    assert "spark.jars.packages" in item.hint
+
+
+def test_a_worker_that_dies_is_told(spark: SparkSession) -> None:
+    item = told_of(spark.sparkContext.parallelize([1]).map(lambda _: os._exit(3)).count)
+    assert item.code == "worker-died"
+
+
+def test_a_missing_package_is_told(spark: SparkSession) -> None:
+    def load(_: int) -> object:
+        import no_such_package  # type: ignore[import-not-found]
+
+        return no_such_package
+
+    item = told_of(spark.sparkContext.parallelize([1]).map(load).count)
+    assert (item.code, item.detail) == (
+        "python-missing",
+        "The Python of a task has no package no_such_package.",
+    )
+
+
+def test_a_jvm_that_has_ended_is_told() -> None:
+    def gone() -> None:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    assert told_of(gone).code == "spark-died"
+
+
+def test_a_bug_in_a_query_is_told(spark: SparkSession) -> None:
+    item = told_of(lambda: spark.range(3).select("nosuch"))
+    assert item.code == "spark-failed"
+    assert "nosuch" in item.detail
+
+
+def test_other_exceptions_come_through() -> None:
+    with pytest.raises(ZeroDivisionError), explained():
+        raise ZeroDivisionError
+
+
+def test_the_cause_is_spark_s_own(spark: SparkSession) -> None:
+    with pytest.raises(KdeclareError) as raised, explained():
+        spark.range(3).select("nosuch")
+    assert isinstance(raised.value.__cause__, (AnalysisException, Py4JJavaError))
+
+
+STARTED_WRONG = """
+import json, sys
+from kdeclare.fleet.spark.session import spark_session
+from kdeclare.model.diagnostics import KdeclareError
+try:
+    with spark_session(sys.argv[1], json.loads(sys.argv[2])) as spark:
+        spark.sparkContext.parallelize([1]).map(lambda n: n).count()
+except KdeclareError as problem:
+    print(problem.diagnostics[0].code, "|", problem.diagnostics[0].detail)
+"""
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "environ", "code"),
+    [
+        ("nosuch", "{}", {}, "spark-not-started"),
+        ("local[2]", '{"spark.driver.memory": "1x"}', {}, "spark-not-started"),
+        ("local[2]", "{}", {"PYSPARK_PYTHON": "/nowhere/python3"}, "python-missing"),
+        ("spark://127.0.0.1:1", "{}", {}, "spark-unreachable"),
+    ],
+)
+def test_what_keeps_spark_from_starting_is_told(
+    tmp_path: Path, master: str, conf: str, environ: dict[str, str], code: str
+) -> None:
+    done = run_program(tmp_path, STARTED_WRONG, environ, master, conf)
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"{code} | "), done.stdout

@@ -1,0 +1,65 @@
+"""How far jobs are is told while they run."""
+
+import logging
+import threading
+import time
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kdeclare.fleet.spark.progress import watched
+
+pytestmark = pytest.mark.spark
+
+
+def a_second(number: int) -> int:
+    time.sleep(0.4)
+    return number
+
+
+def test_tasks_are_counted_to_the_end(spark: SparkSession) -> None:
+    heard: list[tuple[str, int, int]] = []
+    with watched(spark, lambda *told: heard.append(told), "Reading"):
+        spark.sparkContext.parallelize(range(8), 8).map(a_second).count()
+    assert heard[-1] == ("Reading", 8, 8)
+    assert len(heard) > 2
+    assert heard == sorted(heard)
+    assert {total for _, _, total in heard} == {8}
+
+
+def test_stages_that_are_skipped_do_not_count(spark: SparkSession) -> None:
+    heard: list[tuple[str, int, int]] = []
+    shuffled = spark.sparkContext.parallelize([(n, n) for n in range(8)], 4).groupByKey(2)
+    with watched(spark, lambda *told: heard.append(told), "Twice"):
+        shuffled.count()
+        shuffled.count()
+    assert heard[-1] == ("Twice", 8, 8)
+
+
+def test_only_jobs_of_the_block_count_and_it_ends_with_it(spark: SparkSession) -> None:
+    heard: list[tuple[str, int, int]] = []
+    threads = threading.active_count()
+    spark.sparkContext.setJobGroup("outer", "outer")
+    with watched(spark, lambda *told: heard.append(told), "Nothing"):
+        pass
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") == "outer"
+    spark.range(3).count()
+    assert heard == []
+    assert threading.active_count() <= threads
+
+
+def test_a_failure_of_the_block_comes_through(spark: SparkSession) -> None:
+    with pytest.raises(ZeroDivisionError), watched(spark, lambda *_: None, "Failing"):
+        raise ZeroDivisionError
+
+
+def test_a_listener_that_fails_does_not_stop_the_job(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("a broken terminal")
+
+    with caplog.at_level(logging.WARNING), watched(spark, fails, "Reading"):
+        assert spark.sparkContext.parallelize(range(4), 4).map(a_second).sum() == 6
+    (record,) = caplog.records
+    assert "Progress is told no more: Reading" in record.getMessage()

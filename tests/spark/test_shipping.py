@@ -1,0 +1,128 @@
+"""Executors in processes of their own: they run what was shipped, and one that dies is made up for."""
+
+import io
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kdeclare.fleet.spark.shipping import package_zip, ship_files, ship_package
+from tests.spark.programs import run_program, told
+
+pytestmark = pytest.mark.spark
+
+ON_A_CLUSTER = """
+import json, os, sys, time, zipfile
+from pathlib import Path
+import psutil
+import pyarrow as pa
+from kdeclare.fleet.spark.session import spark_session
+from kdeclare.fleet.spark.shipping import ship_files, ship_package, shipped_folder
+from kdeclare.fleet.spark.tasks import each_cluster
+
+SCHEMA = pa.schema([(name, pa.string()) for name in ("cluster", "package", "catalogue", "file", "executor")])
+KILLED = Path("killed").absolute()
+EXITED = Path("exited").absolute()
+
+def first_time(mark):
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+def executor():
+    return next(p for p in psutil.Process().parents() if p.name() == "java")
+
+def read(cluster):
+    import kdeclare
+    from kdeclare.kinds.catalog import catalog
+    from kdeclare.model.ids import ConfigScope
+
+    if cluster == "c3" and first_time(KILLED):
+        executor().kill()
+        time.sleep(60)
+    if cluster == "c5" and first_time(EXITED):
+        os._exit(1)
+    text = (shipped_folder(name) / "projects" / "a.yaml").read_text()
+    known = str("retention.ms" in catalog(ConfigScope.TOPIC).keys)
+    row = (cluster, kdeclare.__file__, known, text, str(executor().pid))
+    yield pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, row))], SCHEMA)
+
+with zipfile.ZipFile("files.zip", "w") as archive:
+    archive.writestr("projects/a.yaml", "shipped")
+settings = {"spark.python.worker.reuse": "true", "spark.executor.memory": "512m"}
+with spark_session("local-cluster[2,1,1024]", settings) as spark:
+    ship_package(spark)
+    name = ship_files(spark, Path("files.zip"))
+    clusters = [f"c{number}" for number in range(8)]
+    table = each_cluster(spark, clusters, read, SCHEMA, at_once=int(sys.argv[1]))
+    rows = [row.asDict() for row in table.collect()]
+    java = spark.sparkContext._gateway.proc.pid
+assert KILLED.exists() and EXITED.exists()
+for _ in range(100):
+    mine = [p for p in psutil.process_iter(["cwd", "name"]) if (p.info["cwd"] or "").startswith(os.getcwd())]
+    left = [p.pid for p in mine if p.info["name"] == "java"]
+    if not left:
+        break
+    time.sleep(0.1)
+print(json.dumps({"rows": rows, "left": left}))
+"""
+
+
+@pytest.mark.parametrize("at_once", ["2", "8"])
+def test_tasks_run_what_was_shipped_and_outlive_an_executor(tmp_path: Path, at_once: str) -> None:
+    result = told(run_program(tmp_path, ON_A_CLUSTER, {}, at_once))
+    rows = sorted(result["rows"], key=lambda row: row["cluster"])
+    assert [row["cluster"] for row in rows] == [f"c{number}" for number in range(8)]
+    assert {row["file"] for row in rows} == {"shipped"}
+    assert {row["catalogue"] for row in rows} == {"True"}
+    for row in rows:
+        assert row["package"].endswith("kdeclare.zip/kdeclare/__init__.py")
+    assert result["left"] == []
+
+
+def test_nothing_is_shipped_where_tasks_run_on_this_machine(spark: SparkSession, tmp_path: Path) -> None:
+    before = list(spark.sparkContext._python_includes or ())
+    ship_package(spark)
+    assert ship_files(spark, tmp_path / "nowhere.zip") is None
+    assert list(spark.sparkContext._python_includes or ()) == before
+
+
+def test_the_package_is_whole_and_the_same_each_time() -> None:
+    package = package_zip()
+    assert package == package_zip()
+    with zipfile.ZipFile(io.BytesIO(package)) as archive:
+        names = archive.namelist()
+    assert {"kdeclare/kinds/catalog/topic.json", "kdeclare/fleet/spark/log4j2.properties"} <= set(names)
+    assert not [name for name in names if "__pycache__" in name]
+
+
+READS_ALL = """
+import importlib, pkgutil, sys
+sys.path.insert(0, sys.argv[1])
+import kdeclare
+for module in pkgutil.walk_packages(kdeclare.__path__, "kdeclare."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+from kdeclare.kinds.catalog import catalog
+from kdeclare.model.ids import ConfigScope
+assert all(catalog(scope).keys for scope in ConfigScope)
+print(kdeclare.__file__)
+"""
+
+
+def test_all_of_it_is_imported_from_a_zip(tmp_path: Path) -> None:
+    (tmp_path / "kdeclare.zip").write_bytes(package_zip())
+    done = subprocess.run(
+        [sys.executable, "-c", READS_ALL, str(tmp_path / "kdeclare.zip")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.strip() == f"{tmp_path}/kdeclare.zip/kdeclare/__init__.py"

@@ -1,0 +1,97 @@
+"""A task a cluster, and never more at once than may be."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from kdeclare.fleet.rows import LIVE
+from kdeclare.fleet.spark.problems import explained
+from kdeclare.fleet.spark.tasks import Read, each_cluster
+from kdeclare.model.diagnostics import KdeclareError
+
+pytestmark = pytest.mark.spark
+
+NAMES = pa.schema([("name", pa.string()), ("row", pa.int64())])
+CLUSTERS = [f"c{number}" for number in range(6)]
+
+
+def rows_of(cluster: str, numbers: list[int]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"name": cluster, "row": n} for n in numbers], NAMES)
+
+
+def slowly(folder: Path, seconds: float) -> Read:
+    """Reads that leave behind when each of them began and ended."""
+
+    def read(cluster: str) -> Iterator[pa.RecordBatch]:
+        began = time.time()
+        yield rows_of(cluster, [1])
+        time.sleep(seconds)
+        yield rows_of(cluster, [2, 3])
+        (folder / cluster).write_text(f"{began} {time.time()}")
+
+    return read
+
+
+def most_at_once(folder: Path) -> int:
+    spans = [tuple(map(float, path.read_text().split())) for path in folder.iterdir()]
+    return max(sum(began <= moment < ended for began, ended in spans) for moment, _ in spans)
+
+
+@pytest.mark.parametrize(("at_once", "partitions", "most"), [(1, 1, 1), (2, 6, 2), (100, 6, 2)])
+def test_no_more_clusters_are_read_at_once_than_may_be(
+    spark: SparkSession, tmp_path: Path, at_once: int, partitions: int, most: int
+) -> None:
+    table = each_cluster(spark, CLUSTERS, slowly(tmp_path, 0.3), NAMES, at_once=at_once)
+    found = sorted((row["name"], row["row"]) for row in table.collect())
+    assert found == [(cluster, n) for cluster in CLUSTERS for n in (1, 2, 3)]
+    assert table.rdd.getNumPartitions() == partitions
+    assert most_at_once(tmp_path) <= most
+
+
+def test_two_tables_are_not_mixed_up(spark: SparkSession) -> None:
+    first = each_cluster(spark, ["a"], lambda name: [rows_of(name, [1])], NAMES, at_once=1)
+    second = each_cluster(spark, ["b"], lambda name: [rows_of(name, [2])], NAMES, at_once=1)
+    assert [tuple(row) for row in first.union(second).collect()] == [("a", 1), ("b", 2)]
+
+
+def test_nothing_of_a_cluster_and_no_cluster_are_no_rows(spark: SparkSession) -> None:
+    assert each_cluster(spark, ["a", "b"], lambda _: [], NAMES, at_once=2).collect() == []
+    assert each_cluster(spark, [], lambda name: [rows_of(name, [1])], NAMES, at_once=2).collect() == []
+
+
+def test_all_types_of_a_table_arrive(spark: SparkSession) -> None:
+    row = {
+        "taken_at": 1_700_000_000_123_456,
+        "cluster": "a",
+        "kind": "Topic",
+        "labels": [("team", "x")],
+        "partitions": 3,
+        "has": [-(2**63), 2**63 - 1],
+    }
+    batch = pa.RecordBatch.from_pylist([row, {"cluster": "a"}], LIVE)
+    got = each_cluster(spark, ["a"], lambda _: [batch], LIVE, at_once=1).toArrow()
+    assert got.to_pylist() == batch.to_pylist()
+
+
+def test_plans_hold_no_names_and_nothing_of_the_reading(spark: SparkSession) -> None:
+    secret = "hunter2"
+    table = each_cluster(spark, ["c-name"], lambda name: [rows_of(name + secret, [1])], NAMES, at_once=1)
+    plan = table._jdf.queryExecution().toString()
+    assert secret not in plan
+    assert "kdeclare-clusters" in plan
+
+
+def test_a_bug_is_an_error(spark: SparkSession) -> None:
+    def bug(cluster: str) -> Iterator[pa.RecordBatch]:
+        yield rows_of(cluster, [1])
+        raise ZeroDivisionError("not for " + cluster)
+
+    table = each_cluster(spark, ["a"], bug, NAMES, at_once=1)
+    with pytest.raises(KdeclareError, match="ZeroDivisionError: not for a") as raised, explained():
+        table.collect()
+    assert raised.value.diagnostics[0].code == "internal-error"
+    assert raised.value.__cause__ is not None

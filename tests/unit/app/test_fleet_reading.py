@@ -1,0 +1,239 @@
+"""What a task does with one cluster: rows, or the row that says why there are none."""
+
+import json
+import pickle
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdeclare.app.fleet import reach as reaching
+from kdeclare.app.fleet.reach import Reach
+from kdeclare.app.fleet.reading import read_declared, read_live
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault, NewTopic
+from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.model.state import State
+from kdeclare.state.location import open_store
+
+FLEET = """\
+apiVersion: kdeclare/v1
+kind: Fleet
+metadata: {name: f}
+spec:
+  clusters:
+    - {name: eu-1, labels: {tier: gold}, project: payments/kdeclare.yaml}
+    - name: lab
+      bootstrapServers: 127.0.0.1:1
+      manifests: [lab]
+      selector: {team: a}
+    - {name: gone, project: none.yaml}
+    - {name: secret, bootstrapServers: 'a:1', clientConfig: {sasl.password: "${env.NOT_SET}"}}
+"""
+PROJECT = """\
+apiVersion: kdeclare/v1
+kind: Project
+metadata: {name: payments}
+spec: {environments: {d: {bootstrapServers: 'x:1'}}}
+"""
+TOPIC = """\
+---
+apiVersion: kdeclare/v1
+kind: Topic
+metadata: {name: %s, labels: {team: %s}}
+spec: {partitions: 3}
+"""
+
+
+@pytest.fixture
+def reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reach:
+    for name, text in {
+        "fleet.yaml": FLEET,
+        "payments/kdeclare.yaml": PROJECT,
+        "payments/manifests/a.yaml": TOPIC % ("orders", "a") + TOPIC % ("clicks", "b"),
+        "lab/a.yaml": TOPIC % ("orders", "a") + TOPIC % ("clicks", "b"),
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return Reach("fleet.yaml", timeout_s=0.5)
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> MemoryCluster:
+    cluster = MemoryCluster(cluster_id="id-1")
+    monkeypatch.setattr(reaching, "connect_kafka", lambda *_, attempts: cluster)
+    return cluster
+
+
+def rows(read: Callable[[Reach, str], Iterator[Any]], reach: Reach, name: str) -> dict[str, dict[str, Any]]:
+    batches = list(partial(read, reach)(name))
+    assert all(batch.schema == (LIVE if read is read_live else DECLARED) for batch in batches)
+    return {f"{row['kind']}/{row['name']}": row for batch in batches for row in batch.to_pylist()}
+
+
+def owns(location: str, project: str, env: str, *ids: str) -> None:
+    store = open_store(location, project, env)
+    with store.lock("test"):
+        store.write(State("l", 1, "id-1", {id_: {"configs": {}, "partitions": 3} for id_ in ids}))
+
+
+def test_a_cluster_is_read(reach: Reach, connected: MemoryCluster) -> None:
+    connected.create_topics([NewTopic("orders", 3, 1, None, {})])
+    found = rows(read_live, reach, "eu-1")
+    assert found["Cluster/eu-1"]["error"] is None
+    assert found["Topic/orders"]["labels"] == [("tier", "gold")]
+    assert connected.closed
+
+
+def test_one_that_does_not_permit_it(reach: Reach, connected: MemoryCluster) -> None:
+    connected.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "not you"), nth=None, method="moves")
+    found = rows(read_live, reach, "eu-1")
+    assert list(found) == ["Cluster/eu-1"]
+    assert found["Cluster/eu-1"]["error"] == (
+        "x:1 does not permit this: not you (CLUSTER_AUTHORIZATION_FAILED)."
+    )
+    assert found["Cluster/eu-1"]["labels"] == [("tier", "gold")]
+
+
+@pytest.mark.parametrize("read", [read_live, read_declared])
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("gone", "'none.yaml' cannot be read: no such file or directory."),
+        ("secret", "fleet.yaml:12:77: The environment variable 'NOT_SET' is not set."),
+        ("other", "fleet.yaml has no cluster 'other'."),
+    ],
+)
+def test_what_cannot_be_read_is_a_row(
+    reach: Reach, read: Callable[[Reach, str], Iterator[Any]], name: str, error: str
+) -> None:
+    found = rows(read, reach, name)
+    assert list(found) == [f"Cluster/{name}"]
+    assert found[f"Cluster/{name}"]["error"] == error
+
+
+def test_the_fleet_file_is_gone(reach: Reach) -> None:
+    Path("fleet.yaml").unlink()
+    assert "cannot be read" in rows(read_live, reach, "eu-1")["Cluster/eu-1"]["error"]
+
+
+def test_nobody_listens(reach: Reach) -> None:
+    error = rows(read_live, reach, "lab")["Cluster/lab"]["error"]
+    assert error == "127.0.0.1:1: connection refused."
+
+
+def test_one_that_hangs_costs_its_time_and_no_more(reach: Reach) -> None:
+    kept: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            while True:
+                try:
+                    kept.append(listener.accept()[0])
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        Path("fleet.yaml").write_text(FLEET.replace("127.0.0.1:1", address))
+        begun = time.monotonic()
+        error = rows(read_live, replace(reach, timeout_s=1.0), "lab")["Cluster/lab"]["error"]
+        took = time.monotonic() - begun
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+    assert kept
+    assert error == f"{address}: connected, but no answer in time."
+    assert 0.9 < took < 2.0
+
+
+def test_what_is_declared_and_owned(reach: Reach) -> None:
+    owns("payments/state", "payments", "d", "Topic/orders", "Topic/old", "Later/kind")
+    found = rows(read_declared, reach, "eu-1")
+    assert list(found) == ["Cluster/eu-1", "Topic/orders", "Topic/clicks", "Topic/old"]
+    assert (found["Cluster/eu-1"]["error"], found["Cluster/eu-1"]["always"]) == (None, False)
+    assert found["Cluster/eu-1"]["labels"] == [("tier", "gold")]
+    orders, clicks, old = (found[f"Topic/{name}"] for name in ("orders", "clicks", "old"))
+    assert (json.loads(orders["desired"])["partitions"], orders["owned"] is None) == (3, False)
+    assert orders["source"] == "payments/manifests/a.yaml:4:18"
+    assert orders["labels"] == [("team", "a")]
+    assert (clicks["owned"], clicks["alone"]) == (None, True)
+    assert (old["desired"], json.loads(old["owned"])["partitions"]) == (None, 3)
+
+
+def test_a_selector_is_about_a_part(reach: Reach) -> None:
+    owns("state", "lab", "default", "Topic/clicks", "Topic/old")
+    found = rows(read_declared, reach, "lab")
+    assert found["Topic/orders"]["desired"]
+    for name in ("clicks", "old"):  # not orphaned, not unmanaged, not missing
+        row = found[f"Topic/{name}"]
+        assert (row["desired"], row["owned"], row["alone"]) == (None, None, False)
+
+
+def test_errors_in_manifests(reach: Reach) -> None:
+    Path("payments/manifests/b.yaml").write_text("kind: Topik\n---\nkind: Topic\n")
+    (row,) = rows(read_declared, reach, "eu-1").values()
+    assert row["error"].startswith("payments/manifests/b.yaml:1:")
+    assert row["error"].endswith("more)")
+
+
+def test_a_key_that_only_the_cluster_can_know_is_no_error(reach: Reach) -> None:
+    text = TOPIC.replace("partitions: 3", "configs: {no.such.key: 1}") % ("x", "a")
+    Path("payments/manifests/b.yaml").write_text(text)
+    found = rows(read_declared, reach, "eu-1")
+    assert found["Cluster/eu-1"]["error"] is None
+    assert "Topic/x" in found
+
+
+def test_a_corrupt_state(reach: Reach) -> None:
+    owns("payments/state", "payments", "d", "Topic/orders")
+    Path("payments/state/payments/d/state.json").write_text("{")
+    (row,) = rows(read_declared, reach, "eu-1").values()
+    assert "state.json" in row["error"]
+
+
+def test_projects_with_policies_are_marked(reach: Reach) -> None:
+    policies = "policies: [{name: n, class: 'kdeclare.policy.rules:PartitionBounds', config: {max: 3}}], env"
+    Path("payments/kdeclare.yaml").write_text(PROJECT.replace("env", policies, 1))
+    found = rows(read_declared, reach, "eu-1")
+    assert found["Cluster/eu-1"]["always"] is True
+
+
+def test_a_state_for_all(reach: Reach) -> None:
+    owns("elsewhere", "payments", "d", "Topic/old")
+    assert "Topic/old" in rows(read_declared, replace(reach, state="elsewhere"), "eu-1")
+
+
+def test_what_travels_is_small_and_holds_no_secret(
+    reach: Reach, monkeypatch: pytest.MonkeyPatch, connected: MemoryCluster
+) -> None:
+    monkeypatch.setenv("NOT_SET", "hunter2")
+    rows(read_live, reach, "secret")
+    sent = pickle.dumps(partial(read_live, reach))
+    assert b"hunter2" not in sent
+    assert len(sent) < 1000
+    assert pickle.loads(sent).args == (reach,)
+
+
+def test_files_are_read_once_a_process(reach: Reach, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    plain = Path.read_bytes
+
+    def noted(path: Path) -> bytes:
+        opened.append(str(path))
+        return plain(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    for _ in range(3):
+        reach.workspace("eu-1")
+    assert opened == ["fleet.yaml", "payments/kdeclare.yaml"]
+    Path("fleet.yaml").write_text(FLEET.replace("eu-1", "eu-2"))
+    assert reach.entry("eu-2").name == "eu-2"

@@ -1,0 +1,111 @@
+"""``kdeclare sandbox`` with several clusters, as far as it goes without a broker."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster import sandbox
+from kdeclare.cluster.sandbox import BrokerStatus, GroupSettings, GroupStatus, SandboxSettings, SandboxStatus
+from tests.unit.cli.command_line import CommandLine
+
+
+def _member(settings: SandboxSettings) -> SandboxStatus:
+    broker = BrokerStatus(1, 100, settings.port, "rack-a", alive=True, ready=True, log=Path("1.log"))
+    return SandboxStatus(settings.folder, settings, f"id-{settings.port}", (broker,))
+
+
+def _group(settings: GroupSettings) -> GroupStatus:
+    return GroupStatus(settings, tuple(_member(one) for one in settings.members))
+
+
+@pytest.fixture
+def asked(kdeclare: CommandLine) -> list[GroupSettings]:
+    """What is asked for when something is started; nothing is."""
+    settings: list[GroupSettings] = []
+
+    def start_group(wanted: GroupSettings, progress: object) -> GroupStatus:
+        settings.append(wanted)
+        return _group(wanted)
+
+    kdeclare.monkeypatch.setattr(sandbox, "start_group", start_group)
+    return settings
+
+
+def test_start_prints_an_address_a_line(kdeclare: CommandLine, asked: list[GroupSettings]) -> None:
+    ran = kdeclare("sandbox", "start", "--clusters", "3", "--brokers", "1")
+    assert ran.out == "127.0.0.1:19092\n127.0.0.1:19292\n127.0.0.1:19492\n"
+    assert "3 brokers of 3 clusters ready" in ran.err
+    assert asked == [GroupSettings(Path(".sandbox"), 3, 1, 1)]
+
+
+def test_what_is_not_said_stays_as_the_folder_has_it(
+    kdeclare: CommandLine, asked: list[GroupSettings]
+) -> None:
+    there = GroupSettings(Path(".sandbox"), 2, 1, 1, 29092)
+    kdeclare.monkeypatch.setattr(sandbox, "group_settings", lambda folder: there)
+    kdeclare("sandbox", "start")
+    kdeclare("sandbox", "start", "--clusters", "1")
+    kdeclare("sandbox", "start", "--port", "30000")
+    assert asked == [there, replace(there, clusters=1), replace(there, port=30000)]
+
+
+def test_one_cluster_is_a_sandbox_in_the_folder_itself(
+    kdeclare: CommandLine, asked: list[GroupSettings]
+) -> None:
+    kdeclare.monkeypatch.setattr(sandbox, "start", lambda settings, progress: _member(settings))
+    assert kdeclare("sandbox", "start", "--clusters", "1").out.startswith("127.0.0.1:19092,")
+    assert not asked
+
+
+def test_no_cluster_is_wrong_usage(kdeclare: CommandLine) -> None:
+    assert kdeclare("sandbox", "start", "--clusters", "0").code == 64
+
+
+def test_status_shows_each(kdeclare: CommandLine) -> None:
+    there = GroupSettings(Path(".sandbox"), 2, 1, 1)
+    kdeclare.monkeypatch.setattr(sandbox, "group_settings", lambda folder: there)
+    kdeclare.monkeypatch.setattr(sandbox, "group_status", _group)
+    text = kdeclare("sandbox", "status").out
+    assert "Sandbox in .sandbox/cluster-1: ready." in text
+    assert "Address: 127.0.0.1:19292" in text
+    document = json.loads(kdeclare("sandbox", "status", "--format", "json").out)
+    assert document["format_version"] == "1.0"
+    assert (document["ready"], document["bootstrap"], document["brokers"]) == (True, "", [])
+    shown = [(one["name"], one["bootstrap"], one["cluster_id"]) for one in document["clusters"]]
+    assert shown == [
+        ("cluster-1", "127.0.0.1:19092", "id-19092"),
+        ("cluster-2", "127.0.0.1:19292", "id-19292"),
+    ]
+    assert "format_version" not in document["clusters"][0]
+
+
+def test_the_document_of_one_cluster_is_as_ever(kdeclare: CommandLine) -> None:
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _member(SandboxSettings(folder, 1, 1)))
+    document = json.loads(kdeclare("sandbox", "status", "--format", "json").out)
+    assert list(document) == [
+        "format_version",
+        "folder",
+        "exists",
+        "running",
+        "ready",
+        "bootstrap",
+        "cluster_id",
+        "brokers",
+    ]
+
+
+def test_all_are_stopped_and_deleted(kdeclare: CommandLine) -> None:
+    there = GroupSettings(Path(".sandbox"), 2, 1, 1)
+    deleted: list[GroupSettings] = []
+    kdeclare.monkeypatch.setattr(sandbox, "group_settings", lambda folder: there)
+    kdeclare.monkeypatch.setattr(sandbox, "group_status", _group)
+    kdeclare.monkeypatch.setattr(sandbox, "stop_group", _group)
+    kdeclare.monkeypatch.setattr(sandbox, "reset_group", deleted.append)
+    assert "Stopped" in kdeclare("sandbox", "stop").err
+    assert kdeclare("sandbox", "reset").code == 64
+    assert kdeclare("sandbox", "reset", answer="no\n").code == 1
+    assert not deleted
+    assert kdeclare("sandbox", "reset", "--yes").code == 0
+    assert deleted == [there]

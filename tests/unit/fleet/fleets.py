@@ -1,0 +1,359 @@
+"""Random fleets: what is declared, owned and live in some clusters, as values and as rows of both tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, NoReturn
+
+from kdeclare.fleet.bodies import asked_keys, entity_of
+from kdeclare.fleet.encoding import (
+    Origin,
+    Row,
+    broker_row,
+    cluster_row,
+    declared_cluster_row,
+    declared_row,
+    topic_row,
+    unread_row,
+)
+from kdeclare.fleet.rows import CLUSTER
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.broker_config import CLUSTER_DEFAULT
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.placing import Replicas
+from kdeclare.kinds.placing import Wish as PlacementWish
+from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.secrets import Secret
+from kdeclare.kinds.verbs.configs import own_source
+from kdeclare.kinds.wishes import UNKNOWN_CONFIG, Parts, Unset, Wish
+from kdeclare.model.diagnostics import Place
+from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, TopicPartition
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import (
+    Broker,
+    ClusterInfo,
+    ConfigEntry,
+    ConfigSource,
+    ConfigType,
+    Move,
+    Partition,
+    Snapshot,
+    Topic,
+)
+
+TAKEN_AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+SCALARS: Mapping[str, Sequence[Any]] = {
+    "retention.ms": (77, "604800000", "-1"),
+    "min.cleanable.dirty.ratio": ("0.5", "0.50", 0.1),
+    "preallocate": (True, "TRUE", "false"),
+    "min.insync.replicas": (1, "2"),
+    "compression.type": ("zstd", "producer"),
+    "owner.of.plugin": ("Zoë 日本 😀", "n/a", ""),
+}
+THROTTLED = "leader.replication.throttled.replicas"
+LISTS: Mapping[str, Sequence[str]] = {
+    "cleanup.policy": ("delete", "compact"),
+    THROTTLED: ("0:1", "0:2", "1:3"),
+}
+UNMANAGED = {"flush.ms": "9", "max.message.bytes": "1000", "follower.replication.throttled.replicas": "*"}
+
+BROKER_SCALARS: Mapping[str, Sequence[Any]] = {
+    "log.cleaner.threads": (1, "2"),
+    "num.io.threads": ("8", 16),
+    "message.max.bytes": ("1048588", 5),
+}
+SECRET = "listener.name.internal.ssl.keystore.password"
+BROKER_LISTS: Mapping[str, Sequence[str]] = {
+    "log.cleanup.policy": ("delete", "compact"),
+    "listener.name.internal.ssl.enabled.protocols": ("TLSv1.2", "TLSv1.3"),
+}
+BROKER_UNMANAGED = {"background.threads": "11", "min.insync.replicas": "1"}
+LABELS: Sequence[Mapping[str, str]] = ({}, {"team": "payments"}, {"team": "Größe", "tier": "✓"})
+
+
+@dataclass(frozen=True)
+class Case:
+    """One resource that is declared or owned, and the whole cluster that it is in."""
+
+    cluster: str
+    id: ResourceId
+    desired: Desired | None
+    owned: Json
+    live: Snapshot
+
+
+@dataclass
+class Fleet:
+    """The rows of both tables, and the values that they were made of."""
+
+    declared: list[Row] = field(default_factory=list)
+    live: list[Row] = field(default_factory=list)
+    cases: list[Case] = field(default_factory=list)
+
+
+def never_asked(
+    brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], wish: PlacementWish
+) -> NoReturn:
+    """The placer of resources that leave no broker open."""
+    raise AssertionError("asked where to place replicas")
+
+
+def desired(kind: str, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> Desired:
+    """A declared resource as the loader would make it, also of keys that only a cluster knows."""
+    body, problems = KINDS[kind].parse(name, KINDS[kind].spec.model_validate(spec))
+    wrong = [p.diagnostic for p in problems if p.diagnostic.is_error and p.diagnostic.code != UNKNOWN_CONFIG]
+    assert not wrong, wrong
+    return Desired(ResourceId(kind, name), body, labels or {}, Place("topics.yaml", 3, 1))
+
+
+def random_fleet(random: Random, *, clusters: int = 2, topics: int = 4, plain: bool = False) -> Fleet:
+    """Clusters with some of everything, or with ``plain`` only topics whose declared configs are scalars.
+
+    clusters, topics: how many clusters, and names of topics in each, that rows can be about.
+    """
+    fleet = Fleet()
+    for number in range(clusters):
+        _Maker(random, fleet, f"eu-{number}", plain).add(topics)
+    random.shuffle(fleet.declared)
+    random.shuffle(fleet.live)
+    return fleet
+
+
+def origin(cluster: str, cluster_id: str | None = "id") -> Origin:
+    """Where rows of a test come from."""
+    return Origin(TAKEN_AT, cluster, cluster_id, {"region": "eu", "größe": "日本"})
+
+
+def own_entry(entity: ConfigResource, key: str, value: str | None) -> ConfigEntry:
+    """A value that is set on the resource itself, as Kafka describes it; None is one that it hides."""
+    info = catalog(entity.scope).get(key)
+    if value is None:
+        return ConfigEntry(None, own_source(entity), ConfigType.PASSWORD, sensitive=True)
+    kind = ConfigType.LIST if info is not None and info.is_list else ConfigType.SCALAR
+    return ConfigEntry(value, own_source(entity), kind)
+
+
+def applied(item: Desired) -> Json:
+    """What is remembered of a resource once it is applied as declared."""
+    if getattr(item.body, "strategy", None) is not None:
+        item = replace(item, body=replace(item.body, strategy=None))  # the record says nothing of it
+    live = Snapshot(ClusterInfo("x", tuple(Broker(n, "h", 9092) for n in range(1, 7))))
+    return KINDS[item.id.kind].diff(item.id, item, live, None, never_asked).owned
+
+
+class _Maker:
+    """Fills one cluster of a fleet."""
+
+    def __init__(self, random: Random, fleet: Fleet, cluster: str, plain: bool) -> None:
+        self.random, self.fleet, self.cluster, self.plain = random, fleet, cluster, plain
+        ids = range(1, random.randint(2, 5) + 1)
+        self.info = ClusterInfo(f"id-{cluster}", tuple(self._broker(n) for n in ids))
+        self.topics: dict[str, Topic] = {}
+        self.configs: dict[ConfigResource, dict[str, ConfigEntry]] = {}
+        self.moves: dict[TopicPartition, Move] = {}
+        self.wanted: dict[ResourceId, tuple[Desired | None, Json]] = {}
+
+    def often(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def add(self, topics: int) -> None:
+        trouble = None if self.plain else self.random.choice([None] * 8 + ["live", "declared", "gone"])
+        for number in range(topics):
+            self._topic(f"t.{number}")
+        if not self.plain:
+            self._make_topic("__consumer_offsets", None, internal=True)
+            for name in (CLUSTER_DEFAULT, *(str(n) for n in range(1, 7))):
+                self._broker_config(name)
+        live = Snapshot(self.info, self.topics, self.configs, self.moves)
+        reason = "timed out" if trouble == "declared" else None
+        self.fleet.declared.append(declared_cluster_row(self.cluster, {"tier": "gold"}, reason))
+        for id_, (item, owned) in self.wanted.items():
+            self.fleet.declared.append(declared_row(self.cluster, item, id_, owned))
+            if trouble is None:
+                self.fleet.cases.append(Case(self.cluster, id_, item, owned, live))
+        if trouble == "live":
+            self.fleet.live.append(unread_row(origin(self.cluster, None), CLUSTER, self.cluster, "kaputt"))
+        elif trouble != "gone":
+            self._add_live()
+
+    def _add_live(self) -> None:
+        where = origin(self.cluster, self.info.id)
+        self.fleet.live.append(cluster_row(where, self.info, "4.1"))
+        for name, topic in self.topics.items():
+            if not self.plain and self.often(0.03):
+                self.fleet.live.append(unread_row(where, "Topic", name, "TOPIC_AUTHORIZATION_FAILED"))
+                self.fleet.cases = [c for c in self.fleet.cases if c.id != ResourceId("Topic", name)]
+                continue
+            entries = self.configs[ConfigResource(ConfigScope.TOPIC, name)]
+            self.fleet.live.append(topic_row(where, topic, entries, self.moves))
+        for entity, entries in self.configs.items():
+            if entity.scope is ConfigScope.BROKER:
+                self.fleet.live.append(broker_row(where, entity.name or CLUSTER_DEFAULT, entries))
+
+    # declared and owned
+
+    def _topic(self, name: str) -> None:
+        item = desired("Topic", name, self.random.choice(LABELS), **self._topic_spec())
+        before = item if self.often(0.7) else desired("Topic", name, **self._topic_spec())
+        owned = applied(before) if self.often(0.7) else None
+        declared = self.often(0.85)
+        if declared or owned is not None:
+            self.wanted[item.id] = (item if declared else None, owned)
+        if self.often(0.9):
+            self._make_topic(name, self.random.choice([item, item, item, before]))
+
+    def _topic_spec(self) -> dict[str, Any]:
+        spec: dict[str, Any] = {"configs": self._wishes(SCALARS, {} if self.plain else LISTS)}
+        if not self.plain and self.often(0.15):
+            sizes = range(self.random.randint(1, 3))
+            spec["assignments"] = {n: self._sample([1, 2, 3, 4], 2) for n in sizes}
+        else:
+            if self.often(0.8):
+                spec["partitions"] = self.random.randint(1, 4)
+            if self.often(0.8):
+                spec["replicationFactor"] = self.random.randint(1, 2)
+        if self.often(0.2):
+            spec["unmanagedConfigs"] = "remove"
+        if self.often(0.1):
+            spec["lifecycle"] = {"preventDestroy": True}
+        if not self.plain and "partitions" in spec and "replicationFactor" in spec and self.often(0.05):
+            spec["placement"] = {"strategy": "cross-rack"}
+        return spec
+
+    def _broker_config(self, name: str) -> None:
+        spec: dict[str, Any] = {"configs": self._wishes(BROKER_SCALARS, BROKER_LISTS)}
+        if self.often(0.2):
+            spec["unmanagedConfigs"] = "remove"
+        if name == CLUSTER_DEFAULT:
+            spec["configs"].pop("listener.name.internal.ssl.enabled.protocols", None)
+        elif self.often(0.02):
+            spec["configs"][SECRET] = "hunter2"
+        item = desired("BrokerConfig", name, **spec)
+        owned = applied(item) if self.often(0.6) else None
+        declared = self.often(0.5)
+        if declared or owned is not None:
+            self.wanted[item.id] = (item if declared else None, owned)
+        if name == CLUSTER_DEFAULT or int(name) in {b.id for b in self.info.brokers}:
+            self._set_configs("BrokerConfig", name, item, BROKER_SCALARS, BROKER_LISTS, BROKER_UNMANAGED)
+
+    def _wishes(
+        self, scalars: Mapping[str, Sequence[Any]], lists: Mapping[str, Sequence[str]]
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            key: self.random.choice(values) for key, values in scalars.items() if self.often(0.4)
+        }
+        found |= {key: None for key in scalars if not self.plain and self.often(0.08)}
+        for key, elements in lists.items():
+            if self.often(0.4):
+                found[key] = self._list_wish(elements)
+        return found
+
+    def _list_wish(self, elements: Sequence[str]) -> Any:
+        whole = self._sample(elements, self.random.randint(1, len(elements)))
+        others = [e for e in elements if e not in whole]
+        return self.random.choice(
+            [
+                None,
+                whole,
+                ",".join(whole),
+                {"append": whole},
+                {"append": whole, "subtract": others},
+                {"subtract": whole},
+            ]
+        )
+
+    # live
+
+    def _broker(self, number: int) -> Broker:
+        return Broker(number, "h", 9092, self.random.choice([None, "a", "b"]), self.often(0.1))
+
+    def _make_topic(self, name: str, like: Desired | None, *, internal: bool = False) -> None:
+        body = None if like is None else like.body
+        assignments = None if body is None else body.assignments
+        if assignments:
+            replicas = [list(r) for r in assignments.values()]
+        else:
+            count = (body and body.partitions) or self.random.randint(1, 3)
+            size = (body and body.replication_factor) or self.random.randint(1, 2)
+            replicas = [self._replicas(size) for _ in range(count)]
+        if self.often(0.07):
+            replicas.append(self._replicas(len(replicas[0])))
+        if self.often(0.07):
+            replicas[self.random.randrange(len(replicas))] = self._replicas(1 + self.often(0.5))
+        for n, brokers in enumerate(replicas):
+            if self.often(0.04):
+                self._move(name, n, brokers)
+        partitions = tuple(
+            Partition(tuple(r), self.random.choice([None, r[0]]), tuple(r[:1])) for r in replicas
+        )
+        self.topics[name] = Topic(name, f"uuid-{self.random.randrange(99)}", partitions, internal)
+        self._set_configs("Topic", name, like, SCALARS, {} if self.plain else LISTS, UNMANAGED)
+
+    def _replicas(self, size: int) -> list[int]:
+        return self._sample([b.id for b in self.info.brokers], size)
+
+    def _move(self, name: str, number: int, target: list[int]) -> None:
+        """Metadata lists old and new replicas while a partition is moved."""
+        old = [n for n in range(7, 9) if self.often(0.5)]
+        partition = TopicPartition(name, number)
+        self.moves[partition] = Move((*target, *old), tuple(target[:1]), tuple(old))
+        target += old
+
+    def _set_configs(
+        self,
+        kind: str,
+        name: str,
+        like: Desired | None,
+        scalars: Mapping[str, Sequence[Any]],
+        lists: Mapping[str, Sequence[str]],
+        unmanaged: Mapping[str, str],
+    ) -> None:
+        """As declared, with something else here and there."""
+        entity = entity_of(kind, name)
+        texts: dict[str, str | None] = {}
+        for key, wish in (like.body.configs if like is not None else {}).items():
+            unset = 0.5 if isinstance(wish, Parts) and not wish.append else 0.04
+            if not isinstance(wish, Unset) and not self.often(unset):
+                texts[key] = self._as_declared(wish, lists.get(key, ()))
+        for key, values in scalars.items():
+            if self.often(0.04):
+                texts[key] = str(self.random.choice(values))
+        for key, elements in lists.items():
+            if self.often(0.06):
+                texts[key] = ",".join(self._sample(elements, self.random.randint(0, len(elements))))
+        texts |= {key: value for key, value in unmanaged.items() if self.often(0.06)}
+        entries = {key: own_entry(entity, key, text) for key, text in texts.items()}
+        self.configs[entity] = self._inherited(entity) | entries
+
+    def _as_declared(self, wish: Wish, elements: Sequence[str]) -> str | None:
+        if isinstance(wish, Secret):
+            return None
+        if isinstance(wish, Parts):
+            more = [e for e in elements if e not in wish.subtract and self.often(0.2)]
+            return ",".join(dict.fromkeys([*more, *wish.append]))
+        assert not isinstance(wish, Unset)
+        if isinstance(wish.value, str):
+            return wish.value
+        shown = self._sample(wish.value, len(wish.value))
+        return self.random.choice([",", ", "]).join(shown)
+
+    def _inherited(self, entity: ConfigResource) -> dict[str, ConfigEntry]:
+        """What a full describe shows of lists; of the cluster-wide default, nothing that is not set there."""
+        if entity.scope is ConfigScope.BROKER and not entity.name:
+            return {}
+        keys = catalog(entity.scope)
+        found = {
+            key: ConfigEntry(keys.keys[key].default, ConfigSource.DEFAULT, ConfigType.LIST)
+            for key in asked_keys(entity.scope)
+        }
+        for key in ("cleanup.policy", "log.cleanup.policy"):
+            if key in found and self.often(0.3):
+                found[key] = ConfigEntry("compact", ConfigSource.STATIC, ConfigType.LIST)
+        if self.often(0.1):
+            found["plugin.password"] = ConfigEntry(None, ConfigSource.STATIC, sensitive=True)
+        return found
+
+    def _sample(self, items: Sequence[Any], size: int) -> list[Any]:
+        return self.random.sample(list(items), min(size, len(items)))

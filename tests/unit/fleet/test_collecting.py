@@ -1,0 +1,181 @@
+"""Live rows of a cluster, whole and in part."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import ConfigQuery, Fault, FaultKind, NewTopic
+from kdeclare.fleet import collecting
+from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
+from kdeclare.fleet.rows import LIVE
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.model.live import ConfigEntry
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+REFUSED = Fault("TOPIC_AUTHORIZATION_FAILED", "Topic authorization failed")
+
+
+def cluster_of(*topics: str) -> MemoryCluster:
+    cluster = MemoryCluster(cluster_id="id-1")
+    cluster.create_topics([NewTopic(name, 2, 2, None, {"retention.ms": "1000"}) for name in topics])
+    cluster.calls.clear()
+    return cluster
+
+
+class Refusing(MemoryCluster):
+    """One that refuses the configs of some resources, whatever else they are asked for with."""
+
+    refused: Mapping[ConfigResource, Fault] = {}
+
+    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Mapping[str, ConfigEntry]]:
+        found = super().configs(queries)
+        for query in queries:
+            if query.resource in self.refused:
+                raise self.refused[query.resource]
+        return found
+
+
+def refusing(topics: Sequence[str], *refused: ConfigResource, fault: Fault = REFUSED) -> Refusing:
+    cluster = Refusing(cluster_id="id-1")
+    cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in topics])
+    cluster.calls.clear()
+    cluster.refused = dict.fromkeys(refused, fault)
+    return cluster
+
+
+def topic(name: str) -> ConfigResource:
+    return ConfigResource(ConfigScope.TOPIC, name)
+
+
+def broker(name: str) -> ConfigResource:
+    return ConfigResource(ConfigScope.BROKER, name)
+
+
+def rows_of(cluster: MemoryCluster) -> dict[tuple[str, str], dict[str, Any]]:
+    """Through Arrow, as a task gives them."""
+    batches = record_batches(live_rows(cluster, "eu-1", {"tier": "gold"}, NOW))
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    found = {(row["kind"], row["name"]): row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def test_all_that_a_cluster_has() -> None:
+    cluster = cluster_of("a", "b")
+    cluster.set_overrides(broker("1"), {"log.cleaner.threads": "2"})
+    rows = rows_of(cluster)
+    assert sorted(rows) == [
+        *(("BrokerConfig", name) for name in ("1", "2", "3", "cluster-default")),
+        ("Cluster", "eu-1"),
+        ("Topic", "a"),
+        ("Topic", "b"),
+    ]
+    for row in rows.values():
+        assert (row["cluster"], row["cluster_id"], row["taken_at"]) == ("eu-1", "id-1", NOW)
+        assert (row["labels"], row["error"]) == ([("tier", "gold")], None)
+    itself = json.loads(rows["Cluster", "eu-1"]["body"])
+    assert (itself["version"], len(itself["brokers"])) == ("4.3", 3)
+    row = rows["Topic", "a"]
+    assert json.loads(row["body"])["configs"]["retention.ms"]["value"] == "1000"
+    assert (row["partitions"], row["factor"]) == (2, 2)
+    assert json.loads(rows["BrokerConfig", "1"]["body"])["configs"]["log.cleaner.threads"]["value"] == "2"
+    assert len(cluster.requests("configs")) == 2  # topics together, brokers together
+
+
+def test_moves_are_seen() -> None:
+    cluster = cluster_of("a")
+    cluster.move_ticks = 5
+    cluster.tick_on_poll = False
+    cluster.reassign({TopicPartition("a", 0): (1, 2, 3)}, allow_replication_factor_change=True)
+    body = json.loads(rows_of(cluster)["Topic", "a"]["body"])
+    assert sorted(body["moves"]) == ["0"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_one_topic_is_refused_and_the_rest_is_complete(count: int) -> None:
+    names = [f"t{n}" for n in range(count)]
+    rows = rows_of(refusing(names, topic("t0")))
+    assert rows["Topic", "t0"]["body"] is None
+    assert rows["Topic", "t0"]["error"] == (
+        "Its configs cannot be read: Topic authorization failed (TOPIC_AUTHORIZATION_FAILED)."
+    )
+    assert [rows["Topic", name]["error"] for name in names[1:]] == [None] * (count - 1)
+    assert rows["BrokerConfig", "1"]["error"] is None
+    assert rows["Cluster", "eu-1"]["error"] is None
+
+
+def test_halving_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "_EXTRA_REQUESTS", 10)
+    names = [f"t{n:03}" for n in range(400)]
+    cluster = refusing(names, *map(topic, names))
+    rows = rows_of(cluster)
+    assert all(rows["Topic", name]["error"] for name in names)
+    assert "at least one of" in rows["Topic", "t399"]["error"]
+    assert len(cluster.requests("configs")) <= 1 + 10 + 1
+
+
+def test_a_cluster_that_is_lost_meanwhile_is_not_asked_on_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "_TOPICS_AT_ONCE", 2)
+    cluster = cluster_of("a", "b", "c", "d", "e")
+    gone = Fault("REQUEST_TIMED_OUT", "no answer in 30 s", FaultKind.RETRIABLE)
+    cluster.faults.fail(gone, nth=2, method="configs")
+    rows = rows_of(cluster)
+    assert [rows["Topic", name]["error"] is None for name in "abcde"] == [True, True, False, False, False]
+    assert rows["Topic", "e"]["error"] == "Its configs cannot be read: no answer in 30 s (REQUEST_TIMED_OUT)."
+    assert len([c for c in cluster.requests("configs") if c.items[0].startswith("TOPIC")]) == 2
+
+
+def test_one_broker_does_not_answer() -> None:
+    down = Fault("BROKER_NOT_AVAILABLE", "broker 2 is registered, but not serving", FaultKind.RETRIABLE)
+    rows = rows_of(refusing(["a"], broker("2"), fault=down))
+    assert "broker 2 is registered" in rows["BrokerConfig", "2"]["error"]
+    for name in ("1", "3", "cluster-default"):
+        assert rows["BrokerConfig", name]["error"] is None
+    assert rows["Topic", "a"]["error"] is None
+
+
+def test_a_fenced_broker_has_an_error_only_if_it_does_not_answer() -> None:
+    cluster = refusing(["a"], broker("3"))
+    cluster.fence(2)
+    cluster.fence(3)
+    rows = rows_of(cluster)
+    assert rows["BrokerConfig", "2"]["error"] is None
+    assert rows["BrokerConfig", "3"]["error"]
+    # the others are asked once, together
+    assert [c.items for c in cluster.requests("configs") if "BROKER/1" in c.items] == [
+        ("BROKER/", "BROKER/1")
+    ]
+
+
+@pytest.mark.parametrize("method", ["describe", "topics", "moves"])
+def test_nothing_at_all_can_be_read(method: str) -> None:
+    cluster = cluster_of("a")
+    cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "no"), nth=None, method=method)
+    rows = live_rows(cluster, "eu-1", {}, NOW)
+    with pytest.raises(Fault):
+        next(rows)
+
+
+def test_the_row_of_a_cluster_that_is_not_reached() -> None:
+    (batch,) = record_batches([unreachable_row("eu-1", {"a": "b"}, NOW, "It is gone.")])
+    (row,) = batch.to_pylist()
+    assert (row["kind"], row["name"], row["cluster"], row["cluster_id"]) == ("Cluster", "eu-1", "eu-1", None)
+    assert (row["body"], row["error"], row["labels"]) == (None, "It is gone.", [("a", "b")])
+
+
+def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "ROWS_A_BATCH", 3)
+    cluster = cluster_of(*"abcdefgh")
+    batches = list(record_batches(live_rows(cluster, "eu-1", {}, NOW)))
+    assert [batch.num_rows for batch in batches] == [3, 3, 3, 3, 1]
+    assert all(batch.schema == LIVE for batch in batches)
+
+
+def test_what_has_gone_meanwhile_is_no_row() -> None:
+    cluster = cluster_of("a", "b")
+    cluster.faults.meanwhile(lambda other: other.delete_topics(["b"]), method="configs")
+    assert [name for kind, name in rows_of(cluster) if kind == "Topic"] == ["a"]

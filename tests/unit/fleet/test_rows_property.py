@@ -1,0 +1,135 @@
+"""For any fleet: a row says to the diff what the cluster says, and facts never hide a finding."""
+
+import json
+from random import Random
+
+import pyarrow as pa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kdeclare.fleet.bodies import snapshot_of
+from kdeclare.fleet.comparing import found_in
+from kdeclare.fleet.encoding import Row
+from kdeclare.fleet.facts import proves_order
+from kdeclare.fleet.finding import FindingKind
+from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.rows import CLUSTER, DECLARED, LIVE
+from kdeclare.kinds.base import Desired, Difference
+from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.secrets import Secret
+from tests.unit.fleet.fleets import Fleet, never_asked, random_fleet
+
+Key = tuple[str, str, str]
+_many = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+_seeds = st.integers(0, 2**32)
+
+
+def _by_key(rows: list[Row]) -> dict[Key, Row]:
+    return {(row["cluster"], row["kind"], row["name"]): row for row in rows}
+
+
+def _findings(fleet: Fleet) -> dict[Key, list[Row]]:
+    by_key: dict[Key, list[Row]] = {}
+    for item in audit(fleet.declared, fleet.live):
+        by_key.setdefault((item["cluster"], item["kind"], item["name"]), []).append(item)
+    return by_key
+
+
+@_many
+@given(_seeds)
+def test_the_diff_of_a_row_is_the_diff_of_the_cluster(seed: int) -> None:
+    fleet = random_fleet(Random(seed))
+    declared, live = _by_key(fleet.declared), _by_key(fleet.live)
+    for case in fleet.cases:
+        kind = KINDS[case.id.kind]
+        row = declared[case.cluster, case.id.kind, case.id.name]
+        if not row["alone"]:
+            continue
+        body = live.get((case.cluster, case.id.kind, case.id.name), {}).get("body")
+        decoded = None
+        if case.desired is not None:
+            decoded = Desired(case.id, kind.from_json(json.loads(row["desired"])), case.desired.labels)
+        owned = None if row["owned"] is None else json.loads(row["owned"])
+        seen = snapshot_of(
+            case.id.kind, case.id.name, body, live[case.cluster, CLUSTER, case.cluster]["body"]
+        )
+        mine = kind.diff(case.id, decoded, seen, owned, never_asked)
+        theirs = kind.diff(case.id, case.desired, case.live, case.owned, never_asked)
+        assert _said(mine) == _said(theirs)
+        assert found_in(case.id, mine, decoded, owned, seen) == found_in(
+            case.id, theirs, case.desired, case.owned, case.live
+        )
+
+
+def _said(difference: Difference) -> tuple[object, ...]:
+    change = difference.change
+    told = (
+        None if change is None else (change.action, change.reason, change.risk, change.blocked, change.fields)
+    )
+    weighty = [(d.severity, d.code, d.detail) for d in difference.diagnostics]
+    return told, difference.owned, difference.unmanaged, difference.drifted, sorted(weighty)
+
+
+@_many
+@given(_seeds)
+def test_facts_never_prove_the_order_of_a_row_with_a_finding(seed: int) -> None:
+    fleet = random_fleet(Random(seed))
+    live, findings = _by_key(fleet.live), _findings(fleet)
+    for key, row in _by_key(fleet.declared).items():
+        if key in live and key in findings:
+            assert not proves_order(row, live[key]), (row, live[key], findings[key])
+
+
+def test_facts_prove_the_order_of_nearly_all_rows_of_plain_values() -> None:
+    fleet = random_fleet(Random(5), clusters=20, topics=100, plain=True)
+    live, findings = _by_key(fleet.live), _findings(fleet)
+    in_order = [
+        proves_order(row, live[key])
+        for key, row in _by_key(fleet.declared).items()
+        if key in live and key not in findings and key[1] != CLUSTER
+    ]
+    assert len(in_order) > 300
+    assert sum(in_order) / len(in_order) > 0.98
+
+
+def test_facts_prove_the_order_of_most_rows_of_all_kinds() -> None:
+    fleet = random_fleet(Random(6), clusters=40, topics=20)
+    live, findings = _by_key(fleet.live), _findings(fleet)
+    in_order = [
+        proves_order(row, live[key])
+        for key, row in _by_key(fleet.declared).items()
+        if key in live and key not in findings and row["desired"] is not None and row["alone"]
+    ]
+    assert len(in_order) > 50
+    assert sum(in_order) / len(in_order) > 0.6
+
+
+@_many
+@given(_seeds)
+def test_plain_data_gives_the_body_again(seed: int) -> None:
+    for case in random_fleet(Random(seed), clusters=1).cases:
+        if case.desired is None:
+            continue
+        kind = KINDS[case.id.kind]
+        stated = kind.to_json(case.id.name, case.desired.body)
+        again = kind.from_json(json.loads(json.dumps(stated)))
+        assert kind.to_json(case.id.name, again) == stated
+        if not any(isinstance(wish, Secret) for wish in case.desired.body.configs.values()):
+            assert again == case.desired.body
+
+
+@_many
+@given(_seeds)
+def test_rows_have_the_columns_of_their_tables(seed: int) -> None:
+    fleet = random_fleet(Random(seed))
+    pa.Table.from_pylist(fleet.declared, DECLARED)
+    pa.Table.from_pylist(fleet.live, LIVE)
+    assert all(list(row) == DECLARED.names for row in fleet.declared)
+    assert all(list(row) == LIVE.names for row in fleet.live)
+
+
+def test_random_fleets_have_findings_of_every_kind() -> None:
+    fleet = random_fleet(Random(7), clusters=40, topics=20)
+    kinds = {item["finding"] for item in audit(fleet.declared, fleet.live)}
+    assert kinds == {str(kind) for kind in FindingKind} - {"policy"}
+    assert random_fleet(Random(7)) == random_fleet(Random(7))

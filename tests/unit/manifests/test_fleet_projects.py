@@ -1,0 +1,162 @@
+"""The projects of a fleet's clusters: how they come to be, and all that can be wrong with them at once."""
+
+from pathlib import Path
+
+import pytest
+
+from kdeclare.manifests.fleet import checked, open_fleet, project_of
+from kdeclare.manifests.load import load
+from kdeclare.manifests.project import Project
+from kdeclare.model.diagnostics import KdeclareError
+from tests.unit.manifests.small_kinds import KINDS
+
+PROJECT = """\
+apiVersion: kdeclare/v1
+kind: Project
+metadata: {name: payments}
+spec:
+  environments:
+    eu:
+      bootstrapServers: eu:9092
+      clientConfigFile: eu.properties
+      variables: {count: 3}
+    us: {bootstrapServers: "${env.US}"}
+"""
+TOPIC = "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {name: %s}\nspec: {partitions: '${var.count}'}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in {
+        "payments/kdeclare.yaml": PROJECT,
+        "payments/eu.properties": "a=b",
+        "payments/manifests/a.yaml": TOPIC % "a",
+        "topics/b.yaml": TOPIC % "b",
+        "topics/over/b.yaml": TOPIC % "b",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fleet_file(clusters: str) -> Path:
+    path = Path("fleet.yaml")
+    path.write_text(
+        f"apiVersion: kdeclare/v1\nkind: Fleet\nmetadata: {{name: f}}\nspec:\n  clusters:\n{clusters}"
+    )
+    return path
+
+
+def projects(clusters: str, **environ: str) -> list[Project]:
+    fleet = open_fleet(fleet_file(clusters), environ)
+    return [project_of(entry, fleet, environ) for entry in fleet.clusters]
+
+
+def problems(clusters: str, **environ: str) -> list[str]:
+    fleet = open_fleet(fleet_file(clusters), environ)
+    with pytest.raises(KdeclareError) as failure:
+        checked(fleet, environ)
+    return [f"{d.place} {d.code}: {d.detail} {d.hint}".strip() for d in failure.value.diagnostics]
+
+
+def test_a_project_in_its_environment(folder: Path) -> None:
+    eu, us = projects(
+        "    - {name: a, project: payments/kdeclare.yaml, env: eu}\n"
+        "    - {name: b, project: payments/kdeclare.yaml, env: us}\n",
+        US="us:1",
+    )
+    assert (eu.name, eu.environment.name, eu.environment.bootstrap_servers) == ("payments", "eu", "eu:9092")
+    assert eu.environment.client_config_file == Path("payments/eu.properties")
+    assert eu.state == "payments/state"
+    assert us.environment.bootstrap_servers == "us:1"
+
+
+def test_what_an_entry_says_instead(folder: Path) -> None:
+    (one, other) = projects(
+        "    - {name: a, project: payments/kdeclare.yaml, env: eu, bootstrapServers: 'x:1', state: mine,"
+        " clientConfig: {c: d}}\n"
+        "    - {name: b, project: payments/kdeclare.yaml, env: eu, clientConfigFile: other.properties}\n"
+    )
+    assert (one.environment.bootstrap_servers, one.state) == ("x:1", "mine")
+    assert (one.environment.client_config, one.environment.client_config_file) == ({"c": "d"}, None)
+    assert other.environment.client_config_file == Path("other.properties")
+    assert other.environment.bootstrap_servers == "eu:9092"
+
+
+def test_all_in_place(folder: Path) -> None:
+    (project, nothing) = projects(
+        "    - {name: lab, bootstrapServers: 'a:1', manifests: [topics], overlays: [topics/over],"
+        " variables: {count: 7}}\n"
+        "    - {name: bare, bootstrapServers: 'a:2'}\n"
+    )
+    assert (project.name, project.environment.name, project.state) == ("lab", "default", "state")
+    loaded = load(project, None, KINDS, {})
+    assert [str(item.id) for item in loaded.desired] == ["Topic/b"]
+    assert not loaded.diagnostics
+    assert load(nothing, None, KINDS, {}).desired == ()
+
+
+def test_overlays_of_one_cluster_are_no_manifests_of_another(folder: Path) -> None:
+    _, plain = projects(
+        "    - {name: a, bootstrapServers: 'a:1', manifests: [topics], overlays: [topics/over],"
+        " variables: {count: 1}}\n"
+        "    - {name: b, bootstrapServers: 'a:2', manifests: [topics], variables: {count: 1}}\n"
+    )
+    assert not load(plain, None, KINDS, {}).diagnostics
+
+
+def test_all_that_is_wrong_at_once(folder: Path) -> None:
+    Path("broken.yaml").write_text(PROJECT.replace("environments", "enviroments"))
+    Path("lacking.yaml").write_text(
+        PROJECT.replace("spec:\n", "spec:\n  manifests: [gone]\n").replace("eu.prop", "none.prop")
+    )
+    found = problems(
+        "    - {name: a, project: none/kdeclare.yaml}\n"
+        "    - {name: b, project: payments/kdeclare.yaml, env: eur}\n"
+        "    - {name: c, project: payments/kdeclare.yaml}\n"
+        "    - {name: d, project: broken.yaml}\n"
+        "    - {name: e, project: broken.yaml}\n"
+        "    - {name: f, project: lacking.yaml, env: eu}\n"
+        "    - {name: g, bootstrapServers: 'a:1', manifests: [topics, no/where]}\n"
+        "    - {name: h, bootstrapServers: '${env.NOWHERE}', clientConfigFile: no.properties}\n"
+        "    - {name: i, project: payments/kdeclare.yaml, env: us}\n"
+    )
+    assert found == [
+        "broken.yaml:5:3 unknown-field: There is no field 'enviroments' in 'spec'. "
+        "Did you mean 'environments'?",
+        "fleet.yaml:6:26 unreadable-file: 'none/kdeclare.yaml' cannot be read: no such file or directory. "
+        "Correct the path; it is relative to the fleet file's folder.",
+        "fleet.yaml:7:55 unknown-environment: The project has no environment 'eur'; it has eu, us. "
+        "Did you mean 'eu'?",
+        "fleet.yaml:11:14 no-such-path: 'none.properties' is not there. Correct the path, or create it.",
+        "fleet.yaml:12:62 no-such-path: 'no/where' is not there. Correct the path, or create it.",
+        "fleet.yaml:13:35 undefined-variable: The environment variable 'NOWHERE' is not set. "
+        "Set it before running kdeclare.",
+        "lacking.yaml:5:15 no-such-path: 'gone' is not there. Correct the path, or create it.",
+        "payments/kdeclare.yaml:5:3 unknown-environment: The project has the environments eu, us, and none "
+        "is the default. State defaultEnvironment here, or 'env' of 'c' in fleet.yaml:8:14.",
+        "payments/kdeclare.yaml:10:28 undefined-variable: The environment variable 'US' is not set. "
+        "Set it before running kdeclare.",
+    ]
+
+
+def test_nothing_is_wrong(folder: Path) -> None:
+    fleet = open_fleet(fleet_file("    - {name: a, project: payments/kdeclare.yaml, env: eu}\n"), {})
+    checked(fleet, {})
+
+
+def test_a_project_file_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [f"    - {{name: c{n}, project: payments/kdeclare.yaml, env: eu}}\n" for n in range(50)]
+    fleet = open_fleet(fleet_file("".join(entries)), {})
+    read: list[str] = []
+    plain = Path.read_bytes
+
+    def noted(path: Path) -> bytes:
+        read.append(path.name)
+        return plain(path)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    checked(fleet, {})
+    assert read == ["kdeclare.yaml"]

@@ -1,0 +1,102 @@
+"""summary.json is read back as it was, and nothing else is."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdeclare.fleet.finding import FindingKind
+from kdeclare.fleet.summary import AuditSummary, ClusterSummary, HeatCell, Since, TrendPoint
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.report.audit_json import summary_document, summary_from_json, summary_json
+from tests.browser.sample_audits import big_audit, small_audit
+from tests.unit.report.golden_files import check_golden
+
+texts = st.text(max_size=20)
+whole = st.integers(0, 10**12)
+times = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
+counts = st.dictionaries(st.sampled_from(FindingKind), st.integers(1, 10**9))
+clusters = st.builds(
+    ClusterSummary,
+    texts,
+    st.dictionaries(texts, texts, max_size=3),
+    st.none() | texts,
+    st.none() | texts,
+    st.none() | times,
+    whole,
+    whole,
+    counts,
+    st.none() | texts,
+)
+summaries = st.builds(
+    AuditSummary,
+    texts,
+    texts,
+    times,
+    st.floats(0, 1e9),
+    st.lists(clusters, max_size=3).map(tuple),
+    counts,
+    st.dictionaries(texts, counts, max_size=3),
+    st.lists(st.builds(HeatCell, texts, st.none() | texts, whole), max_size=3).map(tuple),
+    st.none() | st.builds(Since, texts, times, whole, whole, whole),
+    st.lists(st.builds(TrendPoint, texts, times, whole, counts), max_size=3).map(tuple),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(summaries)
+def test_what_is_written_is_read(summary: AuditSummary) -> None:
+    text = summary_json(summary)
+    assert summary_from_json(text) == summary
+    assert summary_json(summary_from_json(text)) == text
+
+
+def test_small() -> None:
+    check_golden("audit-summary", summary_json(small_audit().summary), "json")
+    big = big_audit().summary
+    assert summary_from_json(summary_json(big)) == big
+
+
+def test_times_of_other_zones_are_told_in_utc() -> None:
+    east = datetime(2026, 1, 31, 14, tzinfo=timezone(timedelta(hours=2)))
+    summary = AuditSummary("a", "f", east, 1, (), {})
+    assert summary_document(summary)["taken_at"] == "2026-01-31T12:00:00Z"
+
+
+def broken(change: dict[str, object]) -> str:
+    return json.dumps(summary_document(small_audit().summary) | change)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        "{}",
+        '{"format_version": "1.0"}',
+        "[" * 100_000,
+        broken({"clusters": [{}]}),
+        broken({"found": {"changed": "5"}}),
+        broken({"found": {"lost": 5}}),
+        broken({"taken_at": "yesterday"}),
+        broken({"teams": None}),
+        broken({"clusters": "eu-1"}),
+    ],
+)
+def test_what_is_no_summary_is_refused(text: str) -> None:
+    with pytest.raises(KdeclareError) as caught:
+        summary_from_json(text, "audits/x/summary.json")
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "bad-audit"
+    assert "audits/x/summary.json is not what kdeclare fleet audit writes." in diagnostic.detail
+
+
+def test_another_format_is_refused_by_name() -> None:
+    with pytest.raises(KdeclareError) as caught:
+        summary_from_json(broken({"format_version": "2.0"}))
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "bad-audit"
+    assert "format version 2.0" in diagnostic.detail

@@ -1,0 +1,93 @@
+"""The page of an audit without a browser: what is embedded says what the audit says."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdeclare.fleet.finding import FindingKind
+from kdeclare.fleet.summary import Audit
+from kdeclare.model.jsontypes import Json
+from kdeclare.report.audit_html import audit_html
+from kdeclare.report.audit_words import worst_first
+from tests.browser.sample_audits import HOSTILE, big_audit, cluster, row, summary_of
+
+
+class Reader(HTMLParser):
+    """The elements of a page, and the texts of its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem == "script":
+            self.scripts[-1] += data
+
+    @property
+    def data(self) -> Json:
+        """What the page embeds."""
+        return json.loads(self.scripts[0])
+
+
+def cell(data: Json, column: str, number: int) -> str | None:
+    place = data["rows"][column][number]
+    return None if place < 0 else data["strings"][place]
+
+
+def test_every_row_is_there_worst_first() -> None:
+    audit = big_audit(2_000)
+    data = Reader(audit_html(audit)).data
+    kinds = [name for name, _ in data["kinds"]]
+    for number, one in enumerate(worst_first(audit.rows)):
+        assert kinds[data["rows"]["finding"][number]] == one.finding.value
+        assert cell(data, "cluster", number) == one.cluster
+        assert cell(data, "name", number) == one.name
+        assert cell(data, "path", number) == one.path
+        before = cell(data, "before", number)
+        assert (before and json.loads(before)) == (one.before and json.loads(one.before))
+    heat = data["heat"]
+    counts = {
+        (data["clusters"][c]["name"], heat["paths"][p]): n
+        for c, p, n in zip(heat["cluster"], heat["path"], heat["count"], strict=True)
+    }
+    assert counts == {(c.cluster, c.path): c.count for c in audit.summary.heat}
+
+
+names = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=30))
+
+
+@settings(max_examples=60, deadline=None)
+@given(names, names)
+def test_no_name_leaves_its_place(where: str, name: str) -> None:
+    rows = (row(FindingKind.CHANGED, where, name, name, "SET", (name, where), message=name),)
+    text = audit_html(Audit(summary_of(rows, [cluster(where, name)], fleet=name), rows))
+    read = Reader(text)
+    assert [tag for tag, _ in read.tags].count("script") == 2
+    assert [tag for tag, _ in read.tags] == [tag for tag, _ in Reader(audit_html(big_audit(9, 9))).tags]
+    assert cell(read.data, "name", 0) == name
+    assert read.data["clusters"][0]["error"] == name
+    assert not re.search("[\u2028\u2029]", text)
+
+
+def test_the_page_asks_for_nothing() -> None:
+    read = Reader(audit_html(big_audit(50, 20)))
+    policy = next(a["content"] for tag, a in read.tags if tag == "meta" and "http-equiv" in a) or ""
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    links = [a.get(key) for _, a in read.tags for key in ("src", "href") if a.get(key)]
+    assert set(links) == {"#", "data:,"}
+
+
+def test_equal_audits_make_equal_pages() -> None:
+    assert audit_html(big_audit(300)) == audit_html(big_audit(300))

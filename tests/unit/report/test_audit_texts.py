@@ -1,0 +1,153 @@
+"""What people read of an audit in a terminal and in an issue."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from kdeclare.fleet.finding import FindingKind
+from kdeclare.fleet.summary import Audit
+from kdeclare.report.audit_html import audit_html
+from kdeclare.report.audit_markdown import audit_markdown
+from kdeclare.report.audit_text import audit_text
+from kdeclare.report.audit_words import change, headline, worst_first
+from kdeclare.report.markdown import LIMIT
+from kdeclare.report.style import Style
+from tests.browser.sample_audits import (
+    HOSTILE,
+    big_audit,
+    cluster,
+    quiet_audit,
+    row,
+    small_audit,
+    summary_of,
+)
+from tests.unit.report.golden_files import check_golden
+
+PARSER = MarkdownIt("commonmark").enable("table")
+SECRET = {"secret": "pbkdf2$5a17$c0ffee", "reference": "${file:/run/secret}"}
+
+
+def test_small() -> None:
+    check_golden("audit", audit_text(small_audit()))
+    check_golden("audit", audit_markdown(small_audit()), "md")
+
+
+def test_quiet() -> None:
+    check_golden("audit-quiet", audit_text(quiet_audit()))
+    check_golden("audit-quiet", audit_markdown(quiet_audit()), "md")
+
+
+def test_many() -> None:
+    audit = replace(big_audit(), left_out=5_000)
+    check_golden("audit-many", audit_text(audit))
+    text = audit_text(audit)
+    assert "  … and 14,980 more findings\n" in text
+    assert len(text.splitlines()) < 110
+
+
+def test_no_drift_is_not_said_of_what_nobody_has_seen() -> None:
+    unread = summary_of([], [cluster("eu-1"), cluster("eu-2", "refused")])
+    assert headline(unread) == ("No drift in what could be read: 1 of 2 clusters of production could not.")
+    lost = row(FindingKind.UNREACHABLE, "eu-2", "orders")
+    assert headline(summary_of([lost], [cluster("eu-1"), cluster("eu-2")])) == (
+        "No drift in what could be read of 2 clusters of production: 1 resource could not."
+    )
+    found = [lost, row(FindingKind.MISSING, "eu-1", "orders")]
+    assert headline(summary_of(found, [cluster("eu-1"), cluster("eu-2", "refused")])) == (
+        "Drift in 1 of 2 clusters of production, 1 not read: 1 missing."
+    )
+    assert headline(quiet_audit().summary).startswith("No drift. ")
+
+
+def test_colours_change_no_word() -> None:
+    painted = audit_text(small_audit(), Style(on=True))
+    assert re.sub(r"\x1b\[\d+m", "", painted) == audit_text(small_audit())
+
+
+def test_no_control_characters_get_through() -> None:
+    evil = "a\x1b[2Jb\r\nc"
+    rows = [row(FindingKind.CHANGED, evil, evil, f"configs.{evil}", "SET", (evil, evil), message=evil)]
+    text = audit_text(Audit(summary_of(rows, [cluster(evil, evil)], fleet=evil), tuple(rows)))
+    assert "\x1b" not in text
+    assert "\r" not in text
+
+
+def test_worst_and_new_come_first() -> None:
+    rows = worst_first(big_audit(500).rows)
+    ranks = [(list(FindingKind).index(r.finding), r.status != "new") for r in rows]
+    assert ranks == sorted(ranks)
+
+
+@pytest.mark.parametrize("report", [audit_text, audit_markdown, audit_html])
+def test_hashes_of_secrets_are_not_shown(report) -> None:  # type: ignore[no-untyped-def]
+    rows = (
+        row(FindingKind.CHANGED, "eu-1", "a", "configs.sasl.jaas.config", "SET", (SECRET, SECRET)),
+        row(FindingKind.MISSING, "eu-1", "b", None, "create", (None, {"configs": {"password": SECRET}})),
+    )
+    text = report(Audit(summary_of(rows, [cluster("eu-1")]), rows))
+    assert "sensitive" in text
+    assert "c0ffee" not in text
+    assert "/run/secret" not in text
+
+
+def test_values_that_are_no_json_are_shown_as_they_are() -> None:
+    odd = replace(row(FindingKind.CHANGED, "c", "t", "configs.x", "SET"), before="{no json", after="1")
+    assert change(odd) == "{no json → 1"
+
+
+def test_markdown_of_very_many_fits() -> None:
+    audit = big_audit()
+    text = audit_markdown(audit)
+    assert len(text) <= LIMIT
+    assert text.endswith("\n")
+    left = int(re.findall(r"… and ([\d,]+) more findings", text)[0].replace(",", ""))
+    assert text.count("\n- **") + left == len(audit.rows)
+
+
+def test_markdown_of_endless_names_fits() -> None:
+    long = "|`<" * 80_000
+    rows = tuple(
+        row(FindingKind.CHANGED, f"{n}{long}", long, long, "SET", (long, long), message=long)
+        for n in range(60)
+    )
+    clusters = [cluster(r.cluster, long) for r in rows]
+    assert len(audit_markdown(Audit(summary_of(rows, clusters, fleet=long), rows, 10**9))) <= LIMIT
+
+
+names = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=30))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(names, names, st.none() | names), min_size=1, max_size=6))
+def test_markdown_keeps_its_structure_whatever_names_there_are(
+    found: list[tuple[str, str, str | None]],
+) -> None:
+    rows = tuple(
+        row(
+            FindingKind.CHANGED,
+            where,
+            name,
+            path,
+            "SET",
+            (name, where),
+            message=name,
+            labels={"team": name or "x"},
+        )
+        for where, name, path in found
+    )
+    clusters = [cluster(where) for where in dict.fromkeys(where for where, _, _ in found)]
+    tokens = PARSER.parse(audit_markdown(Audit(summary_of(rows, clusters), rows)))
+    kinds = [token.type for token in tokens]
+    assert kinds.count("list_item_open") == len(rows)
+    assert kinds.count("table_open") == 2
+    teams = {name or "x" for _, name, _ in found}
+    assert kinds.count("tr_open") == 2 + len(clusters) + len(teams)
+    html = "".join(token.content for token in tokens if token.type == "html_block")
+    assert set(re.findall(r"</?(\w+)", html)) == {"details", "summary"}
+    inline = "".join(c.content for t in tokens for c in t.children or () if c.type == "html_inline")
+    assert set(re.findall(r"<[^>]*>", inline)) <= {"<code>", "</code>", "<br>"}
+    assert not any(c.type in ("link_open", "image") for t in tokens for c in t.children or ())

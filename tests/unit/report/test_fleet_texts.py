@@ -1,0 +1,131 @@
+"""What plans and applies of a fleet come to, and overview.json read back."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdeclare.fleet.overview import (
+    AppliedCluster,
+    AppliedStatus,
+    FleetApply,
+    FleetPlan,
+    PlanExit,
+    PlannedCluster,
+    overview_document,
+    read_overview,
+)
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.plan import Summary
+from kdeclare.report.fleet_apply_text import fleet_apply_document, fleet_apply_text
+from kdeclare.report.fleet_plan_text import fleet_plan_text
+from kdeclare.report.fleet_table import table
+from tests.browser.sample_audits import NOON
+from tests.unit.report.golden_files import check_golden
+
+PLANS = FleetPlan(
+    "production",
+    NOON,
+    12.3,
+    (
+        PlannedCluster("eu-1", "0123456789abcdef" * 4, Summary(create=2, update=11), 13, PlanExit.CHANGES),
+        PlannedCluster("eu-2", "fedcba9876543210" * 4, Summary(unchanged=40), 0, PlanExit.NO_CHANGES),
+        PlannedCluster(
+            "eu-3", None, Summary(), 0, PlanExit.ERROR, "No broker of eu-3:9092 answered in 10 s."
+        ),
+        PlannedCluster("us-1", "00ff" * 16, Summary(update=1, blocked=1), 1, PlanExit.DENIED),
+    ),
+)
+APPLIED = FleetApply(
+    "production",
+    93.0,
+    (
+        AppliedCluster("eu-1", 1, AppliedStatus.DONE, "20260131-120000-a1b2", 14, 14),
+        AppliedCluster("eu-2", 2, AppliedStatus.NOTHING),
+        AppliedCluster(
+            "eu-3", 2, AppliedStatus.FAILED, None, 0, 6, "No broker of eu-3:9092 answered in 10 s."
+        ),
+        AppliedCluster("us-1", 2, AppliedStatus.PARTIAL, "20260131-120011-c3d4", 3, 5, "2 operations failed"),
+        AppliedCluster("us-2", 3, AppliedStatus.NOT_BEGUN, operations=9),
+    ),
+    "2 clusters failed, and 1 is allowed to.",
+)
+
+
+def test_plans() -> None:
+    check_golden("fleet-plan", fleet_plan_text(PLANS, "plans"))
+    quiet = replace(PLANS, clusters=PLANS.clusters[1:2])
+    assert fleet_plan_text(quiet, "plans").startswith("No changes. 1 cluster of production as declared.\n")
+
+
+def test_many_plans() -> None:
+    changed = PLANS.clusters[0]
+    many = replace(PLANS, clusters=tuple(replace(changed, name=f"c{n}") for n in range(300)))
+    text = fleet_plan_text(many, "plans")
+    assert text.startswith("Plans for 300 clusters of production: 300 with changes.\n")
+    assert "  … and 250 more\n" in text
+
+
+def test_apply() -> None:
+    check_golden("fleet-apply", fleet_apply_text(APPLIED))
+    check_golden("fleet-apply", json.dumps(fleet_apply_document(APPLIED), indent=1) + "\n", "json")
+    good = replace(APPLIED, clusters=APPLIED.clusters[:2], stopped=None)
+    text = fleet_apply_text(good)
+    assert text.startswith("Applied to 2 clusters of production in 1 min 33 s: 1 done, 1 nothing to do.\n")
+    assert "next:" not in text
+
+
+def test_what_did_not_end_well_is_never_left_out() -> None:
+    good = tuple(AppliedCluster(f"good-{n}", 1, AppliedStatus.DONE) for n in range(200))
+    bad = tuple(AppliedCluster(f"bad-{n}", 1, AppliedStatus.FAILED, message="refused") for n in range(100))
+    text = fleet_apply_text(replace(APPLIED, clusters=(*good, *bad)))
+    assert all(f"bad-{n} " in text for n in range(100))
+    assert "  … and 150 more that ended well\n" in text
+
+
+def test_columns_of_zeros_are_left_out() -> None:
+    lines = list(table(("A", "B", "C"), [("x", 0, 1_000), ("yy", 0, 0)]))
+    assert lines == ["A       C", "x   1,000", "yy"]
+
+
+texts = st.text(max_size=12)
+planned = st.builds(
+    PlannedCluster,
+    texts,
+    st.none() | texts,
+    st.builds(Summary, *[st.integers(0, 10**9)] * 10),
+    st.integers(0, 10**9),
+    st.sampled_from(PlanExit),
+    st.none() | texts,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(planned, max_size=4), texts)
+def test_an_overview_is_read_as_it_was_written(clusters: list[PlannedCluster], fleet: str) -> None:
+    plans = FleetPlan(fleet, NOON, 1.5, tuple(clusters))
+    assert read_overview(json.dumps(overview_document(plans)), "overview.json") == plans
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        ({"format_version": "9"}, "format version 9"),
+        ({"clusters": [{}]}, "is not what kdeclare fleet plan writes"),
+        ({"clusters": [{"name": 1}]}, "is not what kdeclare fleet plan writes"),
+        ({"taken_at": "x"}, "is not what kdeclare fleet plan writes"),
+        ({"clusters": None}, "is not what kdeclare fleet plan writes"),
+    ],
+)
+def test_another_overview_is_refused(change: dict[str, object], detail: str) -> None:
+    with pytest.raises(KdeclareError, match=detail) as caught:
+        read_overview(json.dumps(overview_document(PLANS) | change), "overview.json")
+    assert caught.value.diagnostics[0].code == "bad-overview"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "nonsense", "[" * 100_000])
+def test_what_is_no_overview_is_refused(text: str) -> None:
+    with pytest.raises(KdeclareError):
+        read_overview(text, "overview.json")

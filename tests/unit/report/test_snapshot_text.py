@@ -1,0 +1,30 @@
+"""What `fleet snapshot` says."""
+
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
+from kdeclare.report.snapshot_text import snapshot_text
+from tests.browser.sample_audits import NOON, SILENT
+from tests.unit.report.golden_files import check_golden
+
+WHOLE = SnapshotCluster("eu-1", {}, "id", "4.1", NOON, 200, 203)
+
+
+def record(*clusters: SnapshotCluster) -> SnapshotRecord:
+    path = "data/day=2026-01-31/snapshot=20260131-120000-a1b2"
+    return SnapshotRecord("20260131-120000-a1b2", "production", NOON, 12.3, path, clusters)
+
+
+def test_whole() -> None:
+    check_golden("snapshot", snapshot_text(record(WHOLE, WHOLE), "s3a://audits/fleet"))
+
+
+def test_in_part() -> None:
+    part = SnapshotCluster("us-east-1", topics=10, resources=9, failed=2)
+    check_golden(
+        "snapshot-in-part", snapshot_text(record(WHOLE, SnapshotCluster("eu-3", error=SILENT), part), "out")
+    )
+
+
+def test_many_unread_are_counted() -> None:
+    text = snapshot_text(record(*[SnapshotCluster(f"c{n}", error="x\x1b[2J") for n in range(45)]), "out")
+    assert "  … and 25 more\n" in text
+    assert "\x1b" not in text

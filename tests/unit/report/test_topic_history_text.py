@@ -1,0 +1,117 @@
+"""What became of a topic: told once for each time that it changed."""
+
+import json
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdeclare.fleet.bodies import topic_body
+from kdeclare.fleet.history import TopicVersion, Turn, turns
+from kdeclare.model.ids import TopicPartition
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition, Topic
+from kdeclare.report.topic_history_text import topic_history_document, topic_history_text
+from tests.browser.sample_audits import NOON, SILENT
+from tests.unit.report.golden_files import check_golden
+
+
+def version(day: int, body: Json, error: str | None = None) -> TopicVersion:
+    when = NOON + timedelta(days=day)
+    return TopicVersion(when, f"{when:%Y%m%d-%H%M%S}-a1b2", body, error)
+
+
+def body(*replicas: list[int], **configs: str) -> Json:
+    return {"partitions": list(replicas), "configs": {key.replace("_", "."): v for key, v in configs.items()}}
+
+
+STORY = [
+    version(0, None),
+    version(1, body([1, 2], [2, 3], retention_ms="604800000")),
+    version(2, body([1, 2], [2, 3], retention_ms="604800000")),
+    version(3, None, SILENT),
+    version(4, None, SILENT),
+    version(5, body([1, 2], [2, 1], [3, 1], retention_ms="1000", cleanup_policy="compact")),
+    version(6, body([1, 2], [2, 1], [3, 1], retention_ms="1000")),
+    version(7, None),
+    version(8, body([1, 2])),
+]
+
+
+def test_story() -> None:
+    check_golden("topic-history", topic_history_text("eu-1", "orders", STORY))
+    document = topic_history_document("eu-1", "orders", STORY)
+    check_golden("topic-history", json.dumps(document, indent=1) + "\n", "json")
+
+
+def test_nothing_to_tell() -> None:
+    assert topic_history_text("eu-1", "orders", ()) == "No snapshots of eu-1 yet.\n"
+    unseen = topic_history_text("eu-1", "orders", [version(0, None)])
+    assert unseen == "Topic/orders on eu-1: in none of 1 snapshot.\n"
+
+
+def test_an_error_is_no_change() -> None:
+    same = body([1, 2], retention_ms="1")
+    found = turns([version(0, same), version(1, None, "refused"), version(2, same)])
+    assert [turn.turn for turn in found] == [Turn.APPEARED, Turn.UNKNOWN]
+
+
+def test_items_of_several_parts_are_told_apart() -> None:
+    old = {"partitions": [{"replicas": [1, 2], "dirs": "a"}], "configs": {"x": {"value": "1", "source": "s"}}}
+    new = {"partitions": [{"replicas": [1, 2], "dirs": "b"}], "configs": {"x": {"value": "2", "source": "s"}}}
+    *_, last = turns([version(0, old), version(1, new)])
+    assert [(f.path, f.before, f.after) for f in last.fields] == [
+        ("assignments.0.dirs", "a", "b"),
+        ("configs.x", "1", "2"),
+    ]
+
+
+def test_bodies_of_snapshots_are_read_as_people_mean_them() -> None:
+    def taken(day: int, id_: str, retention: str, moves: frozenset[tuple[str, int]]) -> TopicVersion:
+        key = ConfigEntry(retention, ConfigSource.TOPIC)
+        policy = ConfigEntry("compact", ConfigSource.BROKER, ConfigType.LIST)
+        topic = Topic("orders", id_, (Partition((1, 2)),))
+        of = {TopicPartition(t, n): Move((1, 2, 3), (3,), (1,)) for t, n in moves}
+        return version(day, topic_body(topic, {"retention.ms": key, "cleanup.policy": policy}, of))
+
+    story = [
+        taken(0, "a", "1000", frozenset()),
+        taken(1, "a", "2000", frozenset({("orders", 0)})),
+        taken(2, "b", "2000", frozenset()),
+    ]
+    text = topic_history_text("eu-1", "orders", story)
+    said = [line.strip() for line in text.splitlines() if line.startswith("  ")]
+    assert said == [
+        "retention.ms         1000 (1 s) → 2000 (2 s)",
+        'move of partition 0  (unset) → {"replicas": [1, 2, 3], "adding": [3], "removing": [1]}',
+        "topic id (created anew)  a → b",
+        'move of partition 0      {"replicas": [1, 2, 3], "adding": [3], "removing": [1]} → (unset)',
+    ]
+
+
+def test_a_move_of_a_thousand_partitions_is_told_in_short() -> None:
+    text = topic_history_text("eu-1", "t", [version(0, body(*[[1]] * 1000)), version(1, body(*[[2]] * 1000))])
+    assert "1,000 changes" in text
+    assert "… and 940 more fields" in text
+    numbers = [line.split()[3] for line in text.splitlines() if "replicas of partition" in line]
+    assert numbers == [str(n) for n in range(60)]
+
+
+configs = st.dictionaries(st.sampled_from(["a", "b.c", "d"]), st.text(max_size=3))
+bodies = st.none() | st.builds(
+    lambda partitions, values: {"partitions": partitions, "configs": values},
+    st.lists(st.lists(st.integers(1, 3), max_size=2), max_size=3),
+    configs,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(bodies, max_size=6))
+def test_a_turn_is_told_exactly_where_something_differs(story: list[Json]) -> None:
+    versions = [version(day, one) for day, one in enumerate(story)]
+    changed = [day for day, one in enumerate(story) if one != (story[day - 1] if day else None)]
+    found = turns(list(reversed(versions)))
+    assert [(turn.version.taken_at - NOON).days for turn in found] == changed
+    for turn in found:
+        assert bool(turn.fields) == (turn.turn is Turn.CHANGED)
+        assert all(field.before != field.after for field in turn.fields)

@@ -1,0 +1,105 @@
+"""Which release a cluster says it is of."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kafka.protocol.admin import DescribeClusterResponse
+from kafka.protocol.metadata import ApiVersionsResponse
+
+from kdeclare.cluster.kafka import connect
+from kdeclare.cluster.kafka.releases import release
+from kdeclare.model.live import ClusterInfo
+from tests.fake_broker import Answer, FakeBroker, fake_broker
+
+API_VERSIONS, DESCRIBE_CLUSTER = 18, 60
+
+
+def described(request: Any) -> Any:
+    kind = DescribeClusterResponse
+    return kind(
+        throttle_time_ms=0,
+        error_code=0,
+        error_message=None,
+        endpoint_type=1,
+        cluster_id="fake",
+        controller_id=1,
+        brokers=[],
+    )
+
+
+def info(answer: Callable[[FakeBroker], Answer], versions: dict[int, int]) -> ClusterInfo:
+    """What a broker is described as that answers ApiVersions so once it is connected."""
+    with fake_broker({DESCRIBE_CLUSTER: described}, versions) as broker:
+        cluster = connect(broker.bootstrap, {})
+        broker._answers[API_VERSIONS] = answer(broker)
+        try:
+            return cluster.describe()
+        finally:
+            cluster.close()
+
+
+def features(**levels: int) -> Callable[[FakeBroker], Answer]:
+    def answer(broker: FakeBroker) -> Answer:
+        def respond(request: Any) -> Any:
+            response = broker.api_versions(request)
+            kind = ApiVersionsResponse.FinalizedFeatureKey
+            response.finalized_features = [
+                kind(name=name.replace("_", "."), min_version_level=1, max_version_level=level)
+                for name, level in levels.items()
+            ]
+            return response
+
+        return respond
+
+    return answer
+
+
+@pytest.mark.parametrize("versions", [{}, {DESCRIBE_CLUSTER: -1}])
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        (features(metadata_version=27, kraft_version=1), "4.1"),
+        (features(metadata_version=99), "metadata.version 99"),
+        (features(kraft_version=1), None),
+    ],
+)
+def test_the_version_of_a_cluster(
+    versions: dict[int, int], answer: Callable[[FakeBroker], Answer], version: str | None
+) -> None:
+    found = info(answer, versions)
+    assert (found.id, found.version) == ("fake", version)
+
+
+def test_a_broker_that_is_too_old_is_not_asked() -> None:
+    with fake_broker({DESCRIBE_CLUSTER: described}, {API_VERSIONS: 2}) as broker:
+        cluster = connect(broker.bootstrap, {})
+        asked = len(broker.asked(API_VERSIONS))
+        found = cluster.describe()
+        cluster.close()
+        assert len(broker.asked(API_VERSIONS)) == asked
+    assert (found.id, found.version) == ("fake", None)
+
+
+@pytest.mark.parametrize(
+    ("level", "name"),
+    [
+        (3, "metadata.version 3"),
+        (4, "3.3"),
+        (7, "3.3"),
+        (8, "3.4"),
+        (11, "3.5"),
+        (14, "3.6"),
+        (19, "3.7"),
+        (20, "3.8"),
+        (21, "3.9"),
+        (22, "4.0"),
+        (25, "4.0"),
+        (27, "4.1"),
+        (29, "4.2"),
+        (30, "4.3"),
+        (31, "metadata.version 31"),
+    ],
+)
+def test_releases(level: int, name: str) -> None:
+    assert release(level) == name

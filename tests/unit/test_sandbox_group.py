@@ -1,0 +1,150 @@
+"""Several clusters in one folder: their settings, and what is refused before any broker is started."""
+
+import json
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.cluster.sandbox import (
+    GroupSettings,
+    SandboxSettings,
+    group_settings,
+    group_status,
+    reset_group,
+    start,
+    start_group,
+    stop_group,
+)
+from kdeclare.cluster.sandbox.config import broker_properties
+from kdeclare.cluster.sandbox.layout import Marker, layout_of, write_marker
+from kdeclare.cluster.sandbox.settings import MAX_BROKERS, MAX_CLUSTERS, check_group
+from kdeclare.model.diagnostics import KdeclareError
+
+MADE = {"kdeclare_sandboxes": 1, "clusters": 2, "brokers": 1, "racks": 1, "port": 19092}
+
+
+def made_in(folder: Path) -> GroupSettings:
+    """Make two stopped clusters as far as their files go."""
+    folder.mkdir(exist_ok=True)
+    layout_of(folder).group_marker.write_text(json.dumps(MADE))
+    settings = GroupSettings(folder, 2, 1, 1)
+    for number, member in enumerate(settings.members, start=1):
+        layout = layout_of(member.folder)
+        layout.broker(1).data.mkdir(parents=True)
+        write_marker(layout, Marker(1, 1, member.port, f"id-{number}", "4.3.1", formatted=True))
+    return settings
+
+
+def refused(settings: GroupSettings) -> KdeclareError:
+    """The error of a start that must not get as far as looking for Java."""
+    with pytest.raises(KdeclareError) as failed:
+        start_group(settings, lambda _: None)
+    assert failed.value.diagnostics[0].hint
+    return failed.value
+
+
+def test_each_cluster_is_a_sandbox_in_a_folder_of_its_own() -> None:
+    first, second = GroupSettings(Path("/s"), 2, 1, 1, 20000).members
+    assert (first.folder, first.bootstrap) == (Path("/s/cluster-1"), "127.0.0.1:20000")
+    assert (second.folder, second.bootstrap) == (Path("/s/cluster-2"), "127.0.0.1:20200")
+
+
+@given(clusters=st.integers(1, MAX_CLUSTERS), brokers=st.integers(1, MAX_BROKERS))
+def test_no_port_is_anothers(clusters: int, brokers: int) -> None:
+    settings = GroupSettings(Path("/s"), clusters, brokers, 1)
+    check_group(settings)
+    ports = [port for one in settings.members for i in one.broker_ids for port in one.ports(i)]
+    assert len(set(ports)) == len(ports)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (GroupSettings(Path("/s"), 0), "1 to 20 clusters, not 0"),
+        (GroupSettings(Path("/s"), 21), "1 to 20 clusters, not 21"),
+        (GroupSettings(Path("/s"), 2, 2, 3), "not 3"),
+        (GroupSettings(Path("/s"), 3, port=65100), "Ports 65500 to 65602"),
+    ],
+)
+def test_impossible_settings_are_refused_in_one_sentence(settings: GroupSettings, message: str) -> None:
+    assert message in str(refused(settings))
+
+
+def test_internal_topics_of_one_broker_have_one_copy() -> None:
+    made = broker_properties(GroupSettings(Path("/s"), 3, 1, 1).members[2], 1, Path("/s/data"))
+    factors = {key: value for key, value in made.items() if key.endswith(("replication.factor", "min.isr"))}
+    assert len(factors) == 5
+    assert set(factors.values()) == {"1"}
+
+
+def test_stopped_clusters_are_shown_with_their_addresses(tmp_path: Path) -> None:
+    settings = made_in(tmp_path)
+    assert group_settings(tmp_path) == settings
+    for now in (group_status(settings), stop_group(settings)):
+        assert [one.bootstrap for one in now.clusters] == ["127.0.0.1:19092", "127.0.0.1:19292"]
+        assert not now.running
+        assert not now.ready
+
+
+def test_one_cluster_that_is_gone_is_not_ready_and_no_error(tmp_path: Path) -> None:
+    settings = made_in(tmp_path)
+    layout_of(settings.members[0].folder).marker.unlink()
+    assert [one.exists for one in group_status(settings).clusters] == [False, True]
+
+
+def test_reset_deletes_all_of_them_and_nothing_else(tmp_path: Path) -> None:
+    settings = made_in(tmp_path / "s")
+    reset_group(settings)
+    assert not (tmp_path / "s").exists()
+    settings = made_in(tmp_path / "s")
+    (tmp_path / "s" / "notes.txt").write_text("mine")
+    reset_group(settings)
+    assert [path.name for path in (tmp_path / "s").iterdir()] == ["notes.txt"]
+
+
+def test_another_number_is_refused(tmp_path: Path) -> None:
+    failure = refused(replace(made_in(tmp_path), clusters=3))
+    assert failure.diagnostics[0].code == "sandbox-differs"
+    assert "2 clusters of 1 broker(s)" in str(failure)
+    assert "not 3 clusters" in str(failure)
+
+
+def test_several_are_refused_where_there_is_one(tmp_path: Path) -> None:
+    write_marker(layout_of(tmp_path), Marker(1, 1, 19092, "id", "4.3.1", formatted=True))
+    failure = refused(GroupSettings(tmp_path, 2, 1, 1))
+    assert failure.diagnostics[0].code == "sandbox-differs"
+    assert not layout_of(tmp_path).group_marker.exists()
+
+
+def test_one_is_refused_where_there_are_several(tmp_path: Path) -> None:
+    made_in(tmp_path)
+    with pytest.raises(KdeclareError) as failed:
+        start(SandboxSettings(tmp_path), lambda _: None)
+    assert failed.value.diagnostics[0].code == "sandbox-folder"
+
+
+def test_a_folder_with_other_content_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "notes.txt" in str(refused(GroupSettings(tmp_path, 2)))
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"kdeclare_sandboxes": 2}', '{"kdeclare_sandboxes": 1}'])
+def test_a_marker_of_somebody_else_is_an_error(tmp_path: Path, text: str) -> None:
+    layout_of(tmp_path).group_marker.write_text(text)
+    with pytest.raises(KdeclareError) as failed:
+        group_settings(tmp_path)
+    assert failed.value.diagnostics[0].code == "sandbox-unreadable"
+
+
+def test_a_taken_port_of_one_is_named_before_any_is_made(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = server.getsockname()[1]
+        failure = refused(GroupSettings(tmp_path / "s", 2, 1, 1, taken - 200))
+    assert failure.diagnostics[0].code == "port-taken"
+    assert str(taken) in str(failure)
+    assert not any((tmp_path / "s" / name).exists() for name in ("cluster-1/brokers", "cluster-2/brokers"))
