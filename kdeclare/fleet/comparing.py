@@ -63,6 +63,11 @@ def found(
     return found_in(resource, difference, declared, record, snapshot)
 
 
+def other_cluster(planned: str, live: str) -> str:
+    """Why nothing is compared where a state is about another cluster: all that it owns would be missing."""
+    return f"The state is about cluster {planned}, and this is cluster {live}."
+
+
 def found_in(
     resource: ResourceId, difference: Difference, desired: Desired | None, owned: Json, live: Snapshot
 ) -> tuple[Found, ...]:

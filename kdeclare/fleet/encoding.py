@@ -18,7 +18,7 @@ Row = dict[str, Json]
 UNEVEN = -1
 """The ``factor`` of a topic whose partitions differ in it."""
 
-_NO_FACTS = DeclaredFacts([], [], [], [], always=True)
+_NO_FACTS = DeclaredFacts([], [], [], None, [], always=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,15 @@ def declared_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: 
     }
 
 
-def declared_cluster_row(cluster: str, labels: Mapping[str, str], error: str | None = None) -> Row:
-    """DECLARED: the cluster itself; ``error`` says why its project, or its state, could not be read."""
+def declared_cluster_row(
+    cluster: str, labels: Mapping[str, str], error: str | None = None, *, cluster_id: str | None = None
+) -> Row:
+    """DECLARED: the cluster itself.
+
+    error: why its project, or its state, could not be read. cluster_id: that which the state is about.
+    """
     row = _declared(cluster, CLUSTER, cluster)
-    return row | {"labels": dict(labels), "error": error, **_NO_FACTS._asdict()}
+    return row | {"labels": dict(labels), "cluster_id": cluster_id, "error": error, **_NO_FACTS._asdict()}
 
 
 def _facts(desired: Desired, owned: Json) -> DeclaredFacts:
@@ -94,7 +99,9 @@ def _facts(desired: Desired, owned: Json) -> DeclaredFacts:
         return _NO_FACTS
     facts = declared_facts(scope, desired.body.configs, (owned or {}).get("configs", {}))
     assigned = getattr(desired.body, "assignments", None) is not None
-    return facts._replace(always=facts.always or assigned)
+    removed = getattr(desired.body, "remove_unmanaged", False)
+    gone = None if removed else facts.gone
+    return facts._replace(always=facts.always or assigned, gone=gone)
 
 
 def _true_size(topic: Topic, number: int, moves: Mapping[TopicPartition, Move]) -> int:
@@ -138,6 +145,8 @@ def _declared(cluster: str, kind: str, name: str) -> Row:
         "need": None,
         "forbid": None,
         "keys": None,
+        "gone": None,
         "mine": None,
+        "cluster_id": None,
         "error": None,
     }

@@ -32,6 +32,8 @@ class LiveFacts(NamedTuple):
 class DeclaredFacts(NamedTuple):
     """What live must have (``need``) and must not (``forbid``), and which ``keys`` may be overridden.
 
+    gone: of all other keys, those that the diff has something to say about even where it is not asked about
+        unmanaged ones; None where it is every one.
     mine: elements that kdeclare put into lists; those that are not needed any more, the diff has to see.
     always: facts cannot tell, as there are secrets or parts of lists that are unset.
     """
@@ -39,6 +41,7 @@ class DeclaredFacts(NamedTuple):
     need: Hashes
     forbid: Hashes
     keys: Hashes
+    gone: Hashes | None
     mine: Hashes
     always: bool
 
@@ -68,19 +71,25 @@ def declared_facts(
             need += [_element(key, element) for element in wish.append]
             forbid += [_element(key, element) for element in wish.subtract]
             mine += [_element(key, element) for element in own_elements(owned.get(key))]
-    keys = [_key(key) for key, wish in wishes.items() if not isinstance(wish, Unset)]
-    return DeclaredFacts(need, forbid, keys, mine, always=bool(untold))
+    keys = {key for key, wish in wishes.items() if not isinstance(wish, Unset)}
+    gone = sorted({*wishes, *owned} - keys)
+    return DeclaredFacts(
+        need, forbid, list(map(_key, sorted(keys))), list(map(_key, gone)), mine, always=bool(untold)
+    )
 
 
-def proves_order(declared: Mapping[str, Json], live: Mapping[str, Json]) -> bool:
+def proves_order(
+    declared: Mapping[str, Json], live: Mapping[str, Json], *, unmanaged_keys: bool = True
+) -> bool:
     """Whether the facts of two rows show that the diff would find nothing; null shows nothing.
 
+    unmanaged_keys: whether a key that is neither declared nor owned is to be found.
     False says nothing at all. `fleet.spark` has the same rule in SQL; a test holds the two together.
     """
     hashes = [
         declared["need"],
         declared["forbid"],
-        declared["keys"],
+        declared["keys" if unmanaged_keys else "gone"],
         declared["mine"],
         live["has"],
         live["keys"],
@@ -92,7 +101,8 @@ def proves_order(declared: Mapping[str, Json], live: Mapping[str, Json]) -> bool
     if any(declared[name] not in (None, live[name]) for name in ("partitions", "factor")):
         return False
     need, forbid, keys, mine, has, overridden = map(frozenset, hashes)
-    return need <= has and not forbid & has and overridden <= keys and mine <= need
+    expected = overridden <= keys if unmanaged_keys else not overridden & keys
+    return need <= has and not forbid & has and expected and mine <= need
 
 
 def _is_untold(scope: ConfigScope, key: str, wish: Wish) -> bool:

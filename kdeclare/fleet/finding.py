@@ -35,3 +35,8 @@ class Found:
     before: str | None
     after: str | None
     message: str
+
+    @property
+    def is_unmanaged_key(self) -> bool:
+        """Whether it is a key of a resource that is declared, which nobody declared."""
+        return self.finding is FindingKind.UNMANAGED and self.path is not None

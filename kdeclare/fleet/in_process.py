@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kdeclare.fleet.comparing import found
+from kdeclare.fleet.comparing import found, other_cluster
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.jsontypes import Json
@@ -12,11 +12,14 @@ Key = tuple[str, str, str]
 """Cluster, kind and name."""
 
 
-def audit(declared: Iterable[Row], live: Iterable[Row]) -> Iterator[dict[str, Json]]:
+def audit(
+    declared: Iterable[Row], live: Iterable[Row], *, unmanaged_keys: bool = True
+) -> Iterator[dict[str, Json]]:
     """What is found about every resource that is `alone`: cluster, kind, name and the columns of FOUND.
 
     In the order of clusters, kinds and names. Of a cluster of which one of the two rows of kind `CLUSTER`
-    is missing or has an error, no other resource is compared. Raises KdeclareError where a table has a
+    is missing or has an error, no other resource is compared. unmanaged_keys: whether keys that are neither
+    declared nor owned are told. Raises KdeclareError where a table has a
     resource twice.
     """
     wanted, there = _by_key(declared, "declared"), _by_key(live, "live")
@@ -35,6 +38,8 @@ def audit(declared: Iterable[Row], live: Iterable[Row]) -> Iterator[dict[str, Js
             _error(mine, seen),
             bodies.get(cluster),
         ):
+            if item.is_unmanaged_key and not unmanaged_keys:
+                continue
             yield {
                 "cluster": cluster,
                 "kind": kind,
@@ -66,8 +71,10 @@ def _cluster_body(declared: Row | None, live: Row) -> str | None:
 
 
 def _error(declared: Row, live: Row) -> str | None:
-    """Why something is not known; both sides can have a reason."""
+    """Why something is not known; both sides can have a reason, and so can the two together."""
     reasons = [row["error"] for row in (live, declared) if row and row["error"] is not None]
+    if declared and live and None not in (planned := (declared["cluster_id"], live["cluster_id"])):
+        reasons += [other_cluster(*planned)] if planned[0] != planned[1] else []
     return " ".join(reasons) or None
 
 

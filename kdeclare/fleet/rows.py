@@ -48,8 +48,10 @@ DECLARED = pa.schema(
         ("need", _HASHES),  # facts that live must have
         ("forbid", _HASHES),  # facts that it must not have
         ("keys", _HASHES),  # that may be overridden
+        ("gone", _HASHES),  # keys that must not be; null where that is all that are not in ``keys``
         ("mine", _HASHES),  # facts that kdeclare has made: elements that it put into lists
-        ("error", _TEXT),  # of a cluster's own row: why its project could not be read
+        ("cluster_id", _TEXT),  # of a cluster's own row: that which its state is about
+        ("error", _TEXT),  # likewise: why its project could not be read
     ]
 )
 """One row a resource that is declared or owned, and one for the cluster."""

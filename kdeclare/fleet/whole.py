@@ -24,6 +24,10 @@ Judge = Callable[[str, Snapshot, Mapping[str, Mapping[str, str]]], Iterable[Verd
 """Asks the policies of a cluster's project about all of its topics, given the labels of resources."""
 
 
+_NOTHING = (None, None, None, None)
+"""Neither a path nor an op, and nothing before and after."""
+
+
 @dataclass(frozen=True, slots=True)
 class WholeCluster:
     """A cluster's rows of both tables; ``within`` is the body of its own row."""
@@ -75,7 +79,15 @@ def _wide(
         scope=Scope(targets=wide),
     )
     by_id = {item.id: item for item in desired}
+    unread = {
+        f"{row['kind']}/{row['name']}": row["error"] for row in cluster.live if row["error"] is not None
+    }
     for item in compare(request, live, SharedLoad(live, order.barred(desired, live))):
+        subjects = (str(item.id), *(d.subject for d in item.difference.diagnostics))
+        reason = next((unread[name] for name in subjects if name in unread), None)
+        if reason is not None:
+            yield item.id, by_id[item.id].labels, Found(FindingKind.UNREACHABLE, *_NOTHING, reason)
+            continue
         for found in found_in(item.id, item.difference, item.desired, item.owned, live):
             yield item.id, by_id[item.id].labels, found
 

@@ -26,9 +26,12 @@ def table(spark: SparkSession, rows: Iterable[Row], schema: pa.Schema) -> DataFr
     return spark.createDataFrame(pa.Table.from_pylist(listed, schema))
 
 
-def found_by_spark(spark: SparkSession, fleet: Fleet) -> list[tuple[Any, ...]]:
+def found_by_spark(
+    spark: SparkSession, fleet: Fleet, *, unmanaged_keys: bool = True
+) -> list[tuple[Any, ...]]:
     """What Spark finds, in order."""
-    found = findings(table(spark, fleet.declared, DECLARED), table(spark, fleet.live, LIVE))
+    tables = table(spark, fleet.declared, DECLARED), table(spark, fleet.live, LIVE)
+    found = findings(*tables, unmanaged_keys=unmanaged_keys)
     return in_order(row.asDict() for row in found.collect())
 
 
@@ -43,6 +46,9 @@ def test_a_random_fleet(spark: SparkSession, seed: int) -> None:
     expected = in_order(audit(fleet.declared, fleet.live))
     assert len(expected) > 50
     assert found_by_spark(spark, fleet) == expected
+    fewer = in_order(audit(fleet.declared, fleet.live, unmanaged_keys=False))
+    assert len(fewer) < len(expected)
+    assert found_by_spark(spark, fleet, unmanaged_keys=False) == fewer
 
 
 def test_what_is_in_order_is_not_even_looked_at(spark: SparkSession) -> None:

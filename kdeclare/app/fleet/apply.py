@@ -1,7 +1,7 @@
 """Applying the saved plans of a fleet in waves; on the driver, with the executor of every apply."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from threading import Event
@@ -12,7 +12,14 @@ from kdeclare.app.fleet.job import FleetOptions, storage_of, the_fleet
 from kdeclare.app.fleet.plan import OVERVIEW, in_words, plan_file
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.applying.lookout import RunOptions
-from kdeclare.fleet.overview import AppliedCluster, AppliedStatus, FleetApply, FleetPlan, read_overview
+from kdeclare.fleet.overview import (
+    AppliedCluster,
+    AppliedStatus,
+    FleetApply,
+    FleetPlan,
+    PlannedCluster,
+    read_overview,
+)
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet, Rollout
 from kdeclare.model.diagnostics import KdeclareError, error
@@ -80,10 +87,10 @@ def apply_fleet(options: FleetOptions, how: HowFleet, environ: Mapping[str, str]
         planned = _planned(storage, fleet)
         plans = {c.name: _plan(storage, c.name) for c in planned.clusters if c.plan_id is not None}
         rollout = _Rollout(storage, _done(storage))
-        todo = [c.name for c in planned.clusters if c.name in plans and c.changes]
+        todo = [c.name for c in planned.clusters if c.name in plans and _asks_for(c, plans[c.name])]
         rules = how.rollout(fleet.rollout)
         waves = waves_of(fleet, todo, rules)
-        _set_aside(planned, plans, rollout)
+        _set_aside(planned, frozenset(todo), rollout)
         if not how.confirm(planned, waves):
             return None
         reach = Reach(str(options.fleet), timeout_s=options.timeout_s)
@@ -154,12 +161,17 @@ def _done(storage: Storage) -> dict[str, str]:
     )
 
 
-def _set_aside(planned: FleetPlan, plans: Mapping[str, PlanFile], rollout: _Rollout) -> None:
+def _asks_for(cluster: PlannedCluster, file: PlanFile) -> bool:
+    """Whether a plan has anything to do; what is as declared may still have to be taken into ownership."""
+    return cluster.changes > 0 or bool(file.plan.ownership)
+
+
+def _set_aside(planned: FleetPlan, todo: Set[str], rollout: _Rollout) -> None:
     for cluster in planned.clusters:
-        if cluster.name not in plans:
+        if cluster.plan_id is None:
             message = f"There is no plan: {cluster.error or 'it has errors'}"
             result = AppliedCluster(cluster.name, 0, AppliedStatus.NOT_BEGUN, message=message)
-        elif not cluster.changes:
+        elif cluster.name not in todo:
             result = AppliedCluster(cluster.name, 0, AppliedStatus.NOTHING)
         else:
             continue

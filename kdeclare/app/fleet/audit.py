@@ -33,10 +33,12 @@ class Looking:
 
     snapshot: the folder of the snapshot to take for live, and which one (an id, or ``latest``); None
         reads the clusters. since: the id of the audit to compare with; None is the latest of the folder.
+    unmanaged_keys: whether keys of declared resources that nobody declared are findings.
     """
 
     snapshot: tuple[str, str] | None = None
     since: str | None = None
+    unmanaged_keys: bool = True
 
 
 def audit_fleet(
@@ -65,7 +67,7 @@ def audit_fleet(
         )
         with watched(job.spark, progress, "Comparing"):
             refuse_duplicates(tables)
-            write_findings(bench, tables, partial(judge_of, job.reach))
+            write_findings(bench, tables, partial(judge_of, job.reach), unmanaged_keys=looking.unmanaged_keys)
         with watched(job.spark, progress, "Summing up"):
             audit = summed_up(bench, tables, job.identity, job.fleet.name, job.began, earlier)
         audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))

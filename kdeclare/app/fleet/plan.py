@@ -12,6 +12,7 @@ from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.plan import make_plan, saved_text
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
+from kdeclare.model.changes import Action
 from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.plan import Plan, Summary
 from kdeclare.planning.preflight import Progress
@@ -95,7 +96,7 @@ def read_plan(reach: Reach, scope: Scope, command: str, name: str) -> Iterator[p
 
 def _told(plan: Plan) -> dict[str, object]:
     outcome = plan_outcome(plan)
-    changes = sum(change.reason != "orphaned" for change in plan.changes)
+    changes = sum(change.action is not Action.NO_OP for change in plan.changes)  # no orphans that stay
     row: dict[str, object] = {
         "exit": outcome.status,
         "summary": json.dumps(asdict(plan.summary)),

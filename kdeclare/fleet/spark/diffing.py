@@ -7,8 +7,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.functions import arrow_udf
 
-from kdeclare.fleet.comparing import found
-from kdeclare.fleet.finding import Found
+from kdeclare.fleet.comparing import found, other_cluster
+from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.rows import CLUSTER, FOUND
 from kdeclare.fleet.spark.schemas import as_spark
 
@@ -22,32 +22,44 @@ _PASSES = """
     or (d.factor is not null and not d.factor <=> l.factor)
     or d.need is null or d.forbid is null or d.keys is null or d.mine is null
     or l.has is null or l.keys is null
-    or size(array_except(d.need, l.has)) > 0
+    or {keys}
+    or not forall(d.need, fact -> array_contains(l.has, fact))
     or arrays_overlap(d.forbid, l.has)
-    or size(array_except(l.keys, d.keys)) > 0
-    or size(array_except(d.mine, d.need)) > 0
+    or not forall(d.mine, fact -> array_contains(d.need, fact))
 """
 """The twin of `facts.proves_order`, negated. What comes out as null passes, too."""
+
+_UNEXPECTED_KEYS = "not forall(l.keys, key -> array_contains(d.keys, key))"
+_KEYS_TO_GO = "d.gone is null or arrays_overlap(d.gone, l.keys)"
+"""What takes the place of ``keys``, with and without unmanaged ones."""
+
+_OTHER_CLUSTER = "if(d.cluster_id <> l.cluster_id, {}, null)".format(
+    "concat('{}', d.cluster_id, '{}', l.cluster_id, '{}')".format(*other_cluster("|", "|").split("|"))
+)
+"""What `comparing.other_cluster` says, where it is to be said."""
 
 _ARGUMENTS = ("kind", "name", "desired", "owned", "live", "error", "within")
 
 
-def findings(declared: DataFrame, live: DataFrame) -> DataFrame:
+def findings(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
     """What is found in the resources that can be diffed alone, with the columns `RESULT`.
 
-    Tables as in `fleet.rows`. Of a cluster that is not whole in both, only that is found.
+    unmanaged_keys: whether keys that are neither declared nor owned are told; where many resources have
+    some, that is most of the work. Tables as in `fleet.rows`. Of a cluster that is not whole in both of
+    them, only that is found.
     """
+    passes = _PASSES.format(keys=_UNEXPECTED_KEYS if unmanaged_keys else _KEYS_TO_GO)
     pairs = (
         declared.alias("d")
         .join(live.alias("l"), _same_key(), "full_outer")
         .where(f.expr("coalesce(d.alone, true)"))
-        .where(f.expr(f"coalesce({_PASSES}, true)"))
+        .where(f.expr(f"coalesce({passes}, true)"))
         .selectExpr(
             *(f"coalesce(d.{column}, l.{column}) as {column}" for column in KEY),
             "d.desired",
             "d.owned",
             "l.body as live",
-            "nullif(concat_ws(' ', l.error, d.error), '') as error",
+            f"nullif(concat_ws(' ', l.error, d.error, {_OTHER_CLUSTER}), '') as error",
             "d.labels",
         )
     )
@@ -57,19 +69,29 @@ def findings(declared: DataFrame, live: DataFrame) -> DataFrame:
     # or Spark would call it twice, once to see which rows have an answer
     answers = arrow_udf(_found_in_batch, as_spark(pa.list_(FOUND)))  # type: ignore[call-overload]
     answers = answers.asNondeterministic()
-    return (
+    found_rows = (
         asked.select("taken_at", *KEY, "labels", answers(*_ARGUMENTS).alias("found"))
         .select("taken_at", *KEY, "labels", f.inline("found"))
         .select(*RESULT)
     )
+    return found_rows if unmanaged_keys else without_unmanaged_keys(found_rows)
+
+
+def without_unmanaged_keys(found_rows: DataFrame) -> DataFrame:
+    """See `Found.is_unmanaged_key`."""
+    unmanaged = f.col("finding") == f.lit(str(FindingKind.UNMANAGED))
+    return found_rows.where(~(unmanaged & f.col("path").isNotNull()))
 
 
 def of_clusters(declared: DataFrame, live: DataFrame) -> DataFrame:
     """When each cluster was read, and ``within``, its body: null unless both of its rows are well."""
     is_well = (f.col("kind") == CLUSTER) & f.col("error").isNull()
-    mine = declared.where(is_well).select("cluster", f.lit(True).alias("well"))
-    theirs = live.where(f.col("kind") == CLUSTER).select("cluster", "taken_at", "body", "error")
-    within = f.when(f.col("well") & f.col("error").isNull(), f.col("body")).alias("within")
+    mine = declared.where(is_well).select(
+        "cluster", f.lit(True).alias("well"), f.col("cluster_id").alias("planned_id")
+    )
+    theirs = live.where(f.col("kind") == CLUSTER).select("cluster", "cluster_id", "taken_at", "body", "error")
+    is_same = f.col("planned_id").isNull() | (f.col("planned_id") == f.col("cluster_id"))
+    within = f.when(f.col("well") & f.col("error").isNull() & is_same, f.col("body")).alias("within")
     return theirs.join(mine, "cluster", "left").select("cluster", "taken_at", within)
 
 

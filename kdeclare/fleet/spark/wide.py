@@ -31,6 +31,7 @@ _COLUMNS = (
     "labels",
     "alone",
     "body",
+    "error",
 )
 
 
@@ -48,36 +49,13 @@ def wide_findings(declared: DataFrame, live: DataFrame, judge_of: JudgeOf) -> Da
         .distinct()
     )
     clusters = f.broadcast(of_clusters(declared, live).where("within is not null").join(concerned, "cluster"))
-    nothing = f.lit(None).cast("string")
-    rows = (
-        declared.where(f.col("kind") != CLUSTER)
-        .select(
-            "cluster",
-            f.lit("declared").alias("side"),
-            "kind",
-            "name",
-            "desired",
-            "owned",
-            "labels",
-            "alone",
-            nothing.alias("body"),
-        )
-        .unionByName(
-            live.where(f.col("kind") != CLUSTER).select(
-                "cluster",
-                f.lit("live").alias("side"),
-                "kind",
-                "name",
-                nothing.alias("desired"),
-                nothing.alias("owned"),
-                f.lit(None).cast("map<string,string>").alias("labels"),
-                f.lit(None).cast("boolean").alias("alone"),
-                "body",
-            )
-        )
-        .join(clusters, "cluster")
-        .select(*_COLUMNS)
+    mine = declared.where(f.col("kind") != CLUSTER).select(
+        "cluster", f.lit("declared").alias("side"), "kind", "name", "desired", "owned", "labels", "alone"
     )
+    theirs = live.where(f.col("kind") != CLUSTER).select(
+        "cluster", f.lit("live").alias("side"), "kind", "name", "body", "error"
+    )
+    rows = mine.unionByName(theirs, allowMissingColumns=True).join(clusters, "cluster").select(*_COLUMNS)
     gathered = rows.repartition(f.col("cluster")).sortWithinPartitions("cluster", "side", "kind", "name")
     found = gathered.rdd.mapPartitions(lambda part: _found(part, judge_of))
     return declared.sparkSession.createDataFrame(found, _result_schema(), verifySchema=False)

@@ -159,7 +159,9 @@ class _Maker:
         return self.random.random() < share
 
     def add(self, topics: int) -> None:
-        trouble = None if self.plain else self.random.choice([None] * 8 + ["live", "declared", "gone"])
+        trouble = (
+            None if self.plain else self.random.choice([None] * 8 + ["live", "declared", "gone", "other"])
+        )
         for number in range(topics):
             self._topic(f"t.{number}")
         if not self.plain:
@@ -168,7 +170,9 @@ class _Maker:
                 self._broker_config(name)
         live = Snapshot(self.info, self.topics, self.configs, self.moves)
         reason = "timed out" if trouble == "declared" else None
-        self.fleet.declared.append(declared_cluster_row(self.cluster, {"tier": "gold"}, reason))
+        planned = {None: self.info.id, "other": "another"}.get(trouble)
+        own = declared_cluster_row(self.cluster, {"tier": "gold"}, reason, cluster_id=planned)
+        self.fleet.declared.append(own)
         for id_, (item, owned) in self.wanted.items():
             self.fleet.declared.append(declared_row(self.cluster, item, id_, owned))
             if trouble is None:

@@ -381,6 +381,14 @@ def test_both_reasons_are_told() -> None:
     assert [i["message"] for i in audit(declared, live)] == ["It timed out. No such folder."]
 
 
+def test_a_state_of_another_cluster_is_told_and_nothing_else() -> None:
+    item = desired("Topic", "t", **HOUR)
+    own = declared_cluster_row("eu", {}, cluster_id="lab-id")
+    declared = [own, declared_row("eu", item, item.id, {"configs": {}})]
+    found = list(audit(declared, [cluster_row(origin("eu"), INFO, None)]))
+    assert [i["message"] for i in found] == ["The state is about cluster lab-id, and this is cluster id."]
+
+
 def test_what_needs_its_whole_cluster_is_left_out() -> None:
     placed = desired("Topic", "t", partitions=1, replicationFactor=2, placement={"strategy": "cross-rack"})
     moved = desired("Reassignment", "r", topics=["/.*/"], drain=[1])

@@ -80,6 +80,22 @@ def test_facts_never_prove_the_order_of_a_row_with_a_finding(seed: int) -> None:
             assert not proves_order(row, live[key]), (row, live[key], findings[key])
 
 
+@_many
+@given(_seeds)
+def test_facts_that_let_unmanaged_keys_pass_hide_nothing_else(seed: int) -> None:
+    fleet = random_fleet(Random(seed))
+    live, findings = _by_key(fleet.live), _findings(fleet)
+    told = list(audit(fleet.declared, fleet.live, unmanaged_keys=False))
+    assert told == [item for items in findings.values() for item in items if not _is_unmanaged_key(item)]
+    for key, row in _by_key(fleet.declared).items():
+        if key in live and not all(map(_is_unmanaged_key, findings.get(key, ()))):
+            assert not proves_order(row, live[key], unmanaged_keys=False), (row, live[key], findings[key])
+
+
+def _is_unmanaged_key(item: Row) -> bool:
+    return item["finding"] == "unmanaged" and item["path"] is not None
+
+
 def test_facts_prove_the_order_of_nearly_all_rows_of_plain_values() -> None:
     fleet = random_fleet(Random(5), clusters=20, topics=100, plain=True)
     live, findings = _by_key(fleet.live), _findings(fleet)
