@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+# What takes long beside real brokers, and can run beside them.
+FLEETS := tests/spark tests/browser tests/kafka/test_fleet.py
 
-.PHONY: help install unit test check format demo bench clean
+.PHONY: help install unit test test-engine test-fleets browser check format demo bench clean
 
 help:            ## this list
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 14
@@ -19,9 +21,18 @@ install: $(READY) ## the virtual environment with everything in it
 unit: $(READY)   ## fast tests: no Java, no broker, seconds
 	$(BIN)/python -m pytest
 
-test: $(READY)   ## everything: checks, fast tests, real brokers, examples, the demo
+test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromium if it is there, examples, the demo
 	$(MAKE) check
-	$(BIN)/python -m pytest -m '' --durations=10
+	$(MAKE) -j2 --output-sync=target test-engine test-fleets
+
+test-engine: $(READY) ## all tests but those of test-fleets
+	$(BIN)/python -m pytest -m '' --durations=10 $(FLEETS:%=--ignore=%)
+
+test-fleets: $(READY) ## Spark, the pages in Chromium, a fleet of real clusters
+	$(BIN)/python -m pytest -m '' --durations=10 $(FLEETS)
+
+browser:         ## Debian's Chromium, for the tests of pages, where there is none and it can be had
+	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }
 
 check: $(READY)  ## style, types, layers
 	$(BIN)/ruff check .
@@ -33,8 +44,9 @@ format: $(READY) ## let ruff put things in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo: $(READY)   ## the whole story on real brokers, from an empty machine
+demo: $(READY)   ## the whole story on real brokers, from an empty machine; then a fleet of three clusters
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/fleet/run.sh
 
 bench: $(READY)  ## 1,000 and 5,000 topics on real brokers, beside the raw requests
 	$(BIN)/python -m benchmarks.engine

@@ -23,18 +23,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="medians are taken of so many")
     parser.add_argument("--only", choices=_PARTS, nargs="+", default=_PARTS)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
+    parser.add_argument("--no-unmanaged-configs", action="store_true", help="as of kdeclare fleet audit")
     options = parser.parse_args()
+    all_keys = not options.no_unmanaged_configs
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no session is left behind
     busy = os.getloadavg()[0]
     data = prepared(options.data, options.clusters, options.topics)
     out = options.data / "findings"
     figures: list[Figure] = []
     if "warm" in options.only:
-        figures += warm(data, out, options.rounds)
+        figures += warm(data, out, options.rounds, unmanaged_keys=all_keys)
     if "memory" in options.only:
         figures += memory(data, out)
     if "cold" in options.only:
-        figures += cold(data, out)
+        figures += cold(data, out, unmanaged_keys=all_keys)
     topics = options.clusters * options.topics
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, medians of {options.rounds}"
     print(f"{topics:,} topics in {options.clusters} clusters; {machine}; load before {busy:.1f}\n")

@@ -1,16 +1,35 @@
-"""``python -m benchmarks.fleet.cold DATA OUT``: one comparison by Spark, from the start of a process."""
+"""``python -m benchmarks.fleet.cold DATA OUT [all]``: an audit of two tables, from the start of a process."""
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.fleet import spark_way
+from kdeclare.fleet.local_storage import LocalStorage
+from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.spark.auditing import Compared, refuse_duplicates, summed_up, write_findings
+from kdeclare.fleet.spark.schemas import schema_of
+from kdeclare.fleet.spark.session import spark_session
+from kdeclare.fleet.spark.tables import workbench
+from kdeclare.report.audit_html import audit_html
+from kdeclare.report.audit_json import summary_json
+from kdeclare.report.audit_markdown import audit_markdown
 
 
 def main() -> None:
-    """Compare, and write the findings to a folder that is not there yet."""
-    data, out = map(Path, sys.argv[1:])
-    with spark_way.opened() as run:
-        run(data, out)
+    """What ``kdeclare fleet audit`` does once both tables are there; ``all`` with unmanaged keys."""
+    data, out = map(Path, sys.argv[1:3])
+    began = datetime.now(UTC)
+    storage = LocalStorage(out)
+    with spark_session("local[2]", {}, log=None) as spark, workbench(spark, storage, "cold") as bench:
+        declared = spark.read.schema(schema_of(DECLARED)).parquet(str(data / "declared"))
+        live = spark.read.schema(schema_of(LIVE)).parquet(str(data / "live"))
+        tables = Compared(declared, live)
+        refuse_duplicates(tables)
+        write_findings(bench, tables, lambda _: None, unmanaged_keys="all" in sys.argv[3:])
+        audit = summed_up(bench, tables, "cold", "synthetic", began, [])
+        storage.write("summary.json", summary_json(audit.summary))
+        storage.write("report.md", audit_markdown(audit))
+        storage.write("report.html", audit_html(audit))
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ _PASSES = """
     or l.has is null or l.keys is null
     or not list_has_all(l.has, d.need)
     or list_has_any(d.forbid, l.has)
-    or not list_has_all(d.keys, l.keys)
+    or {keys}
     or not list_has_all(d.need, d.mine)
 """
+_KEYS = {True: "not list_has_all(d.keys, l.keys)", False: "d.gone is null or list_has_any(d.gone, l.keys)"}
 _SURVIVORS = f"""
     select coalesce(d.cluster, l.cluster) as cluster, coalesce(d.kind, l.kind) as kind,
         coalesce(d.name, l.name) as name, d.desired, d.owned, l.body, l.error, d.labels
@@ -38,28 +39,34 @@ _AT_ONCE = 20_000
 
 
 @contextmanager
-def opened() -> Iterator[Any]:
+def opened(*, unmanaged_keys: bool) -> Iterator[Any]:
     """The function that does it: from a folder with both tables to a new one."""
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'; set enable_progress_bar = false")
+
+        survivors = _SURVIVORS.format(keys=_KEYS[unmanaged_keys])
 
         def run(data: Path, out: Path) -> None:
             files = {name: f"{data}/{name}/*.parquet" for name in ("declared", "live")}
             known = connection.sql(_CLUSTERS, params=files).to_arrow_table().to_pylist()
             clusters = {row["cluster"]: (row["taken_at"], row["body"]) for row in known}
             with FindingsFile(out) as findings:
-                for batch in connection.sql(_SURVIVORS, params=files).to_arrow_reader(_AT_ONCE):
-                    _compare(batch, clusters, findings)
+                for batch in connection.sql(survivors, params=files).to_arrow_reader(_AT_ONCE):
+                    _compare(batch, clusters, findings, unmanaged_keys)
 
         yield run
 
 
-def _compare(batch: Any, clusters: dict[str, tuple[Any, Any]], findings: FindingsFile) -> None:
+def _compare(
+    batch: Any, clusters: dict[str, tuple[Any, Any]], findings: FindingsFile, unmanaged_keys: bool
+) -> None:
     *columns, labels = batch.columns
     rows = zip(*(column.to_pylist() for column in columns), strict=True)
     for n, (cluster, kind, name, desired, owned, body, error) in enumerate(rows):
         if cluster in clusters:
             taken_at, within = clusters[cluster]
             items = found(kind, name, desired, owned, body, error, within)
+            if not unmanaged_keys:
+                items = tuple(item for item in items if not item.is_unmanaged_key)
             if items:
                 findings.add(taken_at, (cluster, kind, name), items, labels[n].as_py())

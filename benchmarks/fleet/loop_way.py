@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,21 @@ _LIVE = ["kind", "name", "body", "error", "taken_at"]
 
 
 @contextmanager
-def opened() -> Iterator[Any]:
+def opened(*, unmanaged_keys: bool) -> Iterator[Any]:
     """The function that does it: from a folder with both tables to a new one."""
-    yield _run
+    yield partial(_run, unmanaged_keys)
 
 
-def _run(data: Path, out: Path) -> None:
+def _run(unmanaged_keys: bool, data: Path, out: Path) -> None:
     with FindingsFile(out) as findings:
         for file in sorted((data / "live").glob("*.parquet")):
             declared = pq.read_table(data / "declared" / file.name, columns=_DECLARED)
-            _compare(file.stem, declared, pq.read_table(file, columns=_LIVE), findings)
+            _compare(file.stem, declared, pq.read_table(file, columns=_LIVE), findings, unmanaged_keys)
 
 
-def _compare(cluster: str, declared: pa.Table, live: pa.Table, findings: FindingsFile) -> None:
+def _compare(
+    cluster: str, declared: pa.Table, live: pa.Table, findings: FindingsFile, unmanaged_keys: bool
+) -> None:
     there = {(row[0], row[1]): row for row in _rows(live, _LIVE)}
     wanted = {(row[0], row[1]): (n, *row[2:]) for n, row in enumerate(_rows(declared, _DECLARED[:-1]))}
     _, _, within, wrong, taken_at = there.pop((CLUSTER, cluster))
@@ -41,6 +44,8 @@ def _compare(cluster: str, declared: pa.Table, live: pa.Table, findings: Finding
         _, _, body, error, _ = there.get((kind, name), (kind, name, None, None, None))
         if alone:
             items = found(kind, name, desired, owned, body, error, within)
+            if not unmanaged_keys:
+                items = tuple(item for item in items if not item.is_unmanaged_key)
             if items:
                 own = None if n is None else labels[n].as_py()
                 findings.add(taken_at, (cluster, kind, name), items, own)

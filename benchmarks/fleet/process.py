@@ -39,11 +39,14 @@ Way = Callable[[Path, Path], Cost]
 
 
 @contextmanager
-def opened(way: str, *arguments: str) -> Iterator[Way]:
-    """A process with the way of that name (``spark``, ``loop``, ``duckdb``)."""
+def opened(way: str, *arguments: str, unmanaged_keys: bool) -> Iterator[Way]:
+    """A process with the way of that name (``spark``, ``loop``, ``duckdb``).
+
+    unmanaged_keys: whether it finds those, too.
+    """
     spawned = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawned) as pool:
-        pid = pool.submit(_open, way, arguments).result()
+        pid = pool.submit(_open, way, arguments, unmanaged_keys).result()
         try:
             yield partial(_measured, pool, pid)
         finally:
@@ -54,13 +57,13 @@ _stack = ExitStack()
 _run: Callable[[Path, Path], None]
 
 
-def _open(way: str, arguments: tuple[str, ...]) -> int:
+def _open(way: str, arguments: tuple[str, ...], unmanaged_keys: bool) -> int:
     global _run
     from benchmarks.fleet import duckdb_way, loop_way, spark_way
 
     gc.set_threshold(_GC_THRESHOLD)
     openers = {"duckdb": duckdb_way.opened, "loop": loop_way.opened, "spark": spark_way.opened}
-    _run = _stack.enter_context(openers[way](*arguments))
+    _run = _stack.enter_context(openers[way](*arguments, unmanaged_keys=unmanaged_keys))
     return psutil.Process().pid
 
 

@@ -12,13 +12,13 @@ from kdeclare.fleet.spark.session import spark_session
 
 
 @contextmanager
-def opened(master: str = "local[2]") -> Iterator[Any]:
+def opened(master: str = "local[2]", *, unmanaged_keys: bool) -> Iterator[Any]:
     """The function that does it: from a folder with both tables to a new one."""
     with spark_session(master, {}, log=None) as spark:
 
         def run(data: Path, out: Path) -> None:
             declared = spark.read.schema(schema_of(DECLARED)).parquet(str(data / "declared"))
             live = spark.read.schema(schema_of(LIVE)).parquet(str(data / "live"))
-            findings(declared, live).write.parquet(str(out))
+            findings(declared, live, unmanaged_keys=unmanaged_keys).write.parquet(str(out))
 
         yield run

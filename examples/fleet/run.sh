@@ -25,10 +25,9 @@ step "Apply them in waves: the canary, then one cluster at a time."
 run 0 kdeclare fleet apply fleet.yaml --out plans --yes
 in_order "Wave 1" "lab" "Wave 2" "eu-1" "Wave 3" "eu-2"
 
-step "A snapshot for later, and an audit: all is as declared."
+step "A snapshot, for later."
 run 0 kdeclare fleet snapshot fleet.yaml --out snapshots
-run 0 kdeclare fleet audit fleet.yaml --out audits --snapshot snapshots --detailed-exitcode
-says "No drift."
+says "9 topics"
 
 step "Somebody changes a topic on eu-1, deletes one on eu-2, and makes one that is too large on lab."
 on 1; run 0 kafka-configs --alter --topic shop.orders --add-config retention.ms=1000
@@ -40,13 +39,11 @@ run 2 kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing
 says "shop.orders" "retention.ms" "shop.payments" "shop.tmp" "bounds" "checkout"
 [[ -s audits/report.html && -s audits/report.md && -s audits/summary.json ]] || fail "the reports are missing."
 
-step "What became of that topic?"
+step "What became of that topic? Another snapshot, and the two together tell."
 run 0 kdeclare fleet snapshot fleet.yaml --out snapshots --quiet
 run 0 kdeclare fleet history eu-1 shop.orders --out snapshots
 says "retention.ms" "1000"
 
-step "A new plan and a new apply put it right; a cluster that is in order is left alone."
+step "A new plan is for what was changed by hand only; the next apply would put it right."
 run 0 kdeclare fleet plan fleet.yaml --out plans
-run 0 kdeclare fleet apply fleet.yaml --out plans --yes
-run 0 kdeclare fleet audit fleet.yaml --out audits --detailed-exitcode
-says "2 mended"
+says "2 with changes" "eu-1" "eu-2"

@@ -4,13 +4,13 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.fleet.storage import cannot_read, cannot_write
-from kdeclare.state.durable import make_folder, replace_file, sync_folder
+from kdeclare.state.durable import make_folder, replace_file, replace_files, sync_folder
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
@@ -57,6 +57,14 @@ class LocalStorage:
         with _writing(file):
             make_folder(file.parent)
             replace_file(file, text.encode())
+
+    def write_all(self, texts: Mapping[str, str]) -> None:
+        """Write several files; nothing is replaced before all of it is on the disk."""
+        files = {self._at(path): text.encode() for path, text in texts.items()}
+        with _writing(self.folder):
+            for file in files:
+                make_folder(file.parent)
+            replace_files(files)
 
     def rename(self, path: str, to: str) -> None:
         """Move a folder to where nothing is yet."""

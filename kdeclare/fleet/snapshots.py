@@ -33,6 +33,11 @@ class SnapshotCluster:
         """Whether all of it was read."""
         return self.error is None and not self.failed
 
+    @property
+    def rows(self) -> int:
+        """How many the snapshot has of it, its own included."""
+        return 1 + self.resources + self.failed
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
@@ -109,6 +114,22 @@ def read_record(text: str, where: str) -> SnapshotRecord:
         )
     except (ValueError, KeyError, TypeError):
         raise _broken(where) from None
+
+
+def refuse_lost_rows(cluster: SnapshotCluster, count: int, where: str) -> None:
+    """Raise KdeclareError where fewer rows of a cluster are left than were written.
+
+    Spark passes over files that are empty or gone. where: the snapshot's folder.
+    """
+    if count < cluster.rows:
+        raise KdeclareError(
+            error(
+                "bad-snapshot",
+                "A snapshot has lost rows",
+                f"{where} has {count:,} rows of {cluster.name}, and was written with {cluster.rows:,}.",
+                hint="Were files of it deleted or cut short? Take a new one.",
+            )
+        )
 
 
 def _cluster(data: dict[str, Json]) -> SnapshotCluster:

@@ -1,5 +1,6 @@
 """Where tables and reports are put: a folder here, or wherever Spark can write."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from kdeclare.model.diagnostics import KdeclareError, error
@@ -27,6 +28,12 @@ class Storage(Protocol):
 
     def write(self, path: str, text: str) -> None:
         """Write a file whole or not at all, and the folders that lead to it; replaces what is there."""
+
+    def write_all(self, texts: Mapping[str, str]) -> None:
+        """Write several files, by path; nothing is replaced before all of it has been written beside.
+
+        Where files appear when they are closed, as in object stores, they are written one after the other.
+        """
 
     def rename(self, path: str, to: str) -> None:
         """Move a folder to where nothing is yet."""

@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,6 +51,22 @@ def replace_file(path: Path, data: bytes, backup: Path | None = None) -> None:
         fresh.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def replace_files(files: Mapping[Path, bytes]) -> None:
+    """Give several files new content; none of them is touched before all of it is on the disk."""
+    fresh = {path: _temporary(path) for path in files}
+    try:
+        for path, data in files.items():
+            _create(fresh[path], data)
+        for path, new in fresh.items():
+            new.replace(path)
+    except BaseException:
+        for new in fresh.values():
+            new.unlink(missing_ok=True)
+        raise
+    for folder in {path.parent for path in files}:
+        sync_folder(folder)
 
 
 def create_folder(path: Path, files: dict[str, bytes]) -> None:

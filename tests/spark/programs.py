@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+SHORT_LIVED = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""A JVM that ends soon is not to spend its time on compiling for later."""
+
 _REPOSITORY = Path(__file__).parents[2]
 _START = f"import sys; sys.path.insert(0, {str(_REPOSITORY)!r})\n"
 
@@ -17,19 +20,35 @@ def run_program(
     folder: Path, program: str, environ: Mapping[str, str] | None = None, *arguments: str
 ) -> "subprocess.CompletedProcess[str]":
     """Run a program in a folder; temporary files go to ``folder/tmp``, to be looked at afterwards."""
+    return ended(begun(folder, program, environ, *arguments))
+
+
+def begun(
+    folder: Path, program: str, environ: Mapping[str, str] | None = None, *arguments: str
+) -> "subprocess.Popen[str]":
+    """The same, and it runs on beside the tests until `ended`."""
     (folder / "tmp").mkdir(exist_ok=True)
     file = folder / "program.py"
     file.write_text(_START + textwrap.dedent(program))
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
-    return subprocess.run(
+    return subprocess.Popen(
         [sys.executable, str(file), *arguments],
         cwd=folder,
-        env=clean | {"TMPDIR": str(folder / "tmp")} | dict(environ or {}),
-        capture_output=True,
+        env=clean | SHORT_LIVED | {"TMPDIR": str(folder / "tmp")} | dict(environ or {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=300,
-        check=False,
     )
+
+
+def ended(program: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
+    """Wait for it; one that hangs is killed."""
+    with program:
+        try:
+            said, errors = program.communicate(timeout=300)
+        finally:
+            program.kill()
+    return subprocess.CompletedProcess(program.args, program.returncode, said, errors)
 
 
 def told(done: "subprocess.CompletedProcess[str]") -> Any:

@@ -1,6 +1,7 @@
 """Sessions: quiet, set as the user wants, and gone afterwards."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,44 +9,44 @@ from pyspark.sql import SparkSession
 
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.model.diagnostics import KdeclareError
-from tests.spark.programs import run_program, told
+from tests.spark.programs import begun, ended, run_program, told
 
 pytestmark = pytest.mark.spark
 
-QUIET = """
-import psutil
+UNREACHABLE = """
 from kdeclare.fleet.spark.session import spark_session
-
-for _ in range(2):
-    with spark_session("local[2]", {}) as spark:
-        java = psutil.Process(spark.sparkContext._gateway.proc.pid)
-        assert java.is_running()
-        spark.sparkContext._jvm.java.lang.System.err.println("a line of the JVM")
-        assert spark.range(1000).repartition(3).count() == 1000
-        assert spark.sparkContext.parallelize([1, 2, 3]).map(lambda n: n + 1).sum() == 9
-    assert not java.is_running()
-    assert psutil.Process().children(recursive=True) == []
+from kdeclare.model.diagnostics import KdeclareError
+try:
+    with spark_session("spark://127.0.0.1:1", {}) as spark:
+        spark.range(3).count()
+except KdeclareError as problem:
+    print(problem.diagnostics[0].code)
 """
 
 
-def test_a_session_is_quiet_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    done = run_program(tmp_path, QUIET)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert list((tmp_path / "tmp").glob("kdeclare-*")) == []
-    assert list(tmp_path.glob("*[!y]")) == [tmp_path / "tmp"]
+@pytest.fixture(scope="module", autouse=True)
+def unreachable(tmp_path_factory: pytest.TempPathFactory) -> "subprocess.Popen[str]":
+    """Spark takes a minute to give up: the other tests run meanwhile."""
+    return begun(tmp_path_factory.mktemp("unreachable"), UNREACHABLE)
 
 
-BROKEN = """
-import os, sys
+ONE_AFTER_THE_OTHER = """
+import os
+import psutil
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.model.diagnostics import KdeclareError, error
-import psutil
+
+def quiet(spark):
+    spark.sparkContext._jvm.java.lang.System.err.println("a line of the JVM")
+    assert spark.range(1000).repartition(3).count() == 1000
+    assert spark.sparkContext.parallelize([1, 2, 3]).map(lambda n: n + 1).sum() == 9
 
 def bug(part):
     print("a task speaks")
     raise ValueError("no such thing")
 
 def broken(spark):
+    quiet(spark)
     spark.sparkContext.parallelize([1]).map(bug).count()
 
 def killed(spark):
@@ -53,30 +54,35 @@ def killed(spark):
     spark.range(3).count()
 
 def users(spark):
+    quiet(spark)
     raise KdeclareError(error("a-mistake", "A mistake", hint="Correct it."))
 
 for block in (broken, killed, users):
     try:
         with spark_session("local[2]", {}) as spark:
+            java = psutil.Process(spark.sparkContext._gateway.proc.pid)
+            assert java.is_running()
             block(spark)
     except KdeclareError as problem:
         (item,) = problem.diagnostics
         print(item.code, "|", item.detail, "|", item.hint)
-assert psutil.Process().children(recursive=True) == []
+    assert not java.is_running()
+    assert psutil.Process().children(recursive=True) == []
 """
 
 
-def test_what_fails_names_spark_s_log(tmp_path: Path) -> None:
-    done = run_program(tmp_path, BROKEN)
+def test_sessions_are_quiet_and_leave_nothing_but_the_log_of_what_failed(tmp_path: Path) -> None:
+    done = run_program(tmp_path, ONE_AFTER_THE_OTHER)
     assert (done.returncode, done.stderr) == (0, "")
     bug, killed, users = done.stdout.splitlines()
     assert bug.startswith("internal-error | This should not have happened: a task raised ValueError: no such")
     assert killed.startswith("spark-died | ")
     assert users == "a-mistake |  | Correct it."
-    logs = sorted(str(path) for path in (tmp_path / "tmp").glob("kdeclare-spark-*.log"))
+    logs = sorted(str(path) for path in (tmp_path / "tmp").glob("kdeclare-*"))
     named = sorted(line.split("Spark's log is in ")[1].removesuffix(".") for line in (bug, killed))
     assert logs == named
     assert "ValueError: no such thing" in Path(bug.split("log is in ")[1].removesuffix(".")).read_text()
+    assert list(tmp_path.glob("*[!y]")) == [tmp_path / "tmp"]
 
 
 SETTINGS = """
@@ -94,15 +100,16 @@ print(json.dumps(settings))
 """
 
 
-def test_defaults_hold_where_nobody_says_otherwise(tmp_path: Path) -> None:
-    settings = told(run_program(tmp_path, SETTINGS, {}, "{}"))
+def test_defaults_hold_where_nobody_says_otherwise(spark: SparkSession) -> None:
+    settings = dict(spark.sparkContext.getConf().getAll())
     assert settings["spark.app.name"] == "kdeclare"
     assert settings["spark.ui.enabled"] == "false"
     assert settings["spark.ui.showConsoleProgress"] == "false"
     assert settings["spark.sql.shuffle.partitions"] == "4"
     assert settings["spark.sql.session.timeZone"] == "UTC"
     assert settings["spark.driver.host"] in ("127.0.0.1", "localhost")
-    assert "-Xmx" in settings["command"]
+    java = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    assert "-Xmx" in Path(f"/proc/{java}/cmdline").read_text()
 
 
 def test_the_user_comes_first_then_the_environment(tmp_path: Path) -> None:
@@ -156,3 +163,8 @@ def test_without_java_it_is_said_what_is_needed(tmp_path: Path) -> None:
     assert done.stdout.startswith("java-missing Install a Java runtime, version 17")
     assert done.stderr == ""
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_master_that_does_not_answer_is_told(unreachable: "subprocess.Popen[str]") -> None:
+    done = ended(unreachable)
+    assert (done.stdout, done.stderr) == ("spark-unreachable\n", "")

@@ -9,6 +9,7 @@ from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.judging import judge_of
 from kdeclare.app.fleet.reading import read_declared
 from kdeclare.app.fleet.snapshot import collect_live, snapshot_record
+from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE
 from kdeclare.fleet.storage import Storage
 from kdeclare.fleet.summary import Audit, AuditSummary
@@ -52,6 +53,7 @@ def audit_fleet(
     from kdeclare.fleet.spark.progress import watched
     from kdeclare.fleet.spark.tables import read_table, workbench
 
+    _refuse_early(options, looking)
     with (
         fleet_job(options, environ, progress) as job,
         workbench(job.spark, job.storage, job.identity) as bench,
@@ -71,8 +73,8 @@ def audit_fleet(
         with watched(job.spark, progress, "Summing up"):
             audit = summed_up(bench, tables, job.identity, job.fleet.name, job.began, earlier)
         audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))
-        bench.publish({name: f"{name}/audit_id={job.identity}" for name in TABLES})
-        _write_reports(job.storage, audit)
+        with bench.published({name: f"{name}/audit_id={job.identity}" for name in TABLES}):
+            job.storage.write_all(_reports(audit))
         return audit
 
 
@@ -83,6 +85,14 @@ def audits(storage: Storage) -> tuple[str, ...]:
 
 def _earlier(storage: Storage, since: str | None) -> list[AuditSummary]:
     """The audits before this one, oldest first; the last is that to compare with. Raises KdeclareError."""
+    known = _known(storage, since)
+    last = known.index(since) + 1 if since in known else len(known)
+    paths = [f"{_AUDITS}/{name}.json" for name in known[max(0, last - _TREND) : last]]
+    return [summary_from_json(storage.read(path), f"{storage.uri}/{path}") for path in paths]
+
+
+def _known(storage: Storage, since: str | None) -> tuple[str, ...]:
+    """All audits of a folder. Raises KdeclareError where that to compare with is not among them."""
     known = audits(storage)
     if since not in (None, _LATEST, *known):
         raise KdeclareError(
@@ -97,12 +107,22 @@ def _earlier(storage: Storage, since: str | None) -> list[AuditSummary]:
         raise KdeclareError(
             error("no-audit", "No audit yet", f"{storage.uri} holds no audit to compare with.")
         )
-    last = known.index(since) + 1 if since in known else len(known)
-    paths = [f"{_AUDITS}/{name}.json" for name in known[max(0, last - _TREND) : last]]
-    return [summary_from_json(storage.read(path), f"{storage.uri}/{path}") for path in paths]
+    return known
+
+
+def _refuse_early(options: FleetOptions, looking: Looking) -> None:
+    """Tell what folders of this machine lack before Spark is started."""
+    out = folder_here(options.out)
+    if out is not None:
+        _known(out, looking.since)
+    folder, wanted = looking.snapshot or (None, "")
+    snapshots = folder_here(folder) if folder is not None else None
+    if snapshots is not None:
+        snapshot_record(snapshots, wanted)
 
 
 def _live(job: FleetJob, bench: "Workbench", looking: Looking) -> "DataFrame":
+    from kdeclare.fleet.spark.auditing import refuse_losses
     from kdeclare.fleet.spark.hadoop import open_storage
     from kdeclare.fleet.spark.tables import read_table
 
@@ -113,7 +133,9 @@ def _live(job: FleetJob, bench: "Workbench", looking: Looking) -> "DataFrame":
     storage = open_storage(folder, job.spark)
     record = snapshot_record(storage, wanted)
     live = read_table(job.spark, storage, record.path, LIVE)
-    return live.where(live.cluster.isin(list(job.names)))
+    live = live.where(live.cluster.isin(list(job.names)))
+    refuse_losses(live, [c for c in record.clusters if c.name in job.names], f"{storage.uri}/{record.path}")
+    return live
 
 
 def _collect_declared(job: FleetJob, bench: "Workbench") -> None:
@@ -127,10 +149,12 @@ def _collect_declared(job: FleetJob, bench: "Workbench") -> None:
         bench.write(rows, "declared")
 
 
-def _write_reports(storage: Storage, audit: Audit) -> None:
-    """The record comes first: it is what makes the audit exist; the rest is its latest face."""
+def _reports(audit: Audit) -> Mapping[str, str]:
+    """The latest face of a folder, and last the record, which is what makes the audit exist."""
     document = summary_json(audit.summary)
-    storage.write(f"{_AUDITS}/{audit.summary.audit_id}.json", document)
-    storage.write("summary.json", document)
-    storage.write("report.md", audit_markdown(audit))
-    storage.write("report.html", audit_html(audit))
+    return {
+        "report.html": audit_html(audit),
+        "report.md": audit_markdown(audit),
+        "summary.json": document,
+        f"{_AUDITS}/{audit.summary.audit_id}.json": document,
+    }

@@ -78,6 +78,9 @@ def fleet_job(options: FleetOptions, environ: Mapping[str, str], progress: Progr
 
     began = datetime.now(UTC)
     fleet = the_fleet(options, environ)
+    here = folder_here(options.out)
+    if here is not None:
+        here.names("")  # a file in its place is told before Spark is started
     reach = Reach(str(options.fleet), options.timeout_s)
     progress("Starting Spark", 0, 0)
     with (

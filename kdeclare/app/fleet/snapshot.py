@@ -36,10 +36,9 @@ def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: P
         path = snapshot_path(job.identity, job.began)
         clusters = snapshot_clusters(bench.read("live", LIVE))
         record = SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
-        bench.publish({"live": path})
-        job.storage.write(
-            f"{_RECORDS}/{job.identity}.json", json.dumps(record_document(record), indent=1) + "\n"
-        )
+        text = json.dumps(record_document(record), indent=1) + "\n"
+        with bench.published({"live": path}):
+            job.storage.write(f"{_RECORDS}/{job.identity}.json", text)
         return record
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -30,9 +31,18 @@ class Unpacked:
     environ: Mapping[str, str] = field(repr=False)
 
     def enter(self) -> None:
-        """Make relative paths mean what they mean on the driver, for all of this process."""
-        if Path.cwd() != self.folder:
-            os.chdir(self.folder)
+        """Make relative paths mean what they mean on the driver, for all of this process.
+
+        But for packages that Spark has shipped: they are imported by paths relative to where a task began,
+        which so have to lead there from here, too.
+        """
+        if Path.cwd() == self.folder:
+            return
+        for package in map(Path, sys.path):
+            if package.is_file() and not package.is_absolute():
+                with suppress(FileExistsError):  # another task was here
+                    (self.folder / package).symlink_to(package.absolute())
+        os.chdir(self.folder)
 
     def moved(self, path: Path) -> Path:
         """A path as it is spelt on the driver, as it leads to the same file from ``folder``."""

@@ -1,11 +1,13 @@
 """The steps of an audit that Spark does, from two tables to findings and what they come to."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import DataFrame
 
 from kdeclare.fleet.rows import FINDINGS, SUMMARY
+from kdeclare.fleet.snapshots import SnapshotCluster, refuse_lost_rows
 from kdeclare.fleet.spark import counting
 from kdeclare.fleet.spark.diffing import duplicates, findings, without_unmanaged_keys
 from kdeclare.fleet.spark.problems import explained
@@ -46,6 +48,16 @@ def refuse_duplicates(tables: Compared) -> None:
                     hint="Was a file of the snapshot copied? Take a new one.",
                 )
             )
+
+
+def refuse_losses(live: DataFrame, clusters: Sequence[SnapshotCluster], where: str) -> None:
+    """Raise KdeclareError where a snapshot has fewer rows than were written.
+
+    live: the rows of these ``clusters``. where: for the error.
+    """
+    counts = counting.rows_by_cluster(live)
+    for cluster in clusters:
+        refuse_lost_rows(cluster, counts.get(cluster.name, 0), where)
 
 
 def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf, *, unmanaged_keys: bool) -> None:

@@ -194,6 +194,12 @@ def rows_of(table: DataFrame) -> int:
         return table.count()
 
 
+def rows_by_cluster(table: DataFrame) -> dict[str, int]:
+    """How many each cluster has. Raises KdeclareError."""
+    with explained():
+        return {row["cluster"]: row["count"] for row in table.groupBy("cluster").count().collect()}
+
+
 def mended(findings: DataFrame, earlier: DataFrame, looked_at: list[str]) -> DataFrame:
     """What the earlier audit found and this one does not, in the clusters that were looked at."""
     there = earlier.where(f.col("cluster").isin(looked_at)).alias("was")

@@ -1,7 +1,7 @@
 """Wherever Spark can write as storage: S3, ADLS, GCS, HDFS, through Hadoop's file systems."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -65,17 +65,24 @@ class HadoopStorage:
 
     def write(self, path: str, text: str) -> None:
         """Write a file whole or not at all; replaces what is there."""
-        target = self._at(path)
-        with self._told(path, cannot_write):
+        self.write_all({path: text})
+
+    def write_all(self, texts: Mapping[str, str]) -> None:
+        """Write several files; nothing is replaced before all of it has been written, but for objects."""
+        with self._told(next(iter(texts)) if len(texts) == 1 else "", cannot_write):
             if self._fs().getScheme() in _WHOLE_OBJECTS:
-                self._create(target, text.encode())
+                for path, text in texts.items():
+                    self._create(self._at(path), text.encode())
                 return
-            fresh = self._jvm().Path(target.getParent(), f".{target.getName()}.{uuid4().hex}.tmp")
+            written = {path: self._beside(path) for path in texts}
             try:
-                self._create(fresh, text.encode())
-                self._replace(fresh, target)
+                for path, fresh in written.items():
+                    self._create(fresh, texts[path].encode())
+                for path, fresh in written.items():
+                    self._replace(fresh, self._at(path))
             except BaseException:
-                self._fs().delete(fresh, False)
+                for fresh in written.values():
+                    self._fs().delete(fresh, False)
                 raise
 
     def rename(self, path: str, to: str) -> None:
@@ -97,6 +104,10 @@ class HadoopStorage:
         with self._told(path, cannot_write):
             if not fs.delete(gone, True) and fs.exists(gone):
                 raise cannot_write(shown(f"{self.uri}/{path}"), "The file system does not say why")
+
+    def _beside(self, path: str) -> Any:
+        target = self._at(path)
+        return self._jvm().Path(target.getParent(), f".{target.getName()}.{uuid4().hex}.tmp")
 
     def _create(self, path: Any, data: bytes) -> None:
         """An object is not closed after a failed write: that would make half of it appear."""

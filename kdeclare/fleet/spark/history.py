@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from kdeclare.fleet.history import TopicVersion
 from kdeclare.fleet.rows import LIVE
-from kdeclare.fleet.snapshots import SnapshotRecord
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, refuse_lost_rows
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.schemas import schema_of
 from kdeclare.fleet.storage import Storage
@@ -24,21 +24,28 @@ def versions(
     """
     paths = [f"{storage.uri}/{record.path}/cluster={cluster}" for record in records]
     with explained():
+        table = spark.read.schema(schema_of(LIVE)).parquet(*paths)
+        counts = table.groupBy(f.input_file_name().alias("file")).count().collect()
         rows = (
-            spark.read.schema(schema_of(LIVE))
-            .parquet(*paths)
-            .where((f.col("kind") == "Topic") & (f.col("name") == topic))
+            table.where((f.col("kind") == "Topic") & (f.col("name") == topic))
             .select("body", "error", f.input_file_name().alias("file"))
             .collect()
         )
+    for record in records:
+        count = sum(row["count"] for row in counts if record.path in row["file"])
+        refuse_lost_rows(_of(record, cluster), count, f"{storage.uri}/{record.path}")
     return tuple(
         _version(record, cluster, [r for r in rows if record.path in r["file"]]) for record in records
     )
 
 
 def _version(record: SnapshotRecord, cluster: str, rows: Iterable[Row]) -> TopicVersion:
-    own = next(c for c in record.clusters if c.name == cluster)
+    own = _of(record, cluster)
     found = next(iter(rows), None)
     body = json.loads(found["body"]) if found is not None and found["body"] is not None else None
     wrong = own.error or (found["error"] if found is not None else None)
     return TopicVersion((own.taken_at or record.taken_at).astimezone(UTC), record.snapshot_id, body, wrong)
+
+
+def _of(record: SnapshotRecord, cluster: str) -> SnapshotCluster:
+    return next(c for c in record.clusters if c.name == cluster)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -39,7 +40,7 @@ _MEMORY = "Give Spark more memory (--conf spark.driver.memory=8g, spark.executor
 
 _ALL_KNOWN = (
     _known(
-        r"No space left on device|Disk quota exceeded",
+        r"No space left on device|Disk quota exceeded|File too large",
         "disk-full",
         "No space left",
         "Spark could not write: {root}.",
@@ -173,7 +174,8 @@ def _diagnostic(problem: BaseException) -> Diagnostic:
     for known in _ALL_KNOWN:
         found = known.said.search(text)
         if found is not None:
-            detail = known.detail.format(root=_root(chain), **found.groupdict())
+            groups = {name: _path(value) for name, value in found.groupdict().items()}
+            detail = known.detail.format(root=_root(chain), **groups)
             return error(known.code, known.summary, _plain(detail), hint=known.hint)
     raised = _raised_in_python(text)
     if raised is not None:
@@ -186,8 +188,13 @@ def _root(chain: Sequence[Cause]) -> str:
     """What the deepest cause with a message says, in one line without Spark's own codes."""
     said = next((cause for cause in reversed(chain) if cause.message.strip()), chain[0])
     line = next((line.strip() for line in said.message.splitlines() if line.strip()), "")
-    line = re.sub(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+$|\s*\(exists=.*\)$", "", line)
+    line = re.sub(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+;?$|\s*\(exists=.*\)$", "", line)
     return (line or said.kind.rpartition(".")[2]).rstrip(". ")
+
+
+def _path(text: str) -> str:
+    """What Spark has as a URI, as people write it."""
+    return unquote(text) if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) else text
 
 
 def _plain(text: str) -> str:

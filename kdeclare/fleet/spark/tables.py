@@ -35,10 +35,19 @@ class Workbench:
         """One that has been written."""
         return read_table(self.spark, self.storage, f"{self.folder}/{name}", schema)
 
-    def publish(self, tables: Mapping[str, str]) -> None:
-        """Move tables, by name, to where they are to be."""
-        for name, path in tables.items():
-            self.storage.rename(f"{self.folder}/{name}", path)
+    @contextmanager
+    def published(self, tables: Mapping[str, str]) -> Iterator[None]:
+        """Move tables, by name, to where they are to be. If the block fails, they are taken away again."""
+        moved: list[str] = []
+        try:
+            for name, path in tables.items():
+                self.storage.rename(f"{self.folder}/{name}", path)
+                moved.append(path)
+            yield
+        except BaseException:
+            for path in moved:
+                self.storage.remove(path)
+            raise
 
 
 def read_table(spark: SparkSession, storage: Storage, path: str, schema: pa.Schema) -> DataFrame:

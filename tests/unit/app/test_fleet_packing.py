@@ -15,6 +15,7 @@ from kdeclare.app.fleet import unpacking
 from kdeclare.app.fleet.packing import pack
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.fleet.reading import read_declared
+from kdeclare.fleet.spark.shipping import package_zip
 from kdeclare.manifests.fleet import open_fleet
 from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.state import State
@@ -155,7 +156,10 @@ def read(reach: Reach, name: str) -> list[dict[str, Any]]:
 
 SCRIPT = """
 import json, pickle, sys
+sys.path.insert(0, "./kdeclare.zip")  # as Spark has it
+import kdeclare
 from kdeclare.app.fleet.reading import read_declared
+assert kdeclare.__file__.startswith("./kdeclare.zip/")
 reach = pickle.loads(bytes.fromhex(sys.argv[1]))
 names = ("eu-1", "lab", "gone")
 rows = {name: [r for b in read_declared(reach, name) for r in b.to_pylist()] for name in names}
@@ -173,6 +177,7 @@ def elsewhere(driver: Path, tmp_path: Path, reach: Reach, base: Callable[[Path],
     task = tmp_path / "task"
     with zipfile.ZipFile(archive) as zipped:
         zipped.extractall(task / "fleet")
+    (task / "kdeclare.zip").write_bytes(package_zip())
     driver.rename(tmp_path / "hidden")
     sent = pickle.dumps(reach.packed(base(task)))
     assert b"hunter2" not in sent
@@ -182,7 +187,7 @@ def elsewhere(driver: Path, tmp_path: Path, reach: Reach, base: Callable[[Path],
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(Path(__file__).parents[3])},
+        env={},
     )
     rows, client, ca = json.loads(ran.stdout)
     assert (client, ca) == ({"ssl.truststore.location": "certs/ca.pem"}, "ca")

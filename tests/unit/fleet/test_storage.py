@@ -98,6 +98,22 @@ class StorageContract:
         assert code_of(raised) == "cannot-write"
         assert [path.name for path in folder.rglob("*")] == ["a", "b"]
 
+    def test_several_files_are_replaced_together(self, storage: Storage) -> None:
+        storage.write("a", "old")
+        storage.write_all({"a": "new", "b/c": "☃"})
+        assert (storage.read("a"), storage.read("b/c")) == ("new", "☃")
+        assert (storage.names(""), storage.names("b")) == (("a", "b"), ("c",))
+
+    def test_of_several_files_none_is_replaced_if_one_cannot_be_written(
+        self, storage: Storage, folder: Path
+    ) -> None:
+        storage.write("a", "old")
+        with pytest.raises(KdeclareError) as raised:
+            storage.write_all({"b": "new", "c": "new", "a/d": "new"})
+        assert code_of(raised) == "cannot-write"
+        assert storage.read("a") == "old"
+        assert [path.name for path in folder.rglob("*") if not path.name.endswith(".crc")] == ["a"]
+
     def test_the_uri_is_the_folder_as_it_is(self, storage: Storage, folder: Path) -> None:
         assert storage.uri == f"file://{folder}"
 

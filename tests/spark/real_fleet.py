@@ -1,0 +1,208 @@
+"""A fleet on disk as people have it, without a broker: projects, what was applied, a later snapshot."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kdeclare.app import workspace
+from kdeclare.cli.main import main
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Alteration, ConfigOp, NewTopic
+from kdeclare.fleet.collecting import live_rows, record_batches
+from kdeclare.fleet.encoding import Row
+from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, record_document, snapshot_path
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+
+SECRETS = {
+    "KEYSTORE_PASSWORD": "correct-horse-of-the-keystore",
+    "SASL_PASSWORD": "battery-staple-of-a-variable",
+}
+"""Variables that manifests and the fleet file name."""
+LITERAL = "tr0ub4dor-of-the-fleet-file"
+"""A password that stands in the fleet file."""
+
+SNAPSHOT = "20261121T040000Z-1f3a"
+TAKEN_AT = datetime(2026, 11, 21, 4, tzinfo=UTC)
+
+_FLEET = """\
+apiVersion: kdeclare/v1
+kind: Fleet
+metadata: {name: shop}
+spec:
+  clusters:
+    - {name: eu-1, labels: {region: eu}, project: shop/kdeclare.yaml, env: eu-1}
+    - {name: eu-2, labels: {region: eu}, project: shop/kdeclare.yaml, env: eu-2}
+    - name: lab
+      bootstrapServers: lab:9092
+      clientConfig:
+        security.protocol: SASL_SSL
+        sasl.jaas.config: org.apache.kafka.common.security.plain.PlainLoginModule required password="LITERAL";
+        ssl.key.password: ${env.SASL_PASSWORD}
+      manifests: [lab]
+"""
+_PROJECT = """\
+apiVersion: kdeclare/v1
+kind: Project
+metadata: {name: shop}
+spec:
+  policies: [{name: names, class: "rules.naming:Lower"}]
+  environments:
+    eu-1: {bootstrapServers: 'eu-1:9092'}
+    eu-2: {bootstrapServers: 'eu-2:9092'}
+"""
+_POLICY = '''\
+import time
+from pathlib import Path
+
+import psutil
+
+from kdeclare.policy import PolicyViolation, RequestMetadata, TopicActionsPolicy
+from rules.words import WHY
+
+FUSE = Path("FOLDER") / "fuse"
+
+
+class Lower(TopicActionsPolicy):
+    """Names in lower case. Whoever finds a fuse kills the JVM that it works for, once."""
+
+    def validate(self, request: RequestMetadata) -> None:
+        if FUSE.exists():
+            FUSE.unlink()
+            next(p for p in psutil.Process().parents() if p.name() == "java").kill()
+            time.sleep(60)
+        if request.topic != request.topic.lower():
+            raise PolicyViolation(WHY)
+'''
+_TOPIC = """\
+---
+apiVersion: kdeclare/v1
+kind: Topic
+metadata: {{name: {name}, labels: {{team: checkout}}}}
+spec: {{partitions: 2, replicationFactor: 2, configs: {{retention.ms: 1000}}{more}}}
+"""
+_BROKER = """\
+---
+apiVersion: kdeclare/v1
+kind: BrokerConfig
+metadata: {name: "1"}
+spec:
+  configs:
+    log.cleaner.threads: 2
+    listener.name.internal.ssl.keystore.password: ${env.KEYSTORE_PASSWORD}
+"""
+
+
+@dataclass(frozen=True)
+class RealFleet:
+    """Three clusters: in eu-1 much has drifted, in eu-2 little, and to lab nothing was ever applied."""
+
+    folder: Path
+    clusters: Mapping[str, MemoryCluster] = field(
+        default_factory=lambda: {
+            name: MemoryCluster({1: "a", 2: "b", 3: "a"}, cluster_id=f"id-{name}")
+            for name in ("eu-1", "eu-2", "lab")
+        }
+    )
+
+    @property
+    def file(self) -> Path:
+        """The fleet file."""
+        return self.folder / "fleet.yaml"
+
+    @property
+    def snapshots(self) -> Path:
+        """The folder of the snapshot."""
+        return self.folder / "snapshots"
+
+    @property
+    def fuse(self) -> Path:
+        """The policy's next call kills the JVM that it works for while this file is there."""
+        return self.folder / "fuse"
+
+    def files_of(self, cluster: str) -> list[Path]:
+        """The Parquet files of a cluster in the snapshot."""
+        return sorted(self.snapshots.glob(f"data/*/*/cluster={cluster}/*.parquet"))
+
+
+def real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
+    """Write all of it, apply, let it drift, and take the snapshot."""
+    fleet = RealFleet(folder)
+    for name, text in _files(folder).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    with monkeypatch.context() as patch:
+        servers = {f"{name}:9092": cluster for name, cluster in fleet.clusters.items()}
+        patch.setattr(workspace, "connect_kafka", lambda where, *_: servers[where])
+        for name, value in SECRETS.items():
+            patch.setenv(name, value)
+        for env in ("eu-1", "eu-2"):
+            project = str(folder / "shop" / "kdeclare.yaml")
+            assert main(["apply", "--yes", "--project", project, "--env", env]) == 0
+    _drift(fleet)
+    rows = {name: list(live_rows(c, name, {}, TAKEN_AT)) for name, c in fleet.clusters.items()}
+    write_snapshot(fleet.snapshots, rows)
+    return fleet
+
+
+def write_snapshot(folder: Path, clusters: Mapping[str, Sequence[Row]]) -> None:
+    """Rows of clusters, as a snapshot in a folder."""
+    path = snapshot_path(SNAPSHOT, TAKEN_AT)
+    for name, rows in clusters.items():
+        file = folder / path / f"cluster={name}" / "part-0.parquet"
+        file.parent.mkdir(parents=True)
+        pq.write_table(pa.Table.from_batches(record_batches(rows)).drop_columns("cluster"), file)
+    told = tuple(_told(name, rows) for name, rows in clusters.items())
+    record = SnapshotRecord(SNAPSHOT, "shop", TAKEN_AT, 1.0, path, told)
+    (folder / "snapshots").mkdir()
+    (folder / "snapshots" / f"{SNAPSHOT}.json").write_text(json.dumps(record_document(record)))
+
+
+def _files(folder: Path) -> Mapping[str, str]:
+    topics = "".join(_TOPIC.format(name=f"t.{n}", more="") for n in range(12))
+    wide = _TOPIC.format(name="wide", more=", placement: {strategy: cross-rack}")
+    return {
+        "fleet.yaml": _FLEET.replace("LITERAL", LITERAL),
+        "shop/kdeclare.yaml": _PROJECT,
+        "shop/rules/naming.py": _POLICY.replace("FOLDER", str(folder)),
+        "shop/rules/words.py": 'WHY = "names are in lower case"\n',
+        "shop/manifests/all.yaml": topics + wide + _BROKER,
+        "lab/all.yaml": topics,
+    }
+
+
+def _drift(fleet: RealFleet) -> None:
+    for name in ("eu-1", "eu-2"):
+        fleet.clusters[name].create_topics([NewTopic("Loud", 1, 1, None, {})])
+    cluster = fleet.clusters["eu-1"]
+    topic = ConfigResource(ConfigScope.TOPIC, "t.1")
+    cluster.alter_configs([Alteration(topic, (ConfigOp("retention.ms", FieldOp.SET, "5"),))])
+    broker = ConfigResource(ConfigScope.BROKER, "1")
+    cluster.alter_configs([Alteration(broker, (ConfigOp("log.cleaner.threads", FieldOp.SET, "3"),))])
+    cluster.delete_topics(["t.2"])
+    cluster.reassign({TopicPartition("wide", 0): (1, 3)}, allow_replication_factor_change=False)
+    cluster.tick(100)
+
+
+def _told(name: str, rows: Sequence[Row]) -> SnapshotCluster:
+    own = next(row for row in rows if row["kind"] == CLUSTER)
+    resources = [row for row in rows if row["kind"] != CLUSTER]
+    return SnapshotCluster(
+        name,
+        {},
+        own["cluster_id"],
+        None,
+        TAKEN_AT,
+        sum(row["kind"] == "Topic" for row in resources),
+        sum(row["body"] is not None for row in resources),
+        sum(row["error"] is not None for row in resources),
+        own["error"],
+    )

@@ -1,0 +1,195 @@
+"""What goes wrong while Spark works on a fleet: one error with its reason, and nothing half done is left."""
+
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from kdeclare.cli.main import main
+from tests.spark.real_fleet import SNAPSHOT, RealFleet, real_fleet
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> RealFleet:
+    """A fleet that stays as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        return real_fleet(tmp_path_factory.mktemp("pristine"), patch)
+
+
+class Shell:
+    """Commands about a fleet, typed beside it, with the Spark that all tests share."""
+
+    def __init__(self, fleet: RealFleet, capsys: pytest.CaptureFixture[str]) -> None:
+        self.fleet, self.out, self._capsys = fleet, fleet.folder / "out", capsys
+
+    def audit(self, *more: str) -> tuple[int, str]:
+        """The exit code of an audit of the snapshot, and what it says of errors."""
+        return self("audit", "--snapshot", str(self.fleet.snapshots), *more)
+
+    def __call__(self, command: str, *more: str) -> tuple[int, str]:
+        line = ["fleet", command, str(self.fleet.file), "--out", str(self.out), *more]
+        return self._typed(line)
+
+    def history(self, cluster: str, topic: str) -> tuple[int, str]:
+        """The same of what became of a topic."""
+        return self._typed(["fleet", "history", cluster, topic, "--out", str(self.fleet.snapshots)])
+
+    def _typed(self, line: list[str]) -> tuple[int, str]:
+        self._capsys.readouterr()
+        code = main(line)
+        return code, " ".join(self._capsys.readouterr().err.split())
+
+    def left(self) -> dict[str, bytes]:
+        """All files of the folder for results."""
+        found = (path for path in self.out.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.out)): path.read_bytes() for path in found}
+
+
+@pytest.fixture
+def shell(
+    pristine: RealFleet, in_shared_spark: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    shutil.copytree(pristine.folder, tmp_path / "fleet folder")
+    return Shell(RealFleet(tmp_path / "fleet folder"), capsys)
+
+
+def is_one_error(said: str, *words: str) -> None:
+    assert said.startswith("error: "), said
+    assert said.count(" hint: ") == 1, said
+    assert "Traceback" not in said
+    assert "Internal error" not in said
+    for part in words:
+        assert part in said
+
+
+def half(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def fewer(file: Path) -> None:
+    pq.write_table(pq.read_table(file, partitioning=None).slice(0, 3), file)
+
+
+def copied(file: Path) -> None:
+    shutil.copy(file, file.with_name("copy.parquet"))
+
+
+def gone(file: Path) -> None:
+    shutil.rmtree(file.parent)
+
+
+def all_gone(file: Path) -> None:
+    shutil.rmtree(file.parents[1])
+
+
+LOST = ("rows of eu-1, and was written with", "Take a new one.")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (half, ("fleet folder/snapshots/data/", "part-0.parquet cannot be read as", "Restore the file")),
+        (emptied, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
+        (fewer, (f"snapshot={SNAPSHOT} has 3 ", *LOST)),
+        (gone, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
+        (all_gone, ("There is nothing at", SNAPSHOT)),
+        (copied, ("more than one row for", "of eu-1", "Was a file of the snapshot copied?")),
+    ],
+)
+def test_a_snapshot_that_was_damaged(
+    shell: Shell, damage: Callable[[Path], None], words: tuple[str, ...]
+) -> None:
+    (file,) = shell.fleet.files_of("eu-1")
+    damage(file)
+    code, said = shell.audit()
+    assert code == 1
+    is_one_error(said, *words)
+    assert shell.left() == {}
+    assert not (shell.out / "_unfinished").exists()
+
+
+def test_what_else_is_damaged_does_not_matter_to_a_part_of_the_fleet(shell: Shell) -> None:
+    emptied(shell.fleet.files_of("eu-1")[0])
+    assert shell.audit("--cluster", "eu-2")[0] == 0
+
+
+@pytest.mark.parametrize(("damage", "words"), [(half, ("cannot be read as",)), (emptied, ("has 0 ", *LOST))])
+def test_a_history_that_was_damaged(
+    shell: Shell, damage: Callable[[Path], None], words: tuple[str, ...]
+) -> None:
+    (file,) = shell.fleet.files_of("eu-1")
+    assert shell.history("eu-1", "t.1")[0] == 0
+    damage(file)
+    code, said = shell.history("eu-1", "t.1")
+    assert code == 1
+    is_one_error(said, *words)
+    assert shell.history("eu-2", "t.1")[0] == 0, "another cluster has other files"
+
+
+@contextmanager
+def no_file_larger_than(size: int, pid: int = 0) -> Iterator[None]:
+    """A disk that is full, to one process: who may write no more is told so in the same place."""
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_leaves_the_audit_before_as_it_was(shell: Shell, spark: SparkSession) -> None:
+    code, said = shell.audit()
+    assert code == 0, said
+    before = shell.left()
+    assert {"summary.json", "report.md", "report.html"} < before.keys()
+    java: psutil.Popen = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
+    with no_file_larger_than(1000, java.pid):
+        code, said = shell.audit()
+    assert code == 1
+    is_one_error(said, "Spark could not write: File too large.", "Free some space")
+    assert shell.left() == before
+    with no_file_larger_than(100):
+        code, said = shell.audit()
+    assert code == 1
+    is_one_error(said, f"Cannot write {shell.out}", "File too large.", "that there is space")
+    assert shell.left() == before
+    assert not (shell.out / "_unfinished").exists()
+
+
+def test_a_full_disk_leaves_no_half_snapshot(shell: Shell) -> None:
+    with no_file_larger_than(100):
+        code, said = shell("snapshot", "--timeout", "0.1")
+    assert code == 1
+    is_one_error(said, "snapshots/", "File too large.")
+    assert shell.left() == {}
+
+
+def test_an_earlier_audit_that_is_damaged(shell: Shell) -> None:
+    assert shell.audit()[0] == 0
+    for file in shell.out.rglob("findings/**/*.parquet"):
+        half(file)
+    before = shell.left()
+    code, said = shell.audit()
+    assert code == 1
+    is_one_error(said, "fleet folder/out/findings/audit_id=", "cannot be read as what it was written as")
+    assert shell.left() == before
+
+
+def test_a_report_that_cannot_be_replaced(shell: Shell) -> None:
+    (shell.out / "report.html").mkdir(parents=True)
+    code, said = shell.audit()
+    assert code == 1
+    is_one_error(said, "Cannot write", "Is a directory")
+    assert shell.left() == {}

@@ -1,0 +1,225 @@
+"""What is wrong with a fleet or a folder is told before Spark is started, and nothing is left."""
+
+import json
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from tests.unit.cli.command_line import CommandLine, Ran
+
+FLEET = """\
+apiVersion: kdeclare/v1
+kind: Fleet
+metadata: {name: shop}
+spec:
+  rollout: {canary: {tier: canary}}
+  clusters:
+    - {name: eu-1, labels: {tier: canary}, bootstrapServers: 'eu-1:9092', manifests: [manifests]}
+    - {name: eu-2, labels: {tier: gold}, bootstrapServers: 'eu-2:9092', manifests: [manifests]}
+"""
+RECORD = "snapshots/snapshots/20261121T040000Z-1f3a.json"
+EARLIER = {"summary.json": "{}", "report.html": "<html>"}
+
+
+@pytest.fixture
+def fleet(kdeclare: CommandLine) -> CommandLine:
+    """A fleet file beside the project, and a folder with the face of an earlier audit."""
+    (kdeclare.folder / "fleet.yaml").write_text(FLEET)
+    for name, text in EARLIER.items():
+        write(kdeclare.folder / "out" / name, text)
+
+    def never(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("Spark was started")
+
+    kdeclare.monkeypatch.setattr("kdeclare.fleet.spark.session.spark_session", never)
+    return kdeclare
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def changed(old: str, new: str) -> Callable[[Path], None]:
+    """Write the fleet file with something else in it."""
+
+    def write_it(folder: Path) -> None:
+        assert old in FLEET
+        (folder / "fleet.yaml").write_text(FLEET.replace(old, new))
+
+    return write_it
+
+
+def record(text: str) -> Callable[[Path], None]:
+    return lambda folder: write(folder / RECORD, text)
+
+
+def as_it_is(folder: Path) -> None:
+    """Nothing is wrong in the folder."""
+
+
+def refused(ran: Ran, code: int = 1) -> str:
+    """What is said, on one line; it is no traceback, and stdout is left alone."""
+    assert (ran.code, ran.out) == (code, ""), ran.err
+    assert "Traceback" not in ran.err
+    assert "Internal error" not in ran.err
+    assert "Spark was started" not in ran.err
+    return " ".join(ran.err.split())
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("command", ["snapshot", "audit", "plan"])
+@pytest.mark.parametrize(
+    ("prepare", "options", "said"),
+    [
+        (
+            changed("canary: {tier: canary}", "canary: {tier: cnary}"),
+            "",
+            [
+                "fleet.yaml:5:22",
+                "No cluster of the fleet has the label tier=cnary.",
+                "Did you mean 'canary'?",
+            ],
+        ),
+        (
+            changed("canary: {tier: canary}", "canary: {teir: canary}"),
+            "",
+            ["fleet.yaml:5:22", "No cluster of the fleet has a label 'teir'.", "Did you mean 'tier'?"],
+        ),
+        (
+            as_it_is,
+            "--cluster-selector tier=silver",
+            ["No cluster of the fleet has the label tier=silver.", "Known here: canary, gold."],
+        ),
+        (
+            changed("eu-2,", "eu-1,"),
+            "",
+            ["fleet.yaml:8:14", "'eu-1' is the name of the cluster at fleet.yaml:7:14, too.", "of its own"],
+        ),
+        (
+            changed("'eu-2:9092', manifests: [manifests]", "'eu-2:9092', manifests: [manifest]"),
+            "",
+            ["fleet.yaml:8:85", "'manifest' is not there.", "Correct the path, or create it."],
+        ),
+        (as_it_is, "--cluster eu-3", ["The fleet 'shop' has no cluster 'eu-3'.", "Did you mean 'eu-"]),
+        (
+            as_it_is,
+            "--cluster eu-1 --cluster-selector tier=gold",
+            ["None of eu-1 has the labels tier=gold."],
+        ),
+        (lambda folder: (folder / "fleet.yaml").unlink(), "", ["'fleet.yaml' cannot be read"]),
+    ],
+)
+def test_a_fleet_that_is_wrong(
+    fleet: CommandLine, command: str, prepare: Callable[[Path], None], options: str, said: list[str]
+) -> None:
+    prepare(fleet.folder)
+    told = refused(fleet(*f"fleet {command} fleet.yaml --out out {options}".split()))
+    for words in said:
+        assert words in told
+    assert files(fleet.folder / "out") == EARLIER
+
+
+@pytest.mark.parametrize(
+    ("prepare", "options", "said"),
+    [
+        (
+            as_it_is,
+            "--since 20200101T000000Z-0000",
+            ["out holds no audit '20200101T000000Z-0000'.", "none yet"],
+        ),
+        (as_it_is, "--since latest", ["holds no audit to compare with"]),
+        (
+            as_it_is,
+            "--snapshot snapshots",
+            ["snapshots holds no snapshot.", "kdeclare fleet snapshot takes one"],
+        ),
+        (
+            record("{}"),
+            "--snapshot snapshots --snapshot-id 1",
+            ["holds no snapshot '1'.", "It holds 20261121T040000Z-1f3a."],
+        ),
+        (
+            record('{"format_version": "7.0"}'),
+            "--snapshot snapshots",
+            [f"{RECORD} has format version 7.0, and this kdeclare reads 1.0.", "Take a new snapshot"],
+        ),
+        (record("{"), "--snapshot snapshots", [f"{RECORD} is not what kdeclare fleet snapshot writes."]),
+        (
+            record('{"format_version": "1.0", "snapshot_id": "1"}'),
+            "--snapshot snapshots",
+            [f"{RECORD} is not what kdeclare fleet snapshot writes."],
+        ),
+        (
+            lambda folder: write(folder / "snapshots", "a file"),
+            "--snapshot snapshots",
+            ["Cannot read", "snapshots/snapshots: Not a directory."],
+        ),
+    ],
+)
+def test_what_an_audit_cannot_begin_with(
+    fleet: CommandLine, prepare: Callable[[Path], None], options: str, said: list[str]
+) -> None:
+    prepare(fleet.folder)
+    told = refused(fleet(*f"fleet audit fleet.yaml --out out {options}".split()))
+    for words in said:
+        assert words in told
+    assert files(fleet.folder / "out") == EARLIER
+
+
+@pytest.mark.parametrize("command", ["snapshot", "audit", "plan"])
+def test_a_file_in_place_of_the_folder(fleet: CommandLine, command: str) -> None:
+    (fleet.folder / "results").write_text("mine")
+    told = refused(fleet("fleet", command, "fleet.yaml", "--out", "results"))
+    assert "Not a directory." in told
+    assert str(fleet.folder / "results") in told or " results" in told
+    assert (fleet.folder / "results").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--fail-on chnged", ["'chnged' is no kind of finding.", "Did you mean 'changed'?"]),
+        ("--fail-on changed,", ["'' is no kind of finding.", "unreachable"]),
+        ("--snapshot-id 1", ["goes with --snapshot DIR."]),
+        ("--conf spark", ["--conf"]),
+        ("--cluster-selector tier", ["--cluster-selector"]),
+    ],
+)
+def test_options_that_mean_nothing(fleet: CommandLine, options: str, said: list[str]) -> None:
+    told = refused(fleet(*f"fleet audit fleet.yaml --out out {options}".split()), 64)
+    for words in said:
+        assert words in told
+    assert files(fleet.folder / "out") == EARLIER
+
+
+def test_as_json_it_is_one_document(fleet: CommandLine) -> None:
+    line = "fleet audit fleet.yaml --out out --since latest --format json"
+    ran = fleet(*line.split())
+    assert ran.code == 1
+    (item,) = json.loads(ran.out)["diagnostics"]
+    assert item["code"] == "no-audit"
+
+
+def test_the_fleet_is_checked_as_a_whole(fleet: CommandLine) -> None:
+    """Who mends a fleet file wants to know all of it at once."""
+    (fleet.folder / "fleet.yaml").write_text(
+        textwrap.dedent("""\
+            apiVersion: kdeclare/v1
+            kind: Fleet
+            metadata: {name: shop}
+            spec:
+              clusters:
+                - {name: eu-1, project: none.yaml}
+                - {name: eu-2, bootstrapServers: 'eu-2:9092', manifests: [nowhere], overlays: [neither]}
+            """)
+    )
+    told = refused(fleet("fleet", "audit", "fleet.yaml", "--out", "out"))
+    for words in ("'none.yaml' cannot be read", "'nowhere' is not there", "'neither' is not there"):
+        assert words in told
