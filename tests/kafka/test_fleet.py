@@ -1,0 +1,504 @@
+"""Three real clusters of 2,000 topics, drift of every kind by another hand, and what the fleet commands say.
+
+One story in the order of the tests: each begins with the clusters as the one before has left them.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.dataset
+import pytest
+
+from kdeclare.cluster import sandbox
+from kdeclare.cluster.kafka import connect
+from kdeclare.cluster.port import Cluster, NewTopic
+from kdeclare.cluster.sandbox import GroupSettings
+from kdeclare.model.ids import ConfigResource
+from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, topic_resource
+from tests.conftest import free_ports_of_clusters
+
+pytestmark = pytest.mark.kafka
+
+CLUSTERS = ("eu-1", "eu-2", "lab")
+LABELS = {
+    "eu-1": {"region": "eu", "tier": "gold"},
+    "eu-2": {"region": "eu", "tier": "gold"},
+    "lab": {"region": "lab", "tier": "canary"},
+}
+TOPICS = 2_000
+WEEK, BY_HAND = "604800000", "5000"
+RETENTION, CLEANUP, MESSAGE = "configs.retention.ms", "configs.cleanup.policy", "configs.max.message.bytes"
+BACKOFF = "log.cleaner.backoff.ms"
+
+
+class Finding(NamedTuple):
+    """A row of the table, without times and words; ``before`` and ``after`` as data."""
+
+    cluster: str
+    kind: str
+    name: str
+    finding: str
+    path: str | None = None
+    op: str | None = None
+    before: Any = None
+    after: Any = None
+    team: str = ""
+
+
+@dataclass
+class Story:
+    """The clusters, the folder from which commands are run, and what should be found right now."""
+
+    settings: GroupSettings
+    folder: Path
+    specials: dict[str, dict[str, Any]]
+    expected: list[Finding] = field(default_factory=list)
+
+    def bootstrap(self, cluster: str) -> str:
+        """Where a cluster is."""
+        return self.settings.members[CLUSTERS.index(cluster)].bootstrap
+
+    def kdeclare(self, *arguments: str, code: int = 0) -> str:
+        """Run the command; what it printed."""
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "KDECLARE_"))}
+        done = subprocess.run(
+            [sys.executable, "-m", "kdeclare", *arguments],
+            cwd=self.folder,
+            env=clean | {"PYTHONPATH": str(Path(__file__).parents[2])},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == code, f"{done.returncode}: " + done.stdout[-4000:] + done.stderr[-4000:]
+        return done.stdout
+
+    def fleet(self, what: str, out: str, *arguments: str, code: int = 0, file: str = "fleet.yaml") -> Any:
+        """Run a fleet command that starts Spark; the JSON that it printed."""
+        more = ("--out", out, "--master", "local[2]", "--format", "json", *arguments)
+        return json.loads(self.kdeclare("fleet", what, file, *more, code=code))
+
+    def apply(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+        """Run ``fleet apply``; the JSON that it printed."""
+        more = ("--out", "plans", "--yes", "--batch-size", "1", "--format", "json", *arguments)
+        return dict(json.loads(self.kdeclare("fleet", "apply", "fleet.yaml", *more, code=code)))
+
+    def each(self, *arguments: str) -> None:
+        """Run a command of one cluster for all of them at once; ``{}`` is the cluster's name."""
+
+        def run(cluster: str) -> str:
+            where = ("--project", "kdeclare.yaml", "--env", cluster)
+            return self.kdeclare(*(a.replace("{}", cluster) for a in arguments), *where)
+
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(run, CLUSTERS))
+
+    def declare(self) -> None:
+        """Write the special resources."""
+        documents = (as_manifest(name, spec, "orders") for name, spec in self.specials.items())
+        (self.folder / "manifests" / "specials.yaml").write_text("---\n".join(documents))
+
+
+class Hand:
+    """Somebody's hand on one cluster."""
+
+    def __init__(self, bed: KafkaBed) -> None:
+        self._bed = bed
+
+    def set(self, topic: str, key: str, value: str) -> None:
+        """Set a key of a topic."""
+        self._alter(topic_resource(topic), (key, SET, value))
+
+    def unset(self, topic: str, key: str) -> None:
+        """Delete an override of a topic."""
+        self._alter(topic_resource(topic), (key, DELETE, None))
+
+    def subtract(self, topic: str, key: str, element: str) -> None:
+        """Take an element out of a list."""
+        self._alter(topic_resource(topic), (key, SUBTRACT, element))
+
+    def set_default(self, key: str, value: str) -> None:
+        """Set a key for all brokers."""
+        self._alter(CLUSTER_WIDE, (key, SET, value))
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Add partitions."""
+        assert self._bed.add_partitions(topic, partitions) is None
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Create a topic."""
+        new = NewTopic(topic, partitions, 1, None, {})
+        assert self._bed.cluster.create_topics([new]) == {topic: None}
+
+    def delete(self, *topics: str) -> None:
+        """Delete topics."""
+        assert set(self._bed.cluster.delete_topics(topics).values()) == {None}
+
+    def _alter(self, resource: ConfigResource, *ops: Any) -> None:
+        assert self._bed.alter(resource, *ops) is None
+
+
+def as_manifest(name: str, spec: Mapping[str, Any], team: str) -> str:
+    """A document. Names are of topics unless they say their kind."""
+    kind, _, rest = name.rpartition("/")
+    metadata = {"name": rest, "labels": {"team": team}} if not kind else {"name": rest}
+    head = {"apiVersion": "kdeclare/v1", "kind": kind or "Topic"}
+    return json.dumps(head | {"metadata": metadata, "spec": spec}) + "\n"
+
+
+def topic(partitions: int = 1, **configs: Any) -> dict[str, Any]:
+    """The spec of a topic."""
+    dotted = {key.replace("_", "."): value for key, value in configs.items()}
+    return {"partitions": partitions, "replicationFactor": 1, "configs": dotted}
+
+
+def bulk(number: int) -> str:
+    """The name of one of the many topics."""
+    return f"bulk.{number:04}"
+
+
+def team_of(number: int) -> str:
+    """Whose it is."""
+    return f"team-{number % 5}"
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """All is applied; then the manifests were edited, and other hands were at the clusters."""
+    folder = tmp_path_factory.mktemp("fleet")
+    settings = GroupSettings(folder / "sandbox", 3, 1, 1, free_ports_of_clusters(3))
+    try:
+        sandbox.start_group(settings, print)
+        story = Story(settings, folder, first_specials())
+        write_project(story)
+        story.declare()
+        story.each("apply", "--yes", "--quiet")
+        edit(story)
+        for cluster in CLUSTERS:
+            with hand_on(story, cluster) as hand:
+                drift(story, cluster, hand)
+        yield story
+    finally:
+        sandbox.reset_group(settings)
+
+
+@contextmanager
+def hand_on(story: Story, cluster: str) -> Iterator[Hand]:
+    """Another client of a cluster; in the end the broker shows what it did."""
+    bootstrap = story.bootstrap(cluster)
+    with closing(connect(bootstrap, {})) as connected:
+        yield Hand(KafkaBed(connected, bootstrap))
+        settle(connected)
+
+
+def settle(cluster: Cluster) -> None:
+    """Wait until the broker has heard from its controller of all that was done.
+
+    It hears in order, so a topic that comes and goes is proof. After 2,000 topics it can lag behind.
+    """
+    name, deadline = "marker", time.monotonic() + 120
+
+    def wait(there: bool) -> None:
+        while bool(cluster.topics([name])) is not there:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    assert cluster.create_topics([NewTopic(name, 1, 1, None, {})]) == {name: None}
+    wait(there=True)
+    assert cluster.delete_topics([name]) == {name: None}
+    wait(there=False)
+
+
+def first_specials() -> dict[str, dict[str, Any]]:
+    """What is applied first, beside the many topics."""
+    return {
+        "s.altered": topic(retention_ms=1_000_000),
+        "s.unset": topic(retention_ms=1_000_000, cleanup_policy=["compact"]),
+        "s.parts": topic(cleanup_policy={"append": ["compact"]}),
+        "s.grown": topic(),
+        "s.tall": {"replicationFactor": 1},
+        "s.gone": topic(2, retention_ms=1_000_000),
+        "s.edited": topic(retention_ms=1_000_000),
+        "s.same": topic(retention_ms=1_000_000),
+        "s.dropped": topic(retention_ms=1_000_000),
+        "s.extra": topic(retention_ms=1_000_000),
+        "s.placed": topic(2, retention_ms=1_000_000) | {"placement": {"strategy": "cross-rack"}},
+        "BrokerConfig/cluster-default": {"configs": {BACKOFF: 14_000}},
+        "Reassignment/even": {"topics": [r"/bulk\.00.*/"], "rebalance": True},
+    }
+
+
+def write_project(story: Story) -> None:
+    """A project with three environments, the many topics, and the fleet."""
+    own = sum("/" not in name for name in story.specials)
+    folder = story.folder / "manifests"
+    folder.mkdir()
+    documents = [
+        as_manifest(bulk(n), topic(retention_ms=WEEK, segment_bytes="104857600"), team_of(n))
+        for n in range(TOPICS - own)
+    ]
+    (folder / "bulk.yaml").write_text("---\n".join(documents))
+    bounds = {"name": "bounds", "class": "kdeclare.policy.rules:PartitionBounds", "config": {"max": 4}}
+    environments = {name: {"bootstrapServers": story.bootstrap(name)} for name in CLUSTERS}
+    spec = {"manifests": ["manifests"], "policies": [bounds], "environments": environments}
+    write(story.folder / "kdeclare.yaml", "Project", spec)
+    clusters = [
+        {"name": name, "labels": LABELS[name], "project": "kdeclare.yaml", "env": name} for name in CLUSTERS
+    ]
+    write(story.folder / "fleet.yaml", "Fleet", {"clusters": clusters})
+
+
+def write(file: Path, kind: str, spec: Mapping[str, Any]) -> None:
+    """A project or a fleet."""
+    head = {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": "shop"}}
+    file.write_text(json.dumps(head | {"spec": spec}, indent=1))
+
+
+def edit(story: Story) -> None:
+    """Change the manifests after the apply: a key, a new topic, and one that is declared no longer."""
+    story.specials["s.edited"] = topic(retention_ms=2_000_000)
+    story.specials["s.same"] = topic(retention_ms=2_000_000)
+    story.specials["s.new"] = topic(2, retention_ms=1_000_000)
+    del story.specials["s.dropped"]
+    story.declare()
+    created = {"partitions": 2, "replicationFactor": 1, RETENTION: "1000000"}
+    for cluster in CLUSTERS:
+        story.expected += [
+            special(cluster, "s.edited", "pending", RETENTION, "SET", "1000000", "2000000"),
+            special(cluster, "s.new", "pending", None, "create", None, created),
+        ]
+        if cluster != "eu-1":
+            story.expected.append(
+                special(cluster, "s.same", "pending", RETENTION, "SET", "1000000", "2000000")
+            )
+
+
+def special(cluster: str, name: str, *found: Any) -> Finding:
+    """Something found in a special topic."""
+    return Finding(cluster, "Topic", name, *found)._replace(team="orders")
+
+
+def drift(story: Story, cluster: str, hand: Hand) -> None:
+    """Do by hand what is to be found in a cluster."""
+    # Kafka's own, set where eligible leader replicas are on
+    defaults = ("BrokerConfig", "cluster-default", "unmanaged", "configs.min.insync.replicas")
+    story.expected.append(Finding(cluster, *defaults, before="1"))
+    {"eu-1": _drift_of_eu_1, "eu-2": _drift_of_eu_2, "lab": _drift_of_lab}[cluster](story, hand)
+    for number in range(CLUSTERS.index(cluster), 1_900, 100):
+        hand.set(bulk(number), "retention.ms", BY_HAND)
+        changed = (cluster, "Topic", bulk(number), "changed", RETENTION, "SET", BY_HAND, WEEK)
+        story.expected.append(Finding(*changed, team_of(number)))
+
+
+def _drift_of_eu_1(story: Story, hand: Hand) -> None:
+    hand.set("s.altered", "retention.ms", BY_HAND)
+    hand.unset("s.unset", "retention.ms")
+    hand.subtract("s.parts", "cleanup.policy", "compact")
+    hand.set("s.same", "retention.ms", "2000000")  # as it is declared by now: no finding
+    hand.grow("s.grown", 3)
+    hand.set("s.extra", "max.message.bytes", "2000000")
+    hand.create("stray", 2)
+    story.expected += [
+        special("eu-1", "s.altered", "changed", RETENTION, "SET", BY_HAND, "1000000"),
+        special("eu-1", "s.unset", "changed", RETENTION, "SET", None, "1000000"),
+        special("eu-1", "s.parts", "changed", CLEANUP, "APPEND", ["delete"], ["delete", "compact"]),
+        special("eu-1", "s.grown", "changed", "partitions", None, 3, 1),
+        special("eu-1", "s.extra", "unmanaged", MESSAGE, None, "2000000"),
+        special("eu-1", "s.dropped", "orphaned", None, "delete"),
+        Finding("eu-1", "Topic", "stray", "unmanaged"),
+    ]
+
+
+def _drift_of_eu_2(story: Story, hand: Hand) -> None:
+    hand.delete("s.gone", "s.dropped")
+    hand.set_default(BACKOFF, "13000")
+    hand.set("s.placed", "retention.ms", BY_HAND)
+    hand.grow("s.tall", 6)
+    hand.create("stray.tall", 6)
+    created = {"partitions": 2, "replicationFactor": 1, RETENTION: "1000000"}
+    broker = ("eu-2", "BrokerConfig", "cluster-default", "changed", f"configs.{BACKOFF}", "SET")
+    story.expected += [
+        special("eu-2", "s.gone", "missing", None, "create", None, created),
+        special("eu-2", "s.dropped", "missing", None, "forget"),
+        special("eu-2", "s.placed", "changed", RETENTION, "SET", BY_HAND, "1000000"),
+        Finding(*broker, before="13000", after="14000"),
+        special("eu-2", "s.tall", "policy", "policies.bounds"),
+        Finding("eu-2", "Topic", "stray.tall", "unmanaged"),
+        Finding("eu-2", "Topic", "stray.tall", "policy", "policies.bounds"),
+    ]
+
+
+def _drift_of_lab(story: Story, hand: Hand) -> None:
+    many = range(7, 1_900, 190)
+    hand.delete(*map(bulk, many))
+    created = {"partitions": 1, "replicationFactor": 1, RETENTION: WEEK, "configs.segment.bytes": "104857600"}
+    story.expected += [
+        Finding("lab", "Topic", bulk(n), "missing", None, "create", None, created, team_of(n)) for n in many
+    ]
+    story.expected.append(special("lab", "s.dropped", "orphaned", None, "delete"))
+
+
+def rows(story: Story, audit_id: str) -> list[dict[str, Any]]:
+    """The findings of an audit as any tool reads them."""
+    table = pyarrow.dataset.dataset(story.folder / "audits" / "findings", partitioning="hive")
+    found = table.to_table(filter=pyarrow.dataset.field("audit_id") == audit_id).to_pylist()
+    return [row | {"labels": dict(row["labels"] or ())} for row in found]
+
+
+def as_finding(row: Mapping[str, Any]) -> Finding:
+    """A row as it is expected."""
+    values = {name: row[name] for name in ("cluster", "kind", "name", "finding", "path", "op")}
+    texts = {name: row[name] and json.loads(row[name]) for name in ("before", "after")}
+    return Finding(**values, **texts, team=row["labels"].get("team", ""))
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Comparable."""
+    return sorted(findings, key=repr)
+
+
+def expect_findings(story: Story, summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The table has what is expected and nothing else, and the summary says the same; the rows."""
+    found = rows(story, summary["audit_id"])
+    assert in_order(map(as_finding, found)) == in_order(story.expected)
+    assert summary == json.loads((story.folder / "audits" / "summary.json").read_text())
+    assert summary["found"] == Counter(f.finding for f in story.expected)
+    for cluster in summary["clusters"]:
+        assert cluster["found"] == Counter(f.finding for f in story.expected if f.cluster == cluster["name"])
+    teams = {f.team for f in story.expected}
+    assert summary["teams"] == {
+        team: Counter(f.finding for f in story.expected if f.team == team) for team in teams
+    }
+    return found
+
+
+def test_an_audit_finds_each_drift_and_nothing_else(story: Story) -> None:
+    summary = story.fleet("audit", "audits", "--detailed-exitcode", code=2)
+    found = expect_findings(story, summary)
+    assert all(row["message"] and row["status"] == "new" for row in found)
+    assert [c["labels"] for c in summary["clusters"]] == list(LABELS.values())
+    assert len({c["cluster_id"] for c in summary["clusters"]}) == 3
+    assert [c["topics"] for c in summary["clusters"]] == [TOPICS + 1, TOPICS - 1, TOPICS - 10]
+    assert {c["declared"] for c in summary["clusters"]} == {TOPICS + 2}
+    assert summary["since"] is None
+    audits = story.folder / "audits"
+    assert "s.altered" in (audits / "report.md").read_text()
+    assert "s.altered" in (audits / "report.html").read_text()
+    assert sorted(path.name for path in audits.iterdir()) == [
+        *("audits", "findings", "report.html", "report.md", "summary", "summary.json")
+    ]
+
+
+def test_a_snapshot_says_the_same_and_what_is_mended_and_new_is_told(story: Story) -> None:
+    """Nothing but a manifest has changed since the audit before, which read the clusters."""
+    record = story.fleet("snapshot", "snapshots")
+    assert [c["error"] for c in record["clusters"]] == [None] * 3
+    first = json.loads((story.folder / "audits" / "summary.json").read_text())
+    story.specials["s.grown"] = topic(3)
+    story.declare()
+    story.expected = [f for f in story.expected if f.name != "s.grown"]
+    more = [special(c, "s.grown", "pending", "partitions", "change", 1, 3) for c in ("eu-2", "lab")]
+    story.expected += more
+
+    summary = story.fleet("audit", "audits", "--snapshot", "snapshots", "--fail-on", "changed", code=2)
+    found = expect_findings(story, summary)
+    assert summary["since"]["audit_id"] == first["audit_id"]
+    counts = {"new": 2, "known": len(story.expected) - 2, "mended": 1}
+    assert summary["since"] | counts == summary["since"]
+    assert [point["audit_id"] for point in summary["trend"]] == [first["audit_id"]]
+    assert in_order(as_finding(row) for row in found if row["status"] == "new") == in_order(more)
+    times = {repr(as_finding(row)): row["first_seen"] for row in rows(story, first["audit_id"])}
+    known = [row for row in found if row["status"] == "known"]
+    assert all(row["first_seen"] == times[repr(as_finding(row))] for row in known)
+    assert "s.grown" in (story.folder / "audits" / "report.md").read_text()
+
+
+def test_the_history_of_a_topic_is_in_the_snapshots(story: Story) -> None:
+    words = ("eu-1", "s.altered", "--out", "snapshots", "--master", "local[2]", "--format", "json")
+    told = json.loads(story.kdeclare("fleet", "history", *words))
+    assert told["snapshots"] == 1
+    assert [turn["turn"] for turn in told["history"]] == ["appeared"]
+
+
+def test_plans_are_those_of_each_cluster_alone(story: Story) -> None:
+    overview = story.fleet("plan", "plans", "--allow-deletes", "--detailed-exitcode", code=2)
+    assert [c["exit"] for c in overview["clusters"]] == ["changes"] * 3
+    story.each("plan", "--allow-deletes", "--out", "{}.json")
+    for cluster in overview["clusters"]:
+        made = json.loads((story.folder / "plans" / f"{cluster['name']}.plan.json").read_text())
+        alone = json.loads((story.folder / f"{cluster['name']}.json").read_text())
+        assert made["plan_id"] == alone["plan_id"] == cluster["plan_id"]
+        assert {k: v for k, v in made.items() if k != "created_at"} == {
+            k: v for k, v in alone.items() if k != "created_at"
+        }
+
+
+def test_an_apply_goes_in_waves_and_mends_what_it_can(story: Story) -> None:
+    run = story.apply("--canary", "tier=canary")
+    assert {c["name"]: (c["wave"], c["status"]) for c in run["clusters"]} == {
+        "lab": (1, "done"),
+        "eu-1": (2, "done"),
+        "eu-2": (3, "done"),
+    }
+    assert all(c["done"] == c["operations"] > 0 for c in run["clusters"])
+    again = story.apply("--canary", "tier=canary")
+    assert {c["status"] for c in again["clusters"]} == {"skipped"}
+    story.expected = [f for f in story.expected if f.finding in ("unmanaged", "policy")]
+
+
+def test_a_stale_plan_ends_an_apply_or_does_not(story: Story) -> None:
+    del story.specials["s.new"]
+    story.declare()
+    with hand_on(story, "eu-1") as hand, hand_on(story, "lab") as hand_on_lab:
+        hand.set("s.altered", "retention.ms", "6000")
+        hand_on_lab.delete("s.new")
+    # to change a topic and delete one, only to delete one, and only to let go of one
+    overview = story.fleet("plan", "plans", "--allow-deletes")
+    assert [c["changes"] for c in overview["clusters"]] == [2, 1, 0]
+    with hand_on(story, "eu-1") as hand:
+        hand.set("s.altered", "retention.ms", "7000")
+
+    def statuses(*arguments: str, code: int) -> list[str]:
+        return [c["status"] for c in story.apply(*arguments, code=code)["clusters"]]
+
+    assert statuses("--max-failures", "0", code=4) == ["stale", "not-begun", "not-begun"]
+    assert statuses("--max-failures", "1", code=5) == ["stale", "done", "done"]
+    assert statuses("--max-failures", "1", code=5) == ["stale", "skipped", "skipped"]
+    story.expected += [
+        special("eu-1", "s.altered", "changed", RETENTION, "SET", "7000", "1000000"),
+        special("eu-1", "s.new", "orphaned", None, "delete"),
+    ]
+
+
+def test_a_cluster_that_is_down_and_one_that_says_nothing_are_rows(story: Story) -> None:
+    before = json.loads((story.folder / "audits" / "summary.json").read_text())
+    sandbox.stop(story.settings.members[CLUSTERS.index("lab")].folder)
+    (story.folder / "more").mkdir()
+    (story.folder / "more" / "topic.yaml").write_text(as_manifest("other", topic(), "orders"))
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        host, port = silent.getsockname()
+        fleet = json.loads((story.folder / "fleet.yaml").read_text())["spec"]
+        hangs = {"name": "hangs", "bootstrapServers": f"{host}:{port}", "manifests": ["more"]}
+        write(story.folder / "more.yaml", "Fleet", {"clusters": [hangs, *fleet["clusters"]]})
+        summary = story.fleet("audit", "audits", "--timeout", "3", file="more.yaml", code=1)
+    lost = [Finding(name, "Cluster", name, "unreachable") for name in ("lab", "hangs")]
+    story.expected = [f for f in story.expected if f.cluster != "lab"] + lost
+    found = expect_findings(story, summary)
+    messages = {row["cluster"]: row["message"] for row in found if row["kind"] == "Cluster"}
+    assert story.bootstrap("lab") in messages["lab"]
+    assert f"{host}:{port}" in messages["hangs"]
+    assert [c["name"] for c in summary["clusters"] if c["error"]] == ["hangs", "lab"]
+    assert summary["seconds"] < before["seconds"] + 60, "it costs its time-out"
+    earlier = {as_finding(row)[:5] for row in rows(story, before["audit_id"]) if row["cluster"] != "lab"}
+    assert summary["since"]["mended"] == len(earlier - {f[:5] for f in story.expected})
