@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kdeclare.fleet.local_storage import LocalStorage
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.fleet.spark.auditing import Compared, refuse_duplicates, summed_up, write_findings
+from kdeclare.fleet.spark.auditing import Compared, summed_up, write_findings
 from kdeclare.fleet.spark.schemas import schema_of
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.fleet.spark.tables import workbench
@@ -24,7 +24,6 @@ def main() -> None:
         declared = spark.read.schema(schema_of(DECLARED)).parquet(str(data / "declared"))
         live = spark.read.schema(schema_of(LIVE)).parquet(str(data / "live"))
         tables = Compared(declared, live)
-        refuse_duplicates(tables)
         write_findings(bench, tables, lambda _: None, unmanaged_keys="all" in sys.argv[3:])
         audit = summed_up(bench, tables, "cold", "synthetic", began, [])
         storage.write("summary.json", summary_json(audit.summary))

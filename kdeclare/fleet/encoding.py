@@ -83,14 +83,20 @@ def declared_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: 
 
 
 def declared_cluster_row(
-    cluster: str, labels: Mapping[str, str], error: str | None = None, *, cluster_id: str | None = None
+    cluster: str,
+    labels: Mapping[str, str],
+    error: str | None = None,
+    *,
+    cluster_id: str | None = None,
+    policies: bool = False,
 ) -> Row:
     """DECLARED: the cluster itself.
 
     error: why its project, or its state, could not be read. cluster_id: that which the state is about.
+    policies: whether its project has some, which have to be asked about all of it.
     """
-    row = _declared(cluster, CLUSTER, cluster)
-    return row | {"labels": dict(labels), "cluster_id": cluster_id, "error": error, **_NO_FACTS._asdict()}
+    row = _declared(cluster, CLUSTER, cluster) | {**_NO_FACTS._asdict(), "always": policies}
+    return row | {"labels": dict(labels), "cluster_id": cluster_id, "error": error}
 
 
 def _facts(desired: Desired, owned: Json) -> DeclaredFacts:

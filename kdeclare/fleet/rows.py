@@ -42,7 +42,7 @@ DECLARED = pa.schema(
         ("labels", _LABELS),  # as declared, else as last applied
         ("source", _TEXT),  # file:line:column
         ("alone", pa.bool_()),  # its diff needs no other resource's rows
-        ("always", pa.bool_()),  # facts cannot tell: ask the diff
+        ("always", pa.bool_()),  # facts cannot tell: ask the diff; of a cluster: it has policies
         ("partitions", pa.int32()),
         ("factor", pa.int32()),
         ("need", _HASHES),  # facts that live must have

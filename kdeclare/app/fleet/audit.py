@@ -49,7 +49,7 @@ def audit_fleet(
 
     All of it is written, or nothing.
     """
-    from kdeclare.fleet.spark.auditing import TABLES, Compared, refuse_duplicates, summed_up, write_findings
+    from kdeclare.fleet.spark.auditing import TABLES, Compared, summed_up, write_findings
     from kdeclare.fleet.spark.progress import watched
     from kdeclare.fleet.spark.tables import read_table, workbench
 
@@ -68,7 +68,6 @@ def audit_fleet(
             read_table(job.spark, job.storage, before, FINDINGS) if before else None,
         )
         with watched(job.spark, progress, "Comparing"):
-            refuse_duplicates(tables)
             write_findings(bench, tables, partial(judge_of, job.reach), unmanaged_keys=looking.unmanaged_keys)
         with watched(job.spark, progress, "Summing up"):
             audit = summed_up(bench, tables, job.identity, job.fleet.name, job.began, earlier)
@@ -122,7 +121,7 @@ def _refuse_early(options: FleetOptions, looking: Looking) -> None:
 
 
 def _live(job: FleetJob, bench: "Workbench", looking: Looking) -> "DataFrame":
-    from kdeclare.fleet.spark.auditing import refuse_losses
+    from kdeclare.fleet.spark.auditing import refuse_altered
     from kdeclare.fleet.spark.hadoop import open_storage
     from kdeclare.fleet.spark.tables import read_table
 
@@ -134,7 +133,7 @@ def _live(job: FleetJob, bench: "Workbench", looking: Looking) -> "DataFrame":
     record = snapshot_record(storage, wanted)
     live = read_table(job.spark, storage, record.path, LIVE)
     live = live.where(live.cluster.isin(list(job.names)))
-    refuse_losses(live, [c for c in record.clusters if c.name in job.names], f"{storage.uri}/{record.path}")
+    refuse_altered(live, [c for c in record.clusters if c.name in job.names], f"{storage.uri}/{record.path}")
     return live
 
 

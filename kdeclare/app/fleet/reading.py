@@ -60,7 +60,7 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
     else:
         has_policies = bool(workspace.project.policies or loaded.rules)
         cluster_id = state.cluster_id if state is not None else None
-        yield declared_cluster_row(name, labels, cluster_id=cluster_id) | {"always": has_policies}
+        yield declared_cluster_row(name, labels, cluster_id=cluster_id, policies=has_policies)
         yield from _rows(entry, loaded.desired, _owned(state))
 
 

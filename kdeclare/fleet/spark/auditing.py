@@ -12,7 +12,7 @@ from kdeclare.fleet.spark import counting
 from kdeclare.fleet.spark.diffing import duplicates, findings, without_unmanaged_keys
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.tables import Workbench
-from kdeclare.fleet.spark.wide import JudgeOf, wide_findings
+from kdeclare.fleet.spark.wide import JudgeOf, concerned, wide_findings
 from kdeclare.fleet.summary import Audit, AuditRow, AuditSummary, Since, TrendPoint
 from kdeclare.model.diagnostics import KdeclareError, error
 
@@ -33,39 +33,42 @@ class Compared:
     earlier: DataFrame | None = None
 
 
-def refuse_duplicates(tables: Compared) -> None:
-    """Raise KdeclareError where a resource is there twice: its diff would depend on which one is met."""
-    for name, table in (("manifests and states", tables.declared), ("snapshot", tables.live)):
-        with explained():
-            twice = duplicates(table).limit(3).collect()
-        if twice:
-            named = ", ".join(f"{row['kind']}/{row['name']} of {row['cluster']}" for row in twice)
-            raise KdeclareError(
-                error(
-                    "duplicate-resource",
-                    "A resource is there twice",
-                    f"The {name} have more than one row for {named}.",
-                    hint="Was a file of the snapshot copied? Take a new one.",
-                )
-            )
-
-
-def refuse_losses(live: DataFrame, clusters: Sequence[SnapshotCluster], where: str) -> None:
-    """Raise KdeclareError where a snapshot has fewer rows than were written.
+def refuse_altered(live: DataFrame, clusters: Sequence[SnapshotCluster], where: str) -> None:
+    """Raise KdeclareError where a snapshot has fewer or more rows than were written.
 
     live: the rows of these ``clusters``. where: for the error.
     """
     counts = counting.rows_by_cluster(live)
     for cluster in clusters:
         refuse_lost_rows(cluster, counts.get(cluster.name, 0), where)
+    more = [cluster.name for cluster in clusters if counts[cluster.name] > cluster.rows]
+    if more:
+        _refuse_duplicates(live.where(live.cluster.isin(more)), where)
+
+
+def _refuse_duplicates(live: DataFrame, where: str) -> None:
+    """A diff would depend on which of the rows is met."""
+    with explained():
+        twice = duplicates(live).limit(3).collect()
+    named = ", ".join(f"{row['kind']}/{row['name']} of {row['cluster']}" for row in twice)
+    raise KdeclareError(
+        error(
+            "duplicate-resource",
+            "A resource is there twice",
+            f"{where} has more than one row for {named or 'some resources'}.",
+            hint="Was a file of the snapshot copied? Take a new one.",
+        )
+    )
 
 
 def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf, *, unmanaged_keys: bool) -> None:
     """Write the table ``findings``. unmanaged_keys: see `findings`. Raises KdeclareError."""
-    wide = wide_findings(tables.declared, tables.live, judge_of)
-    if not unmanaged_keys:
-        wide = without_unmanaged_keys(wide)
-    found = findings(tables.declared, tables.live, unmanaged_keys=unmanaged_keys).unionByName(wide)
+    found = findings(tables.declared, tables.live, unmanaged_keys=unmanaged_keys)
+    with explained():
+        nothing_wide = concerned(tables.declared).isEmpty()
+    if not nothing_wide:
+        wide = wide_findings(tables.declared, tables.live, judge_of)
+        found = found.unionByName(wide if unmanaged_keys else without_unmanaged_keys(wide))
     bench.write(counting.compared(found, tables.earlier).select(*FINDINGS.names), "findings")
 
 

@@ -35,12 +35,9 @@ _COLUMNS = (
 )
 
 
-def wide_findings(declared: DataFrame, live: DataFrame, judge_of: JudgeOf) -> DataFrame:
-    """What is found by looking at whole clusters, with the columns `diffing.RESULT`.
-
-    Only clusters with policies (``always`` on their own row) or resources that are not alone take part.
-    """
-    concerned = (
+def concerned(declared: DataFrame) -> DataFrame:
+    """The clusters that have policies (``always`` on their own row), or resources that are not alone."""
+    return (
         declared.where(
             ((f.col("alone") == f.lit(False)) & f.col("desired").isNotNull())
             | ((f.col("kind") == CLUSTER) & f.col("always"))
@@ -48,7 +45,12 @@ def wide_findings(declared: DataFrame, live: DataFrame, judge_of: JudgeOf) -> Da
         .select("cluster")
         .distinct()
     )
-    clusters = f.broadcast(of_clusters(declared, live).where("within is not null").join(concerned, "cluster"))
+
+
+def wide_findings(declared: DataFrame, live: DataFrame, judge_of: JudgeOf) -> DataFrame:
+    """What is found by looking at whole clusters, those that are `concerned`; columns as `diffing.RESULT`."""
+    readable = of_clusters(declared, live).where("within is not null")
+    clusters = f.broadcast(readable.join(concerned(declared), "cluster"))
     mine = declared.where(f.col("kind") != CLUSTER).select(
         "cluster", f.lit("declared").alias("side"), "kind", "name", "desired", "owned", "labels", "alone"
     )
