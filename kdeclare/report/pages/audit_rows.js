@@ -81,7 +81,7 @@ function detailRow(row) {
     el("h3", {}, title),
     value === null ? el("p", { class: "dim" }, text("path") === null ? "not there" : "not set") : el("pre", { tabindex: "0", "aria-label": title },
       ...parts.map(([part, other]) => (other && before !== null && after !== null ? el(mark, {}, part) : part))),
-    reading && reading !== value && !value.includes("\n") ? el("p", { class: "dim" }, reading) : "");
+    value !== null && reading && reading !== value && !value.includes("\n") ? el("p", { class: "dim" }, reading) : "");
   const labels = Object.entries(JSON.parse(text("labels") ?? "{}"));
   const facts = [
     ["Cluster", text("cluster")], ["Resource", FOUND.resource(row)], ["Field", keyOf(text("path"))],

@@ -201,7 +201,7 @@ def test_a_corrupt_state(reach: Reach) -> None:
 
 
 def test_projects_with_policies_are_marked(reach: Reach) -> None:
-    policies = "policies: [{name: few, class: 'kdeclare.policy.rules:PartitionBounds', config: {max: 3}}], env"
+    policies = "policies: [{name: m, class: 'kdeclare.policy.rules:PartitionBounds', config: {max: 3}}], env"
     Path("payments/kdeclare.yaml").write_text(PROJECT.replace("env", policies, 1))
     found = rows(read_declared, reach, "eu-1")
     assert found["Cluster/eu-1"]["error"] is None
