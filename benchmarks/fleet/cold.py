@@ -25,7 +25,7 @@ def main() -> None:
         live = spark.read.schema(schema_of(LIVE)).parquet(str(data / "live"))
         tables = Compared(declared, live)
         write_findings(bench, tables, lambda _: None, unmanaged_keys="all" in sys.argv[3:])
-        audit = summed_up(bench, tables, "cold", "synthetic", began, [])
+        audit = summed_up(bench, tables, "cold", "synthetic", began, None)
         storage.write("summary.json", summary_json(audit.summary))
         storage.write("report.md", audit_markdown(audit))
         storage.write("report.html", audit_html(audit))

@@ -1,5 +1,6 @@
 """``kdeclare fleet``."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,7 +38,7 @@ _PLAN_EPILOG = epilog(
 )
 _APPLY_EPILOG = epilog(
     "kdeclare fleet apply fleet.yaml --out plans --canary tier=canary --batch-size 5 --max-failures 1",
-    codes=(0, 1, 4, 5, 64, 130),
+    codes=(0, 1, 3, 4, 5, 64, 130),
 )
 _HISTORY_EPILOG = epilog(
     "kdeclare fleet history eu-1 orders --out snapshots",
@@ -201,7 +202,8 @@ def plan(
     from kdeclare.report.fleet_outcome import plans_exit
 
     scope = planning.scope()
-    made = plan_fleet(clusters.options(fleet), scope, os.environ, console.progress, console.command)
+    command = without_settings(console.command)
+    made = plan_fleet(clusters.options(fleet), scope, os.environ, console.progress, command)
     if console.is_json:
         from kdeclare.fleet.overview import overview_document
 
@@ -266,7 +268,7 @@ def apply(
 
     run_options = RunOptions(fail_fast=fail_fast, wait=not no_wait, move_timeout_s=move_timeout)
     rollout = _Waves(pairs("--canary", canary), batch_size, max_failures)
-    how = HowFleet(console.command, confirm, told, run_options, rollout.over, stopping)
+    how = HowFleet(without_settings(console.command), confirm, told, run_options, rollout.over, stopping)
     run = apply_fleet(clusters.options(fleet), how, os.environ)
     if run is None:
         if console.is_json:
@@ -315,6 +317,17 @@ def history(
 
         console.out(topic_history_text(cluster, topic, versions, console.style))
     return ExitCode.OK
+
+
+def without_settings(command: str) -> str:
+    """A command as it may be recorded: settings of Spark can be keys to a store of objects."""
+    words = shlex.split(command)
+    for number, word in enumerate(words):
+        if word.startswith("--conf="):
+            words[number] = f"--conf={word.removeprefix('--conf=').partition('=')[0]}=…"
+        elif number and words[number - 1] == "--conf":
+            words[number] = f"{word.partition('=')[0]}=…"
+    return shlex.join(words)
 
 
 @dataclass(frozen=True)

@@ -52,16 +52,22 @@ class AppliedStatus(StrEnum):
 
     DONE = "done"
     NOTHING = "nothing"  # its plan has no changes
+    DENIED = "denied"  # a policy or a guard denied some of it; the rest is done
     PARTIAL = "partial"
     FAILED = "failed"
     STALE = "stale"  # the cluster is no longer as planned, and nothing was done
-    SKIPPED = "skipped"  # done by an earlier apply of the same plans, or without a plan
+    SKIPPED = "skipped"  # done by an earlier apply of the same plans
     NOT_BEGUN = "not-begun"  # the apply stopped before its wave
 
     @property
     def good(self) -> bool:
-        """Whether nothing is left to do."""
-        return self in (AppliedStatus.DONE, AppliedStatus.NOTHING, AppliedStatus.SKIPPED)
+        """Whether nothing is left that another apply of these plans would do."""
+        return self in (
+            AppliedStatus.DONE,
+            AppliedStatus.NOTHING,
+            AppliedStatus.SKIPPED,
+            AppliedStatus.DENIED,
+        )
 
 
 @dataclass(frozen=True, slots=True)

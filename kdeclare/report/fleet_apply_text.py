@@ -17,6 +17,7 @@ _MANY = 50
 _WORDS = {
     AppliedStatus.DONE: "done",
     AppliedStatus.NOTHING: "nothing to do",
+    AppliedStatus.DENIED: "done but for what was denied",
     AppliedStatus.PARTIAL: "done in part",
     AppliedStatus.FAILED: "failed",
     AppliedStatus.STALE: "no longer as planned",
@@ -34,7 +35,10 @@ def fleet_apply_text(run: FleetApply, style: Style = PLAIN) -> str:
     for wave, clusters in groupby(by_wave, key=lambda c: c.wave):
         lines += ["", style.bold(f"Wave {wave}"), *_wave(list(clusters), style)]
     if not all(cluster.status.good for cluster in run.clusters):
-        lines += ["", f"{style.cyan('next:')} the same command again goes on with what is not done."]
+        lines += [
+            "",
+            f"{style.cyan('next:')} plan what did not go well anew; the same command goes on with the rest.",
+        ]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -39,9 +39,14 @@ def plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode
 
 
 def apply_exit(run: FleetApply) -> ExitCode:
-    """0 where all is done; 4 where nothing was, as all plans are stale; 5 where something is left to do."""
+    """0 where all is done; 3 where only what was denied is not.
+
+    Where nothing could be done: 4 if all plans are stale, 1 if not. 5 where something is left to do.
+    """
     statuses = {cluster.status for cluster in run.clusters}
     if all(status.good for status in statuses):
-        return ExitCode.OK
-    tried = statuses - {AppliedStatus.NOTHING, AppliedStatus.NOT_BEGUN}
-    return ExitCode.STALE if tried == {AppliedStatus.STALE} else ExitCode.PARTIAL
+        return ExitCode.DENIED if AppliedStatus.DENIED in statuses else ExitCode.OK
+    tried = statuses - {AppliedStatus.NOTHING, AppliedStatus.NOT_BEGUN, AppliedStatus.SKIPPED}
+    if tried <= {AppliedStatus.STALE, AppliedStatus.FAILED}:
+        return ExitCode.STALE if tried == {AppliedStatus.STALE} else ExitCode.ERROR
+    return ExitCode.PARTIAL

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
 from time import monotonic
@@ -22,6 +23,7 @@ from kdeclare.fleet.overview import (
 )
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet, Rollout
+from kdeclare.manifests.fleet.spec import unknown_labels
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.run import RunResult, Status
@@ -61,6 +63,7 @@ class _Rollout:
     """What has happened so far; only the driver's main thread writes to it."""
 
     storage: Storage
+    planned_at: str
     done: dict[str, str]
     results: dict[str, AppliedCluster] = field(default_factory=dict)
     failures: int = 0
@@ -72,7 +75,10 @@ class _Rollout:
             self.failures += 1
         elif plan_id is not None and result.status is not AppliedStatus.SKIPPED:
             self.done[result.name] = plan_id
-            text = json.dumps({"format_version": _FORMAT_VERSION, "done": self.done}, indent=1)
+            text = json.dumps(
+                {"format_version": _FORMAT_VERSION, "planned_at": self.planned_at, "done": self.done},
+                indent=1,
+            )
             self.storage.write(_DONE, text + "\n")
 
 
@@ -86,9 +92,11 @@ def apply_fleet(options: FleetOptions, how: HowFleet, environ: Mapping[str, str]
     with storage_of(options) as storage:
         planned = _planned(storage, fleet)
         plans = {c.name: _plan(storage, c.name) for c in planned.clusters if c.plan_id is not None}
-        rollout = _Rollout(storage, _done(storage))
+        planned_at = planned.taken_at.isoformat()
+        rollout = _Rollout(storage, planned_at, _done(storage, planned_at))
         todo = [c.name for c in planned.clusters if c.name in plans and _asks_for(c, plans[c.name])]
         rules = how.rollout(fleet.rollout)
+        _refuse_without_canary(fleet, planned, rules)
         waves = waves_of(fleet, todo, rules)
         _set_aside(planned, frozenset(todo), rollout)
         if not how.confirm(planned, waves):
@@ -141,13 +149,33 @@ def _plan(storage: Storage, name: str) -> PlanFile:
     return read_plan_file(storage.read(plan_file(name)), f"{storage.uri}/{plan_file(name)}")
 
 
-def _done(storage: Storage) -> dict[str, str]:
-    """Plan ids by cluster that an earlier apply has seen through."""
+def _refuse_without_canary(fleet: Fleet, planned: FleetPlan, rules: Rollout) -> None:
+    """Raise KdeclareError where there is no canary, or one without a plan: others would be first."""
+    labels = {entry.name: entry.labels for entry in fleet.clusters}
+    unknown = unknown_labels(rules.canary, list(labels.values()))
+    if unknown is not None:
+        raise KdeclareError(unknown)
+    for cluster in planned.clusters:
+        if rules.canary and cluster.plan_id is None and rules.canary.items() <= labels[cluster.name].items():
+            raise KdeclareError(
+                error(
+                    "canary-not-planned",
+                    "A canary has no plan",
+                    f"{cluster.name} is to be changed first, and could not be planned: {cluster.error}",
+                    hint="Mend that and plan again, or choose other canaries with --canary.",
+                )
+            )
+
+
+def _done(storage: Storage, planned_at: str) -> dict[str, str]:
+    """Plan ids by cluster that an earlier apply of the very same plans has seen through."""
     if not storage.exists(_DONE):
         return {}
     try:
         data = json.loads(storage.read(_DONE))
         if data["format_version"] == _FORMAT_VERSION:
+            if data["planned_at"] != planned_at:
+                return {}
             return {str(name): str(plan_id) for name, plan_id in data["done"].items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
@@ -197,8 +225,9 @@ class _Run:
         for number, wave in enumerate(waves, start=1):
             for result in self._wave(number, wave):
                 over += 1
-                self.rollout.add(result, self.plans[result.name].plan_id)
-                self.how.told(result, over, everything)
+                with self._nothing_more_after_an_error():
+                    self.rollout.add(result, self.plans[result.name].plan_id)
+                    self.how.told(result, over, everything)
                 if self.rollout.failures > self.max_failures:
                     self.enough.set()
             if self.enough.is_set() or self.stop.is_set():
@@ -221,9 +250,19 @@ class _Run:
         """The clusters of a wave as they come to an end; what was not begun in time is left out."""
         with ThreadPoolExecutor(min(self.at_once, len(wave)), thread_name_prefix="apply") as pool:
             for future in as_completed([pool.submit(self._cluster, number, name) for name in wave]):
-                result = future.result()
+                with self._nothing_more_after_an_error():
+                    result = future.result()
                 if result is not None:
                     yield result
+
+    @contextmanager
+    def _nothing_more_after_an_error(self) -> Iterator[None]:
+        """What cannot be recorded, or ends in a bug, is no reason to begin the rest of the wave."""
+        try:
+            yield
+        except BaseException:
+            self.enough.set()
+            raise
 
     def _cluster(self, number: int, name: str) -> AppliedCluster | None:
         if self.enough.is_set() or self.stop.is_set():
@@ -248,7 +287,9 @@ def _applied(name: str, wave: int, run: RunResult) -> AppliedCluster:
     outcome = run_outcome(run)
     done = sum(r.status in (Status.DONE, Status.STARTED) for r in run.results.values())
     status = AppliedStatus.DONE
-    if outcome.exit_code is not ExitCode.OK:
+    if outcome.exit_code is ExitCode.DENIED:
+        status = AppliedStatus.DENIED
+    elif outcome.exit_code is not ExitCode.OK:
         status = AppliedStatus.PARTIAL if done else AppliedStatus.FAILED
     message = "" if status is AppliedStatus.DONE else outcome.headline
     return AppliedCluster(name, wave, status, run.run_id, done, len(run.plan.operations), message)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _AUDITS = "audits"
 _LATEST = "latest"
-_TREND = 60
-"""How many audits the trend goes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def audit_fleet(
         earlier = _earlier(job.storage, looking.since)
         _collect_declared(job, bench)
         live = _live(job, bench, looking)
-        before = f"findings/audit_id={earlier[-1].audit_id}" if earlier else None
+        before = f"findings/audit_id={earlier.audit_id}" if earlier else None
         tables = Compared(
             bench.read("declared", DECLARED),
             live,
@@ -82,12 +80,13 @@ def audits(storage: Storage) -> tuple[str, ...]:
     return tuple(name.removesuffix(".json") for name in storage.names(_AUDITS) if name.endswith(".json"))
 
 
-def _earlier(storage: Storage, since: str | None) -> list[AuditSummary]:
-    """The audits before this one, oldest first; the last is that to compare with. Raises KdeclareError."""
+def _earlier(storage: Storage, since: str | None) -> AuditSummary | None:
+    """The audit to compare with, if there is one. Raises KdeclareError."""
     known = _known(storage, since)
-    last = known.index(since) + 1 if since in known else len(known)
-    paths = [f"{_AUDITS}/{name}.json" for name in known[max(0, last - _TREND) : last]]
-    return [summary_from_json(storage.read(path), f"{storage.uri}/{path}") for path in paths]
+    if not known:
+        return None
+    path = f"{_AUDITS}/{since if since in known else known[-1]}.json"
+    return summary_from_json(storage.read(path), f"{storage.uri}/{path}")
 
 
 def _known(storage: Storage, since: str | None) -> tuple[str, ...]:

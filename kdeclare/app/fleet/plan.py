@@ -13,7 +13,7 @@ from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.plan import make_plan, saved_text
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
 from kdeclare.model.changes import Action
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.plan import Plan, Summary
 from kdeclare.planning.preflight import Progress
 from kdeclare.planning.request import Scope
@@ -86,12 +86,23 @@ def read_plan(reach: Reach, scope: Scope, command: str, name: str) -> Iterator[p
     row["summary"] = json.dumps(asdict(Summary()))
     try:
         workspace = reach.workspace(name)
-        selector = {**reach.entry(name).selector, **scope.selector}
+        selector = _narrowed(reach.entry(name).selector, scope.selector)
         plan = make_plan(workspace, (), replace(scope, selector=selector), _quietly, command).plan
         row |= _told(plan)
     except KdeclareError as problem:
         row |= {"plan_id": None, "text": None, "exit": "error", "error": in_words(problem)}
     yield pa.RecordBatch.from_pylist([{**dict.fromkeys(_PLANS.names), **row}], _PLANS)
+
+
+def _narrowed(stated: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
+    """The labels of both. Raises KdeclareError where one would widen what the other narrows down."""
+    for key in stated.keys() & asked.keys():
+        if stated[key] != asked[key]:
+            detail = (
+                f"The fleet file narrows this cluster down to {key}={stated[key]}, not {key}={asked[key]}."
+            )
+            raise KdeclareError(error("other-selector", "Nothing is selected", detail))
+    return {**stated, **asked}
 
 
 def _told(plan: Plan) -> dict[str, object]:

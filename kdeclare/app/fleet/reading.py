@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.plan import loaded_well
+from kdeclare.app.policies import policies_in_force
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row
 from kdeclare.fleet.rows import DECLARED, LIVE
@@ -55,10 +56,11 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
         labels = entry.labels
         workspace = reach.workspace(name)
         loaded, state = loaded_well(workspace, ()), workspace.store.read()
+        with policies_in_force(workspace, loaded.rules) as in_force:  # to be told now if they cannot be asked
+            has_policies = bool(in_force.policies)
     except KdeclareError as e:
         yield declared_cluster_row(name, labels, _told(e.diagnostics))
     else:
-        has_policies = bool(workspace.project.policies or loaded.rules)
         cluster_id = state.cluster_id if state is not None else None
         yield declared_cluster_row(name, labels, cluster_id=cluster_id, policies=has_policies)
         yield from _rows(entry, loaded.desired, _owned(state))

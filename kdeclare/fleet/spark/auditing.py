@@ -22,6 +22,8 @@ TABLES = ("findings", "summary")
 _SHOWN = 10_000
 """How many findings reports have; the tables have all."""
 _MENDED_SHOWN = 500
+_TREND = 60
+"""How many audits the trend goes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,11 @@ def summed_up(
     audit_id: str,
     fleet: str,
     began: datetime,
-    earlier: list[AuditSummary],
+    earlier: AuditSummary | None,
 ) -> Audit:
     """Write the table ``summary``, and what reports are made of; ``findings`` has been written.
 
-    earlier: the audits before this one, oldest first. Raises KdeclareError.
+    earlier: the audit to compare with. Raises KdeclareError.
     """
     found_rows = bench.read("findings", FINDINGS)
     bench.write(counting.summary_table(found_rows, began).coalesce(1), "summary")
@@ -94,12 +96,11 @@ def summed_up(
     count = sum(found.values())
     since: Since | None = None
     mended: tuple[AuditRow, ...] = ()
-    if tables.earlier is not None:
+    if tables.earlier is not None and earlier is not None:
         looked_at = [cluster.name for cluster in clusters if cluster.error is None]
         gone = counting.mended(found_rows, tables.earlier, looked_at)
         known = counting.known(found_rows)
-        last = earlier[-1]
-        since = Since(last.audit_id, last.taken_at, count - known, known, counting.rows_of(gone))
+        since = Since(earlier.audit_id, earlier.taken_at, count - known, known, counting.rows_of(gone))
         mended = counting.worst(gone, _MENDED_SHOWN)
     summary = AuditSummary(
         audit_id=audit_id,
@@ -111,6 +112,12 @@ def summed_up(
         teams=counting.by_finding(table, "team"),
         heat=counting.heat(table),
         since=since,
-        trend=tuple(TrendPoint(a.audit_id, a.taken_at, len(a.clusters), a.found) for a in earlier),
+        trend=_trend(earlier) if earlier is not None else (),
     )
     return Audit(summary, rows, count - len(rows), mended)
+
+
+def _trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
+    """What an audit knows of those before it, and itself."""
+    own = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.found)
+    return (*earlier.trend[1 - _TREND :], own)

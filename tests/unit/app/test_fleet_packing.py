@@ -52,7 +52,8 @@ spec:
 """,
     "payments/owner.txt": "alice",
     "payments/eu.properties": "ssl.keystore.location=certs/key.pem\nssl.truststore.location=/etc/ca.pem\n",
-    "payments/rules/naming.py": "",
+    "payments/rules/naming.py": "from kdeclare.policy import TopicActionsPolicy\n\n\n"
+    "class Names(TopicActionsPolicy):\n    def validate(self, request):\n        pass\n",
     "payments/rules/deep/er/more.py": "",
     "payments/.venv/lib/other.py": "",
     "payments/env/pyvenv.cfg": "",

@@ -208,6 +208,13 @@ def test_projects_with_policies_are_marked(reach: Reach) -> None:
     assert found["Cluster/eu-1"]["always"] is True
 
 
+def test_a_policy_that_cannot_be_asked_is_the_clusters_error(reach: Reach) -> None:
+    policies = "policies: [{name: m, class: 'no.such:Rule'}], env"
+    Path("payments/kdeclare.yaml").write_text(PROJECT.replace("env", policies, 1))
+    (row,) = rows(read_declared, reach, "eu-1").values()
+    assert "There is no module 'no'" in row["error"]
+
+
 def test_a_state_for_all(reach: Reach) -> None:
     owns("elsewhere", "payments", "d", "Topic/old")
     assert "Topic/old" in rows(read_declared, replace(reach, state="elsewhere"), "eu-1")

@@ -1,0 +1,47 @@
+"""Applying a fleet, as far as no cluster is needed for it."""
+
+import pytest
+
+from kdeclare.app.fleet.plan import _narrowed
+from kdeclare.cli.fleet import without_settings
+from kdeclare.fleet.overview import AppliedCluster, AppliedStatus, FleetApply
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.exits import ExitCode
+from kdeclare.report.fleet_outcome import apply_exit
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ("done nothing skipped", ExitCode.OK),
+        ("done denied", ExitCode.DENIED),
+        ("stale not-begun", ExitCode.STALE),
+        ("stale skipped", ExitCode.STALE),
+        ("failed not-begun", ExitCode.ERROR),
+        ("failed stale", ExitCode.ERROR),
+        ("done stale", ExitCode.PARTIAL),
+        ("denied failed", ExitCode.PARTIAL),
+        ("partial", ExitCode.PARTIAL),
+    ],
+)
+def test_the_exit_code_is_that_of_all_clusters_together(statuses: str, code: ExitCode) -> None:
+    clusters = tuple(AppliedCluster(word, 1, AppliedStatus(word)) for word in statuses.split())
+    assert apply_exit(FleetApply("shop", 1.0, clusters)) is code
+
+
+def test_settings_of_spark_are_not_recorded() -> None:
+    typed = (
+        "kdeclare fleet apply f.yaml --conf spark.hadoop.fs.s3a.secret.key=XXX --conf=a=YYY --out 's3a://b'"
+    )
+    told = without_settings(typed)
+    assert "spark.hadoop.fs.s3a.secret.key=…" in told
+    assert "XXX" not in told
+    assert "YYY" not in told
+    assert "s3a://b" in told
+
+
+def test_a_selector_never_widens_what_the_fleet_file_narrows_down() -> None:
+    assert _narrowed({"team": "checkout"}, {"tier": "gold"}) == {"team": "checkout", "tier": "gold"}
+    assert _narrowed({"team": "checkout"}, {"team": "checkout"}) == {"team": "checkout"}
+    with pytest.raises(KdeclareError, match=r"narrows this cluster down to team=checkout"):
+        _narrowed({"team": "checkout"}, {"team": "search"})
