@@ -108,6 +108,8 @@ def _differing(
     fields = change.fields if change is not None else ()
     for field in fields:
         finding = _kind_of(field.path, difference)
+        if owned is not None and _is_somebody_elses(field.path, desired, owned):
+            finding = FindingKind.CHANGED
         message = blocking or (_CHANGED if finding is FindingKind.CHANGED else _PENDING)
         yield Found(finding, field.path, str(field.op), _text(field.before), _text(field.after), message)
     if blocking and fewer is None and not fields:
@@ -117,6 +119,12 @@ def _differing(
 
 def _kind_of(path: str, difference: Difference) -> FindingKind:
     return FindingKind.CHANGED if path in difference.drifted else FindingKind.PENDING
+
+
+def _is_somebody_elses(path: str, desired: Desired, owned: Json) -> bool:
+    """Whether it is a key that was set since, where all that is not declared is to be reset."""
+    key = path.removeprefix("configs.")
+    return key != path and key not in desired.body.configs and key not in owned.get("configs", {})
 
 
 def _unmanaged(resource: ResourceId, difference: Difference, live: Snapshot) -> Iterator[Found]:

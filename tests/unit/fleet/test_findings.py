@@ -190,6 +190,10 @@ def test_unmanaged_is_a_key_that_is_neither_declared_nor_owned() -> None:
     ]
     strict = desired("Topic", "t", **HOUR, unmanagedConfigs="remove")
     assert [f.op for f in of(strict, live, applied(strict))] == ["DELETE", "DELETE"]
+    assert {f.finding for f in of(strict, live, applied(strict))} == {"changed"}, (
+        "they came after it was applied"
+    )
+    assert {f.finding for f in of(strict, live, None)} == {"pending"}
 
 
 def test_an_unmanaged_value_that_is_sensitive_is_not_shown() -> None:
