@@ -11,7 +11,8 @@ from kdeclare.cluster.port import Cluster, Fault
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.jsontypes import Json
-from kdeclare.model.run import MoveProgress, Status
+from kdeclare.model.run import Status
+from kdeclare.planning.preflight import quietly
 
 
 def recover_if_possible(
@@ -66,7 +67,7 @@ def tidy_up(
 ) -> Tidied:
     """Take away what no move needs any more, see `tidy`; the caller holds the lock. Raises Fault."""
     # no policies: what was put there for moves goes, whatever anybody thinks of topics
-    applier = Applier(workspace.store, cluster, _NoSecrets(), _quietly, who(), f"{what} (tidying up)", ())
+    applier = Applier(workspace.store, cluster, _NoSecrets(), quietly, who(), f"{what} (tidying up)", ())
     project = workspace.project
     return tidy(
         applier,
@@ -92,10 +93,6 @@ class _NoSecrets:
     def reveal(self, secret: Mapping[str, Json]) -> str:
         """See `kinds.secrets.SecretSource`."""
         raise KdeclareError(error("no-secret", "There is no such secret", str(secret.get("reference"))))
-
-
-def _quietly(what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
-    """It takes a moment only."""
 
 
 def _under_way(lock: Diagnostic) -> Diagnostic:

@@ -12,7 +12,7 @@ from kdeclare.kinds.catalog import Catalog, catalog, split_list
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.verbs.configs import own_source
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.jsontypes import Json, canonical_json
+from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import (
     Broker,
     ClusterInfo,
@@ -26,11 +26,6 @@ from kdeclare.model.live import (
 )
 
 _FIXED = "read-only"
-
-
-def canonical(body: Json) -> str:
-    """One text for one value: sorted keys, no white space, UTF-8 kept as it is."""
-    return canonical_json(body)
 
 
 def fingerprint(text: str) -> str:

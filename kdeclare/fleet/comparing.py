@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NoReturn
 
-from kdeclare.fleet.bodies import canonical, entity_of, snapshot_of
+from kdeclare.fleet.bodies import entity_of, snapshot_of
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.kinds.base import Desired, Difference
@@ -17,7 +17,7 @@ from kdeclare.kinds.topic.diff import INVALID_PARTITIONS
 from kdeclare.kinds.verbs.configs import own_source
 from kdeclare.model.changes import Action
 from kdeclare.model.ids import ConfigScope, ResourceId
-from kdeclare.model.jsontypes import Json
+from kdeclare.model.jsontypes import Json, canonical_json
 from kdeclare.model.live import Broker, Snapshot
 
 _NOT_READ = "Nothing was read of this cluster."
@@ -97,14 +97,14 @@ def _differing(
     if change is not None and change.action is Action.CREATE:
         gone = owned is not None
         finding = FindingKind.MISSING if gone else FindingKind.PENDING
-        after = canonical({field.path: field.after for field in change.fields})
+        after = canonical_json({field.path: field.after for field in change.fields})
         yield Found(finding, None, str(Action.CREATE), None, after, blocking or (_GONE if gone else _PENDING))
         return
     fewer = next((d for d in difference.diagnostics if d.code == INVALID_PARTITIONS), None)
     if fewer is not None:
         before, after = len(live.topics[resource.name].partitions), desired.body.partitions
         finding = _kind_of("partitions", difference)
-        yield Found(finding, "partitions", None, canonical(before), canonical(after), fewer.detail)
+        yield Found(finding, "partitions", None, canonical_json(before), canonical_json(after), fewer.detail)
     fields = change.fields if change is not None else ()
     for field in fields:
         finding = _kind_of(field.path, difference)
@@ -158,7 +158,7 @@ def _whole(finding: FindingKind, op: str | None, message: str) -> Found:
 
 
 def _text(value: Json) -> str | None:
-    return None if value is None else canonical(value)
+    return None if value is None else canonical_json(value)
 
 
 @lru_cache(maxsize=4096)

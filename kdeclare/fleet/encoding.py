@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from kdeclare.fleet.bodies import broker_body, canonical, cluster_body, entity_of, fingerprint, topic_body
+from kdeclare.fleet.bodies import broker_body, cluster_body, entity_of, fingerprint, topic_body
 from kdeclare.fleet.facts import DeclaredFacts, declared_facts, live_facts
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, TopicPartition
-from kdeclare.model.jsontypes import Json
+from kdeclare.model.jsontypes import Json, canonical_json
 from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
 
 Row = dict[str, Json]
@@ -66,14 +66,14 @@ def declared_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: 
     labels = desired.labels if desired is not None else (owned or {}).get("labels", {})
     kind = KINDS[id_.kind]
     row = _declared(cluster, id_.kind, id_.name) | {
-        "owned": None if owned is None else canonical(owned),
+        "owned": None if owned is None else canonical_json(owned),
         "labels": dict(labels),
         **_NO_FACTS._asdict(),
     }
     if desired is None:
         return row
     return row | {
-        "desired": canonical(kind.to_json(id_.name, desired.body)),
+        "desired": canonical_json(kind.to_json(id_.name, desired.body)),
         "source": None if desired.source is None else str(desired.source),
         "alone": kind.alone(id_.name, desired.body),
         **_facts(desired, owned)._asdict(),
@@ -117,7 +117,7 @@ def _true_size(topic: Topic, number: int, moves: Mapping[TopicPartition, Move]) 
 
 
 def _live(origin: Origin, kind: str, name: str, body: Json) -> Row:
-    text = None if body is None else canonical(body)
+    text = None if body is None else canonical_json(body)
     return {
         "taken_at": origin.taken_at,
         "cluster": origin.cluster,

@@ -1,16 +1,24 @@
 """What came of planning and applying a fleet, cluster by cluster: the values of overview.json."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from kdeclare.fleet.documents import Document
 from kdeclare.fleet.rows import FORMAT_VERSION
-from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.plan import Summary
 from kdeclare.planning.plan_document import SUMMARY_FIELDS, summary_document, timestamp
+
+_DOCUMENT = Document(
+    code="bad-overview",
+    name="Overview",
+    broken="Not an overview of plans",
+    writer="kdeclare fleet plan",
+    renew="Plan the fleet again.",
+    other="Plan the fleet again, or use the kdeclare that wrote it.",
+)
 
 
 class PlanExit(StrEnum):
@@ -123,15 +131,7 @@ def read_overview(text: str, where: str) -> FleetPlan:
 
     Raises KdeclareError (bad-overview) for another format version, and for what is no overview.
     """
-    try:
-        data = json.loads(text)
-        version = data["format_version"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise _broken(where) from None
-    if version != FORMAT_VERSION:
-        detail = f"{where} has format version {version}, and this kdeclare reads {FORMAT_VERSION}."
-        hint = "Plan the fleet again, or use the kdeclare that wrote it."
-        raise KdeclareError(error("bad-overview", "Overview of another format", detail, hint=hint))
+    data = _DOCUMENT.read(text, where)
     try:
         return FleetPlan(
             _of(str, data["fleet"]),
@@ -140,7 +140,7 @@ def read_overview(text: str, where: str) -> FleetPlan:
             tuple(_planned(cluster) for cluster in data["clusters"]),
         )
     except (ValueError, KeyError, TypeError):
-        raise _broken(where) from None
+        raise _DOCUMENT.unreadable(where) from None
 
 
 def _planned(data: Mapping[str, Any]) -> PlannedCluster:
@@ -158,14 +158,3 @@ def _of(type_: Any, value: Any) -> Any:
     if not isinstance(value, type_):
         raise TypeError(value)
     return value
-
-
-def _broken(where: str) -> KdeclareError:
-    return KdeclareError(
-        error(
-            "bad-overview",
-            "Not an overview of plans",
-            f"{where} is not what kdeclare fleet plan writes.",
-            hint="Plan the fleet again.",
-        )
-    )

@@ -1,13 +1,22 @@
 """The record of a snapshot: what makes it exist, and what can be told of it without reading its rows."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from kdeclare.fleet.documents import Document
 from kdeclare.fleet.rows import FORMAT_VERSION
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.jsontypes import Json
+
+_DOCUMENT = Document(
+    code="bad-snapshot",
+    name="Snapshot",
+    broken="Not a snapshot's record",
+    writer="kdeclare fleet snapshot",
+    renew="Take a new snapshot into another folder.",
+    other="Take a new snapshot, or read it with the kdeclare that wrote it.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +98,7 @@ def record_document(record: SnapshotRecord) -> dict[str, Json]:
 
 def read_record(text: str, where: str) -> SnapshotRecord:
     """The record of a text. Raises KdeclareError for another format version, or for what is no record."""
-    try:
-        data = json.loads(text)
-        version = data["format_version"]
-    except (ValueError, KeyError, TypeError):
-        raise _broken(where) from None
-    if version != FORMAT_VERSION:
-        raise KdeclareError(
-            error(
-                "bad-snapshot",
-                "Snapshot of another format",
-                f"{where} has format version {version}, and this kdeclare reads {FORMAT_VERSION}.",
-                hint="Take a new snapshot, or read it with the kdeclare that wrote it.",
-            )
-        )
+    data = _DOCUMENT.read(text, where)
     try:
         return SnapshotRecord(
             data["snapshot_id"],
@@ -113,7 +109,7 @@ def read_record(text: str, where: str) -> SnapshotRecord:
             tuple(map(_cluster, data["clusters"])),
         )
     except (ValueError, KeyError, TypeError):
-        raise _broken(where) from None
+        raise _DOCUMENT.unreadable(where) from None
 
 
 def refuse_lost_rows(cluster: SnapshotCluster, count: int, where: str) -> None:
@@ -135,14 +131,3 @@ def refuse_lost_rows(cluster: SnapshotCluster, count: int, where: str) -> None:
 def _cluster(data: dict[str, Json]) -> SnapshotCluster:
     taken = data["taken_at"]
     return SnapshotCluster(**{**data, "taken_at": datetime.fromisoformat(taken) if taken else None})
-
-
-def _broken(where: str) -> KdeclareError:
-    return KdeclareError(
-        error(
-            "bad-snapshot",
-            "Not a snapshot's record",
-            f"{where} is not what kdeclare fleet snapshot writes.",
-            hint="Take a new snapshot into another folder.",
-        )
-    )

@@ -1,6 +1,6 @@
 """Problems as values: what is wrong, where, why, and what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -75,6 +75,14 @@ warning = partial(Diagnostic, Severity.WARNING)
 
 info = partial(Diagnostic, Severity.INFO)
 """A diagnostic of severity info."""
+
+
+def gist(diagnostics: Sequence[Diagnostic]) -> str:
+    """In one line: the first error, or what else is first, with its place, and how much more there is."""
+    errors = [d for d in diagnostics if d.is_error] or list(diagnostics)
+    first, more = errors[0], len(errors) - 1
+    place = f"{first.place}: " if first.place is not None else ""
+    return f"{place}{first.detail or first.summary}" + (f" ({more} more)" if more else "")
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

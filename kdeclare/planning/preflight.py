@@ -28,6 +28,10 @@ class Progress(Protocol):
         """
 
 
+def quietly(what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
+    """A `Progress` for what nobody watches."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """What the cluster would refuse: as diagnostics, and as verdicts where a policy of its own decides."""

@@ -20,10 +20,19 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from kdeclare.fleet.documents import Document
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.rows import FORMAT_VERSION
 from kdeclare.fleet.summary import AuditSummary, ClusterSummary, Counts, Since, TrendPoint
-from kdeclare.model.diagnostics import KdeclareError, error
+
+_DOCUMENT = Document(
+    code="bad-audit",
+    name="Audit",
+    broken="Not the summary of an audit",
+    writer="kdeclare fleet audit",
+    renew="Take it away, or audit into another folder.",
+    other="Audit into another folder, or use the kdeclare that wrote it.",
+)
 
 
 def summary_document(summary: AuditSummary) -> dict[str, Any]:
@@ -53,20 +62,13 @@ def summary_from_json(text: str, where: str = "summary.json") -> AuditSummary:
 
     Raises KdeclareError (bad-audit) for another format version, and for what is no summary of an audit.
     """
-    try:
-        version = json.loads(text)["format_version"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise _broken(where) from None
-    if version != FORMAT_VERSION:
-        detail = f"{where} has format version {version}, and this kdeclare reads {FORMAT_VERSION}."
-        hint = "Audit into another folder, or use the kdeclare that wrote it."
-        raise KdeclareError(error("bad-audit", "Audit of another format", detail, hint=hint))
+    _DOCUMENT.read(text, where)
     from pydantic import TypeAdapter, ValidationError  # made only by who looks back: it takes its time
 
     try:
         return TypeAdapter(AuditSummary).validate_json(text, strict=True)
     except ValidationError:
-        raise _broken(where) from None
+        raise _DOCUMENT.unreadable(where) from None
 
 
 def _cluster(cluster: ClusterSummary) -> dict[str, Any]:
@@ -103,14 +105,3 @@ def _counts(found: Counts) -> dict[str, int]:
 
 def _time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _broken(where: str) -> KdeclareError:
-    return KdeclareError(
-        error(
-            "bad-audit",
-            "Not the summary of an audit",
-            f"{where} is not what kdeclare fleet audit writes.",
-            hint="Take it away, or audit into another folder.",
-        )
-    )

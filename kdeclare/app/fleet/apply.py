@@ -10,7 +10,7 @@ from time import monotonic
 
 from kdeclare.app.apply import How, apply_saved, stops_at_ctrl_c
 from kdeclare.app.fleet.job import FleetOptions, storage_of, the_fleet
-from kdeclare.app.fleet.plan import OVERVIEW, in_words, plan_file
+from kdeclare.app.fleet.plan import OVERVIEW, plan_file
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.applying.lookout import RunOptions
 from kdeclare.fleet.overview import (
@@ -21,17 +21,18 @@ from kdeclare.fleet.overview import (
     PlannedCluster,
     read_overview,
 )
+from kdeclare.fleet.rows import FORMAT_VERSION
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet, Rollout
 from kdeclare.manifests.fleet.spec import unknown_labels
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.diagnostics import KdeclareError, error, gist
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.run import RunResult, Status
 from kdeclare.planning.planfile import PlanFile, read_plan_file
+from kdeclare.planning.preflight import quietly
 from kdeclare.report.outcome import run_outcome
 
 _DONE = "applied.json"
-_FORMAT_VERSION = "1.0"
 
 Waves = tuple[tuple[str, ...], ...]
 
@@ -76,7 +77,7 @@ class _Rollout:
         elif plan_id is not None and result.status is not AppliedStatus.SKIPPED:
             self.done[result.name] = plan_id
             text = json.dumps(
-                {"format_version": _FORMAT_VERSION, "planned_at": self.planned_at, "done": self.done},
+                {"format_version": FORMAT_VERSION, "planned_at": self.planned_at, "done": self.done},
                 indent=1,
             )
             self.storage.write(_DONE, text + "\n")
@@ -173,7 +174,7 @@ def _done(storage: Storage, planned_at: str) -> dict[str, str]:
         return {}
     try:
         data = json.loads(storage.read(_DONE))
-        if data["format_version"] == _FORMAT_VERSION:
+        if data["format_version"] == FORMAT_VERSION:
             if data["planned_at"] != planned_at:
                 return {}
             return {str(name): str(plan_id) for name, plan_id in data["done"].items()}
@@ -270,11 +271,11 @@ class _Run:
         file = self.plans[name]
         if self.rollout.done.get(name) == file.plan_id:
             return AppliedCluster(name, number, AppliedStatus.SKIPPED, message="It was applied already.")
-        how = How(self.how.command, _agreed, _quietly, self.how.options, stop=self.stop)
+        how = How(self.how.command, _agreed, quietly, self.how.options, stop=self.stop)
         try:
             run = apply_saved(self.reach.workspace(name), file, how)
         except KdeclareError as problem:
-            return AppliedCluster(name, number, _status_of(problem), message=in_words(problem))
+            return AppliedCluster(name, number, _status_of(problem), message=gist(problem.diagnostics))
         assert run is not None  # nobody was asked
         return _applied(name, number, run)
 
@@ -298,7 +299,3 @@ def _applied(name: str, wave: int, run: RunResult) -> AppliedCluster:
 def _agreed(plan: object, notices: object) -> bool:
     """Whoever applies a fleet has said yes to all of it."""
     return True
-
-
-def _quietly(what: str, done: int, total: int, moves: object = None) -> None:
-    """Of a single cluster nobody is told."""

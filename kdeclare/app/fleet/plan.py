@@ -13,9 +13,9 @@ from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.plan import make_plan, saved_text
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
 from kdeclare.model.changes import Action
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.diagnostics import KdeclareError, error, gist
 from kdeclare.model.plan import Plan, Summary
-from kdeclare.planning.preflight import Progress
+from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.planning.request import Scope
 from kdeclare.report.outcome import plan_outcome
 
@@ -87,10 +87,10 @@ def read_plan(reach: Reach, scope: Scope, command: str, name: str) -> Iterator[p
     try:
         workspace = reach.workspace(name)
         selector = _narrowed(reach.entry(name).selector, scope.selector)
-        plan = make_plan(workspace, (), replace(scope, selector=selector), _quietly, command).plan
+        plan = make_plan(workspace, (), replace(scope, selector=selector), quietly, command).plan
         row |= _told(plan)
     except KdeclareError as problem:
-        row |= {"plan_id": None, "text": None, "exit": "error", "error": in_words(problem)}
+        row |= {"plan_id": None, "text": None, "exit": "error", "error": gist(problem.diagnostics)}
     yield pa.RecordBatch.from_pylist([{**dict.fromkeys(_PLANS.names), **row}], _PLANS)
 
 
@@ -114,19 +114,6 @@ def _told(plan: Plan) -> dict[str, object]:
         "changes": changes,
     }
     if plan.has_errors:
-        errors = [d for d in plan.diagnostics if d.is_error]
-        return row | {"error": in_words(KdeclareError(*errors))}
+        return row | {"error": gist(plan.diagnostics)}
     text, plan_id = saved_text(plan, datetime.now(UTC))
     return row | {"text": text, "plan_id": plan_id}
-
-
-def in_words(problem: KdeclareError) -> str:
-    """The first thing that is wrong, with its place, and how many more there are."""
-    first = problem.diagnostics[0]
-    place = f"{first.place}: " if first.place else ""
-    more = len(problem.diagnostics) - 1
-    return f"{place}{first.detail or first.summary}" + (f" (and {more} more)" if more else "")
-
-
-def _quietly(what: str, done: int, total: int, moves: object = None) -> None:
-    """Nobody would see it."""

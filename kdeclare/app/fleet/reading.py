@@ -17,7 +17,7 @@ from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS
 from kdeclare.manifests.fleet import ClusterEntry
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from kdeclare.model.diagnostics import KdeclareError, gist
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.state import State
@@ -46,7 +46,7 @@ def _live(reach: Reach, name: str) -> Iterator[Row]:
         with reach.workspace(name).cluster() as cluster:
             yield from live_rows(cluster, name, labels, now)
     except KdeclareError as e:
-        yield unreachable_row(name, labels, now, _told(e.diagnostics))
+        yield unreachable_row(name, labels, now, gist(e.diagnostics))
 
 
 def _declared(reach: Reach, name: str) -> Iterator[Row]:
@@ -59,7 +59,7 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
         with policies_in_force(workspace, loaded.rules) as in_force:  # to be told now if they cannot be asked
             has_policies = bool(in_force.policies)
     except KdeclareError as e:
-        yield declared_cluster_row(name, labels, _told(e.diagnostics))
+        yield declared_cluster_row(name, labels, gist(e.diagnostics))
     else:
         cluster_id = state.cluster_id if state is not None else None
         yield declared_cluster_row(name, labels, cluster_id=cluster_id, policies=has_policies)
@@ -87,11 +87,3 @@ def _rows(entry: ClusterEntry, desired: Sequence[Desired], owned: Mapping[Resour
 def _left_out(cluster: str, id_: ResourceId) -> Row:
     """Declared or owned, and not looked at: nothing is compared, and what is live is not unmanaged."""
     return declared_row(cluster, None, id_, None) | {"alone": False}
-
-
-def _told(diagnostics: Sequence[Diagnostic]) -> str:
-    """The first of what is wrong, with its place, and how much more there is."""
-    errors = [d for d in diagnostics if d.is_error] or list(diagnostics)
-    first, more = errors[0], len(errors) - 1
-    place = f"{first.place}: " if first.place is not None else ""
-    return f"{place}{first.detail or first.summary}" + (f" ({more} more)" if more else "")
