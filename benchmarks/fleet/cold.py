@@ -7,9 +7,11 @@ from pathlib import Path
 from kdeclare.fleet.local_storage import LocalStorage
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.fleet.spark.auditing import Compared, summed_up, write_findings
+from kdeclare.fleet.spark.memory import Sight
 from kdeclare.fleet.spark.schemas import schema_of
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.fleet.spark.tables import workbench
+from kdeclare.fleet.summary import AuditRun
 from kdeclare.report.audit_html import audit_html
 from kdeclare.report.audit_json import summary_json
 from kdeclare.report.audit_markdown import audit_markdown
@@ -24,8 +26,9 @@ def main() -> None:
         declared = spark.read.schema(schema_of(DECLARED)).parquet(str(data / "declared"))
         live = spark.read.schema(schema_of(LIVE)).parquet(str(data / "live"))
         tables = Compared(declared, live)
-        write_findings(bench, tables, lambda _: None, unmanaged_keys="all" in sys.argv[3:])
-        audit = summed_up(bench, tables, "cold", "synthetic", began, None)
+        sight = Sight((), unmanaged_keys="all" in sys.argv[3:])
+        write_findings(bench, tables, lambda _: None, sight)
+        audit = summed_up(bench, tables, sight, AuditRun("cold", "synthetic", began), None)
         storage.write("summary.json", summary_json(audit.summary))
         storage.write("report.md", audit_markdown(audit))
         storage.write("report.html", audit_html(audit))

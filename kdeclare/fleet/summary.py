@@ -42,7 +42,7 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
-    """One earlier audit of the fleet in one line."""
+    """One earlier audit of the fleet in one line; what it did not look at counts as it was last seen."""
 
     audit_id: str
     taken_at: datetime
@@ -65,6 +65,7 @@ class AuditSummary:
 
     teams: findings by the label ``team`` of resources; the empty name is for those without one.
     heat: cells of the most frequent paths only. trend: earlier audits, oldest first.
+    unseen: what earlier audits found and this one did not look at, or could not; not among ``found``.
     seconds: from start to end.
     """
 
@@ -77,12 +78,36 @@ class AuditSummary:
     teams: Mapping[str, Counts] = field(default_factory=dict)
     heat: tuple[HeatCell, ...] = ()
     since: Since | None = None
+    unseen: Counts = field(default_factory=dict)
     trend: tuple[TrendPoint, ...] = ()
+
+    @property
+    def remembered(self) -> Counts:
+        """What is there as far as is known: what was found, and what was not looked at again."""
+        both = ((kind, self.found.get(kind, 0) + self.unseen.get(kind, 0)) for kind in FindingKind)
+        return {kind: count for kind, count in both if count}
 
     @property
     def incomplete(self) -> tuple[ClusterSummary, ...]:
         """The clusters of which not all is known."""
         return tuple(cluster for cluster in self.clusters if cluster.error is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRun:
+    """Which audit it is, of which fleet, and when it began."""
+
+    audit_id: str
+    fleet: str
+    began: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The audits before one: the latest, and that with which it is compared."""
+
+    newest: AuditSummary
+    since: AuditSummary
 
 
 @dataclass(frozen=True, slots=True)

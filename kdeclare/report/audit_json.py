@@ -13,6 +13,8 @@ found           {kind: count} of findings of all clusters: unreachable, missing,
 teams           {name: {kind: count}} by the label `team` of resources; "" for those without one
 heat            [{cluster, path, count}] of the most frequent paths; path null for whole resources
 since           null, or {audit_id, taken_at, new, known, mended} against that earlier audit
+unseen          {kind: count} of earlier audits that this one did not look at again, or could not: not
+                among ``found``
 trend           [{audit_id, taken_at, clusters, found}] of earlier audits, oldest first
 """
 
@@ -48,6 +50,7 @@ def summary_document(summary: AuditSummary) -> dict[str, Any]:
         "teams": {team: _counts(summary.teams[team]) for team in sorted(summary.teams)},
         "heat": [{"cluster": c.cluster, "path": c.path, "count": c.count} for c in summary.heat],
         "since": summary.since and _since(summary.since),
+        "unseen": _counts(summary.unseen),
         "trend": [_point(point) for point in summary.trend],
     }
 

@@ -9,7 +9,7 @@ from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.summary import Audit, AuditRow, AuditSummary, ClusterSummary, Counts
 from kdeclare.model.jsontypes import canonical_json
 from kdeclare.planning.plan_document import timestamp
-from kdeclare.report.audit_words import MEANINGS, raw, sides, teams_by_total, worst_first
+from kdeclare.report.audit_words import MEANINGS, raw, sides, teams_by_total, total, worst_first
 from kdeclare.report.values import clean, duration
 from kdeclare.version import VERSION
 
@@ -110,7 +110,7 @@ def _heat(summary: AuditSummary) -> dict[str, Any]:
 def _trend(summary: AuditSummary) -> list[dict[str, Any]]:
     """Earlier audits, oldest first, and this one."""
     points: Iterable[tuple[datetime, Counts]] = ((p.taken_at, p.found) for p in summary.trend)
-    every = [*points, (summary.taken_at, summary.found)]
+    every = [*points, (summary.taken_at, summary.remembered)]
     return [{"taken": timestamp(taken), "found": _counts(found)} for taken, found in every]
 
 
@@ -119,6 +119,7 @@ def _since(summary: AuditSummary) -> dict[str, Any] | None:
     if since is None:
         return None
     counts = {"new": since.new, "known": since.known, "mended": since.mended}
+    counts |= {"unseen": total(summary.unseen)}
     return {"taken": timestamp(since.taken_at)} | counts
 
 

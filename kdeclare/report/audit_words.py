@@ -54,7 +54,9 @@ def since_line(summary: AuditSummary) -> str:
     if since is None:
         return ""
     counts = listed([f"{since.new:,} new", f"{since.known:,} known", f"{since.mended:,} mended"])
-    return f"Since audit {clean(since.audit_id)} ({moment(since.taken_at)}): {counts}."
+    line = f"Since audit {clean(since.audit_id)} ({moment(since.taken_at)}): {counts}."
+    unseen = total(summary.unseen)
+    return f"{line} {plural(unseen, 'earlier finding')} not looked at again." if unseen else line
 
 
 def tally(found: Counts) -> str:

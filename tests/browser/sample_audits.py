@@ -148,7 +148,12 @@ def small_audit() -> Audit:
         TrendPoint("20260130-120000-c3d4", NOON - day, 4, {FindingKind.CHANGED: 2, FindingKind.UNMANAGED: 2}),
     )
     mended = (row(FindingKind.PENDING, "us-1", "invoices", "configs.retention.ms", "SET", ("1", "2")),)
-    return Audit(summary_of(rows, clusters, since=before, trend=trend), tuple(rows), 0, mended)
+    return Audit(
+        summary_of(rows, clusters, since=before, unseen={FindingKind.CHANGED: 3}, trend=trend),
+        tuple(rows),
+        0,
+        mended,
+    )
 
 
 def quiet_audit() -> Audit:

@@ -5,25 +5,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kdeclare.app.fleet.earlier import AUDITS, earlier_audits, known_audits
 from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.judging import judge_of
 from kdeclare.app.fleet.reading import read_declared
 from kdeclare.app.fleet.snapshot import collect_live, snapshot_record
 from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE
-from kdeclare.fleet.storage import Storage
-from kdeclare.fleet.summary import Audit, AuditSummary
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.fleet.summary import Audit, AuditRun, Earlier
 from kdeclare.planning.preflight import Progress
 from kdeclare.report.audit_html import audit_html
-from kdeclare.report.audit_json import summary_from_json, summary_json
+from kdeclare.report.audit_json import summary_json
 from kdeclare.report.audit_markdown import audit_markdown
 
 if TYPE_CHECKING:
+    from kdeclare.fleet.spark.auditing import Compared
     from kdeclare.fleet.spark.tables import DataFrame, Workbench
-
-_AUDITS = "audits"
-_LATEST = "latest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,72 +44,63 @@ def audit_fleet(
 
     All of it is written, or nothing.
     """
-    from kdeclare.fleet.spark.auditing import TABLES, Compared, summed_up, write_findings
+    from kdeclare.fleet.spark.auditing import TABLES, summed_up, write_findings
+    from kdeclare.fleet.spark.memory import Sight
     from kdeclare.fleet.spark.progress import watched
-    from kdeclare.fleet.spark.tables import read_table, workbench
+    from kdeclare.fleet.spark.tables import workbench
 
     _refuse_early(options, looking)
     with (
         fleet_job(options, environ, progress) as job,
         workbench(job.spark, job.storage, job.identity) as bench,
     ):
-        earlier = _earlier(job.storage, looking.since)
+        run = AuditRun(job.identity, job.fleet.name, job.began)
+        before = earlier_audits(job.storage, looking.since)
         _collect_declared(job, bench)
-        live = _live(job, bench, looking)
-        before = f"findings/audit_id={earlier.audit_id}" if earlier else None
-        tables = Compared(
-            bench.read("declared", DECLARED),
-            live,
-            read_table(job.spark, job.storage, before, FINDINGS) if before else None,
-        )
+        tables = _tables(job, bench, looking, before)
+        sight = Sight(job.names, job.fleet.left_out, looking.unmanaged_keys)
         with watched(job.spark, progress, "Comparing"):
-            write_findings(bench, tables, partial(judge_of, job.reach), unmanaged_keys=looking.unmanaged_keys)
+            write_findings(bench, tables, partial(judge_of, job.reach), sight)
         with watched(job.spark, progress, "Summing up"):
-            audit = summed_up(bench, tables, job.identity, job.fleet.name, job.began, earlier)
+            audit = summed_up(bench, tables, sight, run, before)
         audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))
-        with bench.published({name: f"{name}/audit_id={job.identity}" for name in TABLES}):
+        with bench.published({name: _place(name, job.identity) for name in TABLES}):
             job.storage.write_all(_reports(audit))
         return audit
 
 
-def audits(storage: Storage) -> tuple[str, ...]:
-    """The ids of all audits of a folder, oldest first."""
-    return tuple(name.removesuffix(".json") for name in storage.names(_AUDITS) if name.endswith(".json"))
+def _tables(job: FleetJob, bench: "Workbench", looking: Looking, before: Earlier | None) -> "Compared":
+    """All that is compared. Raises KdeclareError."""
+    from kdeclare.fleet.spark.auditing import Compared
+
+    tables = Compared(bench.read("declared", DECLARED), _live(job, bench, looking))
+    if before is None:
+        return tables
+    newest, since = before.newest.audit_id, before.since.audit_id
+    remembered = {name: _remembered(job, name) for name in {newest, since}}
+    return replace(tables, newest=remembered[newest], since=remembered[since])
 
 
-def _earlier(storage: Storage, since: str | None) -> AuditSummary | None:
-    """The audit to compare with, if there is one. Raises KdeclareError."""
-    known = _known(storage, since)
-    if not known:
-        return None
-    path = f"{_AUDITS}/{since if since in known else known[-1]}.json"
-    return summary_from_json(storage.read(path), f"{storage.uri}/{path}")
+def _remembered(job: FleetJob, audit_id: str) -> "DataFrame":
+    """What an audit knew: what it found, and what it had not looked at again."""
+    from kdeclare.fleet.spark.auditing import REMEMBERED
+    from kdeclare.fleet.spark.tables import read_table
+
+    found, unseen = (
+        read_table(job.spark, job.storage, _place(name, audit_id), FINDINGS) for name in REMEMBERED
+    )
+    return found.unionByName(unseen)
 
 
-def _known(storage: Storage, since: str | None) -> tuple[str, ...]:
-    """All audits of a folder. Raises KdeclareError where that to compare with is not among them."""
-    known = audits(storage)
-    if since not in (None, _LATEST, *known):
-        raise KdeclareError(
-            error(
-                "no-audit",
-                "No such audit",
-                f"{storage.uri} holds no audit '{since}'.",
-                hint=f"It holds {', '.join(known[-5:]) or 'none yet'}.",
-            )
-        )
-    if since == _LATEST and not known:
-        raise KdeclareError(
-            error("no-audit", "No audit yet", f"{storage.uri} holds no audit to compare with.")
-        )
-    return known
+def _place(table: str, audit_id: str) -> str:
+    return f"{table}/audit_id={audit_id}"
 
 
 def _refuse_early(options: FleetOptions, looking: Looking) -> None:
     """Tell what folders of this machine lack before Spark is started."""
     out = folder_here(options.out)
     if out is not None:
-        _known(out, looking.since)
+        known_audits(out, looking.since)
     folder, wanted = looking.snapshot or (None, "")
     snapshots = folder_here(folder) if folder is not None else None
     if snapshots is not None:
@@ -154,5 +142,5 @@ def _reports(audit: Audit) -> Mapping[str, str]:
         "report.html": audit_html(audit),
         "report.md": audit_markdown(audit),
         "summary.json": document,
-        f"{_AUDITS}/{audit.summary.audit_id}.json": document,
+        f"{AUDITS}/{audit.summary.audit_id}.json": document,
     }

@@ -2,21 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from kdeclare.fleet.rows import FINDINGS, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster, refuse_lost_rows
-from kdeclare.fleet.spark import counting
+from kdeclare.fleet.spark import counting, memory
 from kdeclare.fleet.spark.diffing import duplicates, findings, without_unmanaged_keys
+from kdeclare.fleet.spark.memory import Sight
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.tables import Workbench
 from kdeclare.fleet.spark.wide import JudgeOf, concerned, wide_findings
-from kdeclare.fleet.summary import Audit, AuditRow, AuditSummary, Since, TrendPoint
+from kdeclare.fleet.summary import Audit, AuditRow, AuditRun, AuditSummary, Earlier, Since, TrendPoint
 from kdeclare.model.diagnostics import KdeclareError, error
 
-TABLES = ("findings", "summary")
+REMEMBERED = ("findings", "unseen")
+"""What later audits are compared with: what was found, and what was found before and not seen again."""
+TABLES = (*REMEMBERED, "summary")
 """What is written on the bench."""
 
 _SHOWN = 10_000
@@ -28,11 +31,16 @@ _TREND = 60
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is compared: what is declared with what is live, and the findings of the audit before."""
+    """What is compared: what is declared with what is live, and both with what was found before.
+
+    newest: what the latest audit remembers; since: what that remembers with which this one is compared;
+    both are None, or neither.
+    """
 
     declared: DataFrame
     live: DataFrame
-    earlier: DataFrame | None = None
+    newest: DataFrame | None = None
+    since: DataFrame | None = None
 
 
 def refuse_altered(live: DataFrame, clusters: Sequence[SnapshotCluster], where: str) -> None:
@@ -63,61 +71,62 @@ def _refuse_duplicates(live: DataFrame, where: str) -> None:
     )
 
 
-def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf, *, unmanaged_keys: bool) -> None:
-    """Write the table ``findings``. unmanaged_keys: see `findings`. Raises KdeclareError."""
-    found = findings(tables.declared, tables.live, unmanaged_keys=unmanaged_keys)
+def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf, sight: Sight) -> None:
+    """Write the tables ``findings`` and ``unseen``. Raises KdeclareError."""
+    found = findings(tables.declared, tables.live, unmanaged_keys=sight.unmanaged_keys)
     with explained():
         nothing_wide = concerned(tables.declared).isEmpty()
     if not nothing_wide:
         wide = wide_findings(tables.declared, tables.live, judge_of)
-        found = found.unionByName(wide if unmanaged_keys else without_unmanaged_keys(wide))
-    bench.write(counting.compared(found, tables.earlier).select(*FINDINGS.names), "findings")
+        found = found.unionByName(wide if sight.unmanaged_keys else without_unmanaged_keys(wide))
+    dated = memory.dated(found, tables.newest, tables.since)
+    bench.write(dated.select(*FINDINGS.names), "findings")
+    found_rows = bench.read("findings", FINDINGS)
+    unseen = found_rows.limit(0)
+    if tables.newest is not None:
+        unseen = memory.unseen(found_rows, tables.newest, sight).withColumn("status", f.lit("unseen"))
+    bench.write(unseen.select(*FINDINGS.names), "unseen")
 
 
 def summed_up(
-    bench: Workbench,
-    tables: Compared,
-    audit_id: str,
-    fleet: str,
-    began: datetime,
-    earlier: AuditSummary | None,
+    bench: Workbench, tables: Compared, sight: Sight, run: AuditRun, before: Earlier | None
 ) -> Audit:
     """Write the table ``summary``, and what reports are made of; ``findings`` has been written.
 
-    earlier: the audit to compare with. Raises KdeclareError.
+    before: the audits that came before, if there are any. Raises KdeclareError.
     """
     found_rows = bench.read("findings", FINDINGS)
-    bench.write(counting.summary_table(found_rows, began).coalesce(1), "summary")
+    bench.write(counting.summary_table(found_rows, run.began).coalesce(1), "summary")
     table = bench.read("summary", SUMMARY)
     by_cluster = counting.by_finding(table, "cluster")
     found = counting.total(by_cluster)
-    clusters = counting.cluster_summaries(tables.declared, tables.live, by_cluster)
     rows = counting.worst(found_rows, _SHOWN)
     count = sum(found.values())
     since: Since | None = None
     mended: tuple[AuditRow, ...] = ()
-    if tables.earlier is not None and earlier is not None:
-        looked_at = [cluster.name for cluster in clusters if cluster.error is None]
-        gone = counting.mended(found_rows, tables.earlier, looked_at)
+    if tables.since is not None and before is not None:
+        gone = memory.mended(found_rows, tables.since, sight)
         known = counting.known(found_rows)
-        since = Since(earlier.audit_id, earlier.taken_at, count - known, known, counting.rows_of(gone))
+        one = before.since
+        since = Since(one.audit_id, one.taken_at, count - known, known, counting.rows_of(gone))
         mended = counting.worst(gone, _MENDED_SHOWN)
     summary = AuditSummary(
-        audit_id=audit_id,
-        fleet=fleet,
-        taken_at=began,
+        audit_id=run.audit_id,
+        fleet=run.fleet,
+        taken_at=run.began,
         seconds=0.0,
-        clusters=clusters,
+        clusters=counting.cluster_summaries(tables.declared, tables.live, by_cluster),
         found=found,
         teams=counting.by_finding(table, "team"),
         heat=counting.heat(table),
         since=since,
-        trend=_trend(earlier) if earlier is not None else (),
+        unseen=counting.kinds(bench.read("unseen", FINDINGS)) if before is not None else {},
+        trend=_trend(before.newest) if before is not None else (),
     )
     return Audit(summary, rows, count - len(rows), mended)
 
 
 def _trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
-    """What an audit knows of those before it, and itself."""
-    own = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.found)
+    """What an audit knows of those before it, and itself with what it took over from them."""
+    own = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
     return (*earlier.trend[1 - _TREND :], own)

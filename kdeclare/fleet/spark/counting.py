@@ -20,9 +20,6 @@ _KEYS_SHOWN = 40
 _INTERNAL = '"internal":true'
 """In a topic's body; inside of a value its quotes would be escaped."""
 
-IDENTITY = ("cluster", "kind", "name", "finding", "path")
-"""By which a finding is known again in a later audit."""
-
 
 def snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
     """Each cluster of a snapshot, by name. Raises KdeclareError."""
@@ -118,6 +115,13 @@ def by_finding(summary: DataFrame, column: str) -> dict[str, Counts]:
     return {name: _in_order(counts[name]) for name in sorted(counts)}
 
 
+def kinds(findings: DataFrame) -> Counts:
+    """Findings by kind, without a summary. Raises KdeclareError."""
+    with explained():
+        rows = findings.groupBy("finding").count().collect()
+    return _in_order({FindingKind(row["finding"]): row["count"] for row in rows})
+
+
 def total(counts: Mapping[str, Counts]) -> Counts:
     """All of them together."""
     sums: dict[FindingKind, int] = {}
@@ -147,8 +151,10 @@ def heat(summary: DataFrame) -> tuple[HeatCell, ...]:
 
 def worst(findings: DataFrame, count: int) -> tuple[AuditRow, ...]:
     """The first findings in the order in which people want to read them. Raises KdeclareError."""
+    is_known = f.col("status") != "new"
+    in_order = findings.orderBy(_severity(), is_known, "cluster", "kind", "name", "path")
     with explained():
-        rows = findings.orderBy(_severity(), "cluster", "kind", "name", "path").limit(count).collect()
+        rows = in_order.limit(count).collect()
     return tuple(map(_audit_row, rows))
 
 
@@ -170,19 +176,6 @@ def _audit_row(row: Row) -> AuditRow:
     )
 
 
-def compared(findings: DataFrame, earlier: DataFrame | None) -> DataFrame:
-    """Findings with the time when each was seen first, and whether the earlier audit had it."""
-    if earlier is None:
-        return findings.withColumn("first_seen", f.col("taken_at")).withColumn("status", f.lit("new"))
-    before = earlier.groupBy(*IDENTITY).agg(f.min("first_seen").alias("before"))
-    joined = findings.alias("now").join(before.alias("was"), _same("now", "was"), "left")
-    return joined.select(
-        "now.*",
-        f.coalesce("was.before", "now.taken_at").alias("first_seen"),
-        f.when(f.col("was.before").isNull(), "new").otherwise("known").alias("status"),
-    )
-
-
 def known(findings: DataFrame) -> int:
     """How many of the findings the earlier audit had, too. Raises KdeclareError."""
     return rows_of(findings.where("status = 'known'"))
@@ -198,19 +191,6 @@ def rows_by_cluster(table: DataFrame) -> dict[str, int]:
     """How many each cluster has. Raises KdeclareError."""
     with explained():
         return {row["cluster"]: row["count"] for row in table.groupBy("cluster").count().collect()}
-
-
-def mended(findings: DataFrame, earlier: DataFrame, looked_at: list[str]) -> DataFrame:
-    """What the earlier audit found and this one does not, in the clusters that were looked at."""
-    there = earlier.where(f.col("cluster").isin(looked_at)).alias("was")
-    return there.join(findings.alias("now"), _same("now", "was"), "left_anti")
-
-
-def _same(one: str, other: str) -> Column:
-    same = f.lit(True)
-    for column in IDENTITY:
-        same = same & f.col(f"{one}.{column}").eqNullSafe(f.col(f"{other}.{column}"))
-    return same
 
 
 def _version(body: str | None) -> str | None:

@@ -8,8 +8,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.functions import arrow_udf
 
 from kdeclare.fleet.comparing import found, other_cluster
-from kdeclare.fleet.finding import FindingKind, Found
+from kdeclare.fleet.finding import Found
 from kdeclare.fleet.rows import CLUSTER, FOUND
+from kdeclare.fleet.spark.memory import is_unmanaged_key
 from kdeclare.fleet.spark.schemas import as_spark
 
 KEY = ("cluster", "kind", "name")
@@ -78,9 +79,8 @@ def findings(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = Tru
 
 
 def without_unmanaged_keys(found_rows: DataFrame) -> DataFrame:
-    """See `Found.is_unmanaged_key`."""
-    unmanaged = f.col("finding") == f.lit(str(FindingKind.UNMANAGED))
-    return found_rows.where(~(unmanaged & f.col("path").isNotNull()))
+    """All but those of which `memory.is_unmanaged_key` is true."""
+    return found_rows.where(~is_unmanaged_key())
 
 
 def of_clusters(declared: DataFrame, live: DataFrame) -> DataFrame:

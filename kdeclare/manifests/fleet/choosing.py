@@ -38,7 +38,8 @@ def chosen(fleet: Fleet, names: Sequence[str], selector: Mapping[str, str]) -> F
         problems.append(error("unknown-cluster", "No such cluster", detail))
     if problems:
         raise KdeclareError(*problems)
-    return replace(fleet, clusters=clusters)
+    left_out = tuple(name for name in known if name not in {entry.name for entry in clusters})
+    return replace(fleet, clusters=clusters, left_out=left_out)
 
 
 def _labels(labels: Mapping[str, str]) -> str:

@@ -57,6 +57,7 @@ class Fleet:
 
     max_concurrent: how many clusters are worked on at the same time.
     all_overlays: of all clusters that are written out; folders of manifests may hold them.
+    left_out: names of clusters that it has besides, and that were not chosen.
     """
 
     name: str
@@ -66,3 +67,4 @@ class Fleet:
     max_concurrent: int = 16
     rollout: Rollout = Rollout()
     all_overlays: tuple[Path, ...] = ()
+    left_out: tuple[str, ...] = ()

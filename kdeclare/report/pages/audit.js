@@ -109,10 +109,12 @@ function facts() {
   if (!since) return;
   const button = (text, status) => el("button", { type: "button", class: "plain", onclick: () => filter({ status }) }, text);
   const mended = `${number.format(since.mended)} mended`;
+  const unseen = since.unseen ? ` ${plural(since.unseen, "earlier finding")} not looked at again` : "";
   byId("since").hidden = false;
   byId("since").replaceChildren(`Since ${minutes(since.taken)} `, button(`${number.format(since.new)} new`, "new"), " ",
     button(`${number.format(since.known)} known`, "known"), " ",
-    MENDED.length ? el("button", { type: "button", class: "plain", onclick: () => byId("mended-panel").scrollIntoView() }, mended) : mended);
+    MENDED.length ? el("button", { type: "button", class: "plain", onclick: () => byId("mended-panel").scrollIntoView() }, mended) : mended,
+    unseen);
 }
 
 function unread() {

@@ -41,6 +41,7 @@ summaries = st.builds(
     st.dictionaries(texts, counts, max_size=3),
     st.lists(st.builds(HeatCell, texts, st.none() | texts, whole), max_size=3).map(tuple),
     st.none() | st.builds(Since, texts, times, whole, whole, whole),
+    counts,
     st.lists(st.builds(TrendPoint, texts, times, whole, counts), max_size=3).map(tuple),
 )
 

@@ -1,0 +1,158 @@
+"""What one audit says of the audits before it: only what was looked at again is new, known or mended."""
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from kdeclare.cli.main import main
+from kdeclare.fleet.rows import FINDINGS
+from kdeclare.fleet.spark import memory
+from kdeclare.fleet.spark.memory import Sight
+from tests.spark.real_fleet import RealFleet, real_fleet
+
+pytestmark = pytest.mark.spark
+
+MONDAY, TUESDAY, TODAY = (datetime(2026, 11, day, tzinfo=UTC) for day in (16, 17, 18))
+FLEET = Sight(["eu", "us"])
+
+Short = tuple[str, str, str, str | None]
+"""Cluster, resource, finding and path."""
+
+PENDING: Short = ("eu", "Topic/a", "pending", "partitions")
+CHANGED: Short = ("us", "Topic/b", "changed", "configs.retention.ms")
+LOST: Short = ("us", "Topic/z", "missing", None)
+GONE: Short = ("eu", "Topic/c", "missing", None)
+KEY: Short = ("eu", "Topic/a", "unmanaged", "configs.flush.ms")
+UNMANAGED: Short = ("eu", "Topic/d", "unmanaged", None)
+US_UNREAD: Short = ("us", "Cluster/us", "unreachable", None)
+B_UNREAD: Short = ("us", "Topic/b", "unreachable", None)
+
+
+def table(spark: SparkSession, found: Iterable[Short], seen: datetime = TODAY) -> DataFrame:
+    """Findings of an audit; ``seen`` is when each was first seen, and when the audit was."""
+    rows = [_row(short, seen) for short in found]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, FINDINGS))
+
+
+def _row(short: Short, seen: datetime) -> dict[str, Any]:
+    cluster, resource, finding, path = short
+    kind, name = resource.split("/")
+    known = {"cluster": cluster, "kind": kind, "name": name, "finding": finding, "path": path}
+    times = {"taken_at": seen, "first_seen": seen, "status": "new", "labels": []}
+    return dict.fromkeys(FINDINGS.names) | known | times
+
+
+def shorts(found: DataFrame) -> set[Short]:
+    return {(r["cluster"], f"{r['kind']}/{r['name']}", r["finding"], r["path"]) for r in found.collect()}
+
+
+def dates(found: DataFrame) -> dict[Short, tuple[int, str]]:
+    """The day on which each was seen first, and its status."""
+    return {
+        (r["cluster"], f"{r['kind']}/{r['name']}", r["finding"], r["path"]): (
+            r["first_seen"].astimezone(UTC).day,
+            r["status"],
+        )
+        for r in found.collect()
+    }
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "sight", "mended", "unseen"),
+    [
+        ([PENDING], [PENDING], FLEET, set(), set()),
+        ([], [PENDING, GONE, UNMANAGED], FLEET, {PENDING, GONE, UNMANAGED}, set()),
+        ([], [PENDING, CHANGED], Sight(["eu"], ["us"]), {PENDING}, {CHANGED}),
+        ([], [PENDING, CHANGED], Sight(["eu"]), {PENDING}, set()),  # us has left the fleet
+        ([US_UNREAD], [PENDING, CHANGED], FLEET, {PENDING}, {CHANGED}),
+        ([US_UNREAD], [US_UNREAD, CHANGED], FLEET, set(), {CHANGED}),
+        ([B_UNREAD], [CHANGED, LOST], FLEET, {LOST}, {CHANGED}),
+        ([CHANGED], [US_UNREAD], FLEET, {US_UNREAD}, set()),
+        ([], [KEY, UNMANAGED], Sight(["eu"], unmanaged_keys=False), {UNMANAGED}, {KEY}),
+        ([KEY], [], FLEET, set(), set()),
+    ],
+)  # fmt: skip
+def test_only_what_was_looked_at_is_mended(
+    spark: SparkSession, now: list[Short], before: list[Short], sight: Sight, mended: set[Short],
+    unseen: set[Short],
+) -> None:  # fmt: skip
+    found, earlier = table(spark, now), table(spark, before, MONDAY)
+    assert shorts(memory.mended(found, earlier, sight)) == mended
+    assert shorts(memory.unseen(found, earlier, sight)) == unseen
+
+
+def test_a_finding_keeps_its_first_time(spark: SparkSession) -> None:
+    found = table(spark, [PENDING, GONE, CHANGED]).drop("first_seen", "status")
+    assert dates(memory.dated(found, None, None)) == dict.fromkeys([PENDING, GONE, CHANGED], (18, "new"))
+    newest = table(spark, [PENDING], MONDAY).unionByName(table(spark, [GONE], TUESDAY))
+    assert dates(memory.dated(found, newest, newest)) == {
+        PENDING: (16, "known"),
+        GONE: (17, "known"),
+        CHANGED: (18, "new"),
+    }
+
+
+def test_what_is_new_since_an_older_audit_has_not_begun_today(spark: SparkSession) -> None:
+    """An older audit says what is new; the time when it was first seen is the latest one's to say."""
+    found = table(spark, [PENDING, GONE, CHANGED, KEY]).drop("first_seen", "status")
+    newest = table(spark, [PENDING, GONE], TUESDAY)
+    since = table(spark, [PENDING, CHANGED], MONDAY)
+    assert dates(memory.dated(found, newest, since)) == {
+        PENDING: (17, "known"),
+        GONE: (17, "new"),
+        CHANGED: (18, "known"),  # it was mended in between, and came back
+        KEY: (18, "new"),
+    }
+
+
+class Audits:
+    """Audits of one fleet's snapshot, one after the other."""
+
+    def __init__(self, fleet: RealFleet) -> None:
+        self.fleet, self.out = fleet, fleet.folder / "out"
+
+    def __call__(self, *more: str) -> dict[str, Any]:
+        """The summary of one that went as it should."""
+        line = ["fleet", "audit", str(self.fleet.file), "--out", str(self.out), *more]
+        assert main([*line, "--snapshot", str(self.fleet.snapshots)]) == 0
+        summary: dict[str, Any] = json.loads((self.out / "summary.json").read_text())
+        return summary
+
+    def rows(self, summary: dict[str, Any]) -> list[dict[str, Any]]:
+        """The findings of an audit."""
+        folder = self.out / f"findings/audit_id={summary['audit_id']}"
+        rows: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
+        return rows
+
+
+def test_audits_of_a_part_of_the_fleet_lose_nothing_of_the_rest(
+    in_shared_spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audits = Audits(real_fleet(tmp_path / "fleet", monkeypatch))
+    first = audits()
+    everything = sum(first["found"].values())
+    of_eu_2 = sum(next(c["found"] for c in first["clusters"] if c["name"] == "eu-2").values())
+    assert 0 < of_eu_2 < everything
+
+    part = audits("--cluster", "eu-2", "--no-unmanaged-configs")
+    assert sum(part["found"].values()) == of_eu_2
+    assert part["since"] | {"new": 0, "known": of_eu_2, "mended": 0} == part["since"]
+    assert sum(part["unseen"].values()) == everything - of_eu_2
+
+    last = audits()
+    assert last["since"] | {"new": 0, "known": everything, "mended": 0} == last["since"]
+    assert last["unseen"] == {}
+    assert [sum(point["found"].values()) for point in last["trend"]] == [everything, everything]
+    times = {row["first_seen"] for row in audits.rows(last)}
+    assert times == {row["first_seen"] for row in audits.rows(first)}
+
+    older = audits("--cluster", "eu-1", "--since", first["audit_id"])
+    assert older["since"]["audit_id"] == first["audit_id"]
+    assert len(older["trend"]) == 3
