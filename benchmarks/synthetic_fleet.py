@@ -123,8 +123,8 @@ def _write_cluster(folder: Path, wanted: Wanted, number: int) -> Planted:
     topics = list(drawn(rng, wanted.sizes[number], len(made.shapes), made.extras, odds))
     declared = declared_table(place, topics, made)
     live = live_table(place, topics, made, rng)
-    pq.write_table(declared, folder / "declared" / f"{place.name}.parquet")
-    pq.write_table(live, folder / "live" / f"{place.name}.parquet")
+    for table, rows in (("declared", declared), ("live", live)):
+        pq.write_table(rows, folder / table / f"{place.name}.parquet", compression="zstd")
     return Planted(declared.num_rows, live.num_rows, counted(topics))
 
 

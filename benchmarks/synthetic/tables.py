@@ -1,7 +1,6 @@
 """The two tables of one cluster that is made up."""
 
 import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from benchmarks.synthetic.cases import Drawn
 from benchmarks.synthetic.templates import BROKERS, PLACEHOLDER, PLACEMENTS, TAKEN_AT, Live, Templates
+from kdeclare.fleet.bodies import fingerprint
 from kdeclare.fleet.encoding import Origin, cluster_row, declared_cluster_row, topic_row
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.model.live import Broker, ClusterInfo, ConfigEntry, ConfigSource, Partition, Topic
@@ -69,7 +69,7 @@ def live_table(place: Place, topics: Sequence[Drawn], made: Templates, rng: Rand
         "cluster_id": _same(place.cluster_id, pa.string(), len(there)),
         "name": pa.array([_name(topic, made) for topic in there]),
         "body": pa.array(bodies),
-        "fingerprint": pa.array([hashlib.sha256(body.encode()).hexdigest() for body in bodies]),
+        "fingerprint": pa.array([fingerprint(body) for body in bodies]),
         "labels": _same(list(place.labels.items()), LIVE.field("labels").type, len(there)),
     }
     own = pa.Table.from_pylist(_own_rows(place), LIVE)
