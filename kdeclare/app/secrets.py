@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kdeclare.kinds.base import Desired
-from kdeclare.kinds.secrets import Secret, digest, matches
-from kdeclare.kinds.wishes import UNKNOWN_CONFIG
+from kdeclare.kinds.secrets import Secret, matches
+from kdeclare.kinds.wishes import UNKNOWN_CONFIG, Whole, as_secret
 from kdeclare.manifests.substitution import resolve_reference
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.jsontypes import Json
@@ -60,8 +60,8 @@ def known_secrets(desired: Iterable[Desired], unknown: Iterable[Diagnostic] = ()
     found: dict[str, str] = {}
     for item in desired:
         for key, wish in getattr(item.body, "configs", {}).items():
+            if isinstance(wish, Whole) and (str(item.id), key) in doubtful:
+                wish = as_secret(str(item.id), key, wish)
             if isinstance(wish, Secret):
                 found[wish.digest] = wish.value
-            elif (str(item.id), key) in doubtful and isinstance(getattr(wish, "value", None), str):
-                found[digest(str(item.id), key, wish.value)] = str(wish.value)
     return found

@@ -13,11 +13,10 @@ from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import own_elements, shown_value
 from kdeclare.kinds.secrets import Secret
 from kdeclare.kinds.verbs.configs import own_source
-from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish
+from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish, may_be_secret
 from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import ConfigEntry, ConfigType
-from kdeclare.model.references import Referenced
 
 Hashes = list[int]
 
@@ -111,8 +110,7 @@ def _is_untold(scope: ConfigScope, key: str, wish: Wish) -> bool:
         return True
     if isinstance(wish, Parts):
         return not wish.append
-    unknown = catalog(scope).get(key) is None
-    return unknown and isinstance(wish, Whole) and isinstance(wish.value, Referenced)
+    return may_be_secret(key, wish, catalog(scope))
 
 
 def _facts_of(scope: ConfigScope, key: str, entry: ConfigEntry) -> tuple[int, ...]:

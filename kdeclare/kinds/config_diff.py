@@ -4,15 +4,14 @@ Compares overrides, never effective values: a key set to its default is not a ke
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kdeclare.kinds.catalog import Catalog, split_list
-from kdeclare.kinds.secrets import SHOWN, Secret, digest, matches
-from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish
+from kdeclare.kinds.secrets import SHOWN, Secret, matches
+from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish, as_secret
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import ConfigEntry, ConfigSource, ConfigType
-from kdeclare.model.references import Referenced
 
 NEVER_RESET = frozenset(
     {
@@ -49,7 +48,7 @@ class ConfigDiff:
     unmanaged: override keys neither declared nor owned, that stay.
     drifted: owned keys whose live value is no longer what was last applied.
     kept: owned keys that are declared no longer and that the cluster refuses to delete.
-    literal: keys declared with a literal that only the cluster knows to be sensitive.
+    literal: keys declared with a literal that is sensitive although the catalogue does not say so.
     """
 
     fields: tuple[FieldChange, ...]
@@ -153,11 +152,19 @@ def _hidden(side: ConfigSide, wishes: Mapping[str, Wish]) -> dict[str, Secret]:
     """What has to be kept secret only because the cluster says so: keys of plug-ins, mostly."""
     found: dict[str, Secret] = {}
     for key, wish in wishes.items():
-        entry = side.live.get(key)
-        if entry is not None and entry.sensitive and isinstance(wish, Whole) and isinstance(wish.value, str):
-            reference = wish.value.reference if isinstance(wish.value, Referenced) else None
-            found[key] = Secret(str(wish.value), reference, digest(side.resource, key, wish.value))
+        if isinstance(wish, Whole) and _is_hidden(side, key):
+            found[key] = as_secret(side.resource, key, wish)
+        elif isinstance(wish, Secret) and wish.doubtful and _is_hidden(side, key):
+            found[key] = replace(wish, doubtful=False)
     return found
+
+
+def _is_hidden(side: ConfigSide, key: str) -> bool:
+    """Whether the cluster hides the value of a key, or will once it is set."""
+    entry = side.live.get(key)
+    if entry is not None:
+        return entry.sensitive
+    return side.catalog.hides_unknown and side.catalog.get(key) is None
 
 
 def _whole_list(key: str, wanted: Sequence[str], before: Json) -> list[FieldChange]:

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 from kdeclare.kinds.catalog import Catalog
-from kdeclare.kinds.secrets import Secret, digest
-from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish
+from kdeclare.kinds.secrets import Secret
+from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish, as_secret, may_be_secret
 from kdeclare.model.jsontypes import Json
-from kdeclare.model.references import Referenced
 
 _UNSET = Unset()
 
@@ -14,7 +13,8 @@ _UNSET = Unset()
 def wishes_json(resource: str, wishes: Mapping[str, Wish], known: Catalog) -> dict[str, Json]:
     """A text, the elements of a list, parts ``{append, subtract}``, a secret's hash, or null for unset.
 
-    What a reference stands for is a secret, too, where the key is unknown: the cluster may hold it secret.
+    Of a key that is unknown, what the cluster may hold secret is a hash, too. Parts never are: Kafka takes
+    them for lists that it knows, and shows those.
     """
     return {key: _encoded(resource, key, wish, known) for key, wish in wishes.items()}
 
@@ -25,6 +25,8 @@ def wishes_from(stated: Mapping[str, Json]) -> dict[str, Wish]:
 
 
 def _encoded(resource: str, key: str, wish: Wish, known: Catalog) -> Json:
+    if isinstance(wish, Whole) and may_be_secret(key, wish, known):
+        wish = as_secret(resource, key, wish, doubtful=True)
     if isinstance(wish, Unset):
         return None
     if isinstance(wish, Parts):
@@ -33,9 +35,6 @@ def _encoded(resource: str, key: str, wish: Wish, known: Catalog) -> Json:
         return {**wish.as_json(), **({"doubtful": True} if wish.doubtful else {})}
     if isinstance(wish.value, tuple):
         return list(wish.value)
-    if isinstance(wish.value, Referenced) and known.get(key) is None:
-        hashed = digest(resource, key, wish.value)
-        return {"secret": hashed, "reference": wish.value.reference, "doubtful": True}
     return str(wish.value)
 
 

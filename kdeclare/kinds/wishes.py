@@ -109,7 +109,8 @@ def _parse_scalar(
     if size > _MAX_BYTES:  # the broker would only close the connection
         return None, (_wrong(resource, key, f"has {size} bytes; Kafka takes {_MAX_BYTES}."),)
     if info is not None and info.is_secret:
-        return _parse_secret(resource, key, text)
+        secret = as_secret(resource, key, Whole(text))
+        return secret, (literal_secret(resource, key),) if secret.reference is None else ()
     if info is not None and info.is_list:
         return Whole(tuple(part.strip() for part in text.split(",") if part.strip())), ()
     wrong = info is not None and _type_problem(text, info.type)
@@ -119,12 +120,18 @@ def _parse_scalar(
     return Whole(text), ()
 
 
-def _parse_secret(resource: str, key: str, text: str) -> tuple[Wish, tuple[Diagnostic, ...]]:
+def as_secret(resource: str, key: str, wish: Whole, *, doubtful: bool = False) -> Secret:
+    """What a wish is where its value must not be seen; a list is one text then."""
+    text = wish.value if isinstance(wish.value, str) else ",".join(wish.value)
     reference = text.reference if isinstance(text, Referenced) else None
-    secret = Secret(str(text), reference, digest(resource, key, text))
-    if reference is not None:
-        return secret, ()
-    return secret, (literal_secret(resource, key),)
+    return Secret(str(text), reference, digest(resource, key, text), doubtful)
+
+
+def may_be_secret(key: str, wish: Wish, known: Catalog) -> bool:
+    """Whether only the cluster can tell if a value is sensitive, and it may well be."""
+    if known.get(key) is not None or not isinstance(wish, Whole):
+        return False
+    return known.hides_unknown or isinstance(wish.value, Referenced)
 
 
 def literal_secret(resource: str, key: str, place: Place | None = None) -> Diagnostic:

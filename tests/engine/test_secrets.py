@@ -46,7 +46,7 @@ class Case:
     cluster: MemoryCluster = field(default_factory=MemoryCluster)
     said: list[str] = field(default_factory=list)
 
-    def declare(self, value: str | None = REFERENCE, key: str = KEY, **environ: str) -> None:
+    def declare(self, value: str | list[str] | None = REFERENCE, key: str = KEY, **environ: str) -> None:
         """What the one manifest says from now on; None declares nothing about the key."""
         self.environ |= environ
         configs = {"log.cleaner.threads": 2} | ({} if value is None else {key: value})
@@ -335,5 +335,19 @@ def test_a_literal_for_such_a_key_is_applied_and_not_saved(case: Case) -> None:
     assert refused(problem) == (ExitCode.ERROR, ["literal-secret"])
     assert run_outcome(case.apply()).exit_code is ExitCode.OK
     assert case.overrides()[CUSTOM] == OLD
+    assert not case.plan().has_changes
+    case.nothing_leaked()
+
+
+@pytest.mark.parametrize("value", [REFERENCE, OLD, [OLD, "other"]])
+def test_such_a_key_that_is_set_elsewhere_only_is_a_secret_too(case: Case, value: str | list[str]) -> None:
+    """It is in use on another broker, so the cluster knows it, and hides it wherever it is set."""
+    case.cluster.set_overrides(broker_resource(2), {CUSTOM: "somebody-elses"})
+    case.declare(value, key=CUSTOM)
+    plan = case.plan()
+    assert not plan.has_errors
+    assert [d.code for d in plan.diagnostics] == ([] if value == REFERENCE else ["literal-secret"])
+    assert run_outcome(case.apply()).exit_code is ExitCode.OK
+    assert case.overrides()[CUSTOM] == (f"{OLD},other" if isinstance(value, list) else OLD)
     assert not case.plan().has_changes
     case.nothing_leaked()

@@ -48,6 +48,11 @@ class Catalog:
     scope: ConfigScope
     keys: Mapping[str, KeyInfo]
 
+    @property
+    def hides_unknown(self) -> bool:
+        """Whether Kafka takes keys that it does not know, and then shows no value of theirs to anybody."""
+        return self.scope is ConfigScope.BROKER
+
     def get(self, key: str) -> KeyInfo | None:
         """What is known of ``key``; a listener's prefix (``listener.name.X.``) is looked through."""
         info = self.keys.get(key)

@@ -26,7 +26,7 @@ from kdeclare.kinds.placing import Wish as PlacementWish
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.secrets import Secret
 from kdeclare.kinds.verbs.configs import own_source
-from kdeclare.kinds.wishes import UNKNOWN_CONFIG, Parts, Unset, Wish
+from kdeclare.kinds.wishes import UNKNOWN_CONFIG, Parts, Unset, Wish, may_be_secret
 from kdeclare.model.diagnostics import Place
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, TopicPartition
 from kdeclare.model.jsontypes import Json
@@ -65,6 +65,10 @@ BROKER_SCALARS: Mapping[str, Sequence[Any]] = {
     "message.max.bytes": ("1048588", 5),
 }
 SECRET = "listener.name.internal.ssl.keystore.password"
+PLUGIN = "plugin.password"
+"""A key that only clusters can know, and that they hide."""
+HIDDEN = "hunter2"
+"""What stands behind both of them, and must be in no row."""
 BROKER_LISTS: Mapping[str, Sequence[str]] = {
     "log.cleanup.policy": ("delete", "compact"),
     "listener.name.internal.ssl.enabled.protocols": ("TLSv1.2", "TLSv1.3"),
@@ -233,7 +237,9 @@ class _Maker:
         if name == CLUSTER_DEFAULT:
             spec["configs"].pop("listener.name.internal.ssl.enabled.protocols", None)
         elif self.often(0.02):
-            spec["configs"][SECRET] = "hunter2"
+            spec["configs"][SECRET] = HIDDEN
+        if self.often(0.02):
+            spec["configs"][PLUGIN] = self.random.choice([HIDDEN, [HIDDEN, "b"]])
         item = desired("BrokerConfig", name, **spec)
         owned = applied(item) if self.often(0.6) else None
         declared = self.often(0.5)
@@ -320,7 +326,8 @@ class _Maker:
         for key, wish in (like.body.configs if like is not None else {}).items():
             unset = 0.5 if isinstance(wish, Parts) and not wish.append else 0.04
             if not isinstance(wish, Unset) and not self.often(unset):
-                texts[key] = self._as_declared(wish, lists.get(key, ()))
+                hidden = may_be_secret(key, wish, catalog(entity.scope))
+                texts[key] = None if hidden else self._as_declared(wish, lists.get(key, ()))
         for key, values in scalars.items():
             if self.often(0.04):
                 texts[key] = str(self.random.choice(values))
@@ -356,7 +363,7 @@ class _Maker:
             if key in found and self.often(0.3):
                 found[key] = ConfigEntry("compact", ConfigSource.STATIC, ConfigType.LIST)
         if self.often(0.1):
-            found["plugin.password"] = ConfigEntry(None, ConfigSource.STATIC, sensitive=True)
+            found[PLUGIN] = ConfigEntry(None, ConfigSource.STATIC, sensitive=True)
         return found
 
     def _sample(self, items: Sequence[Any], size: int) -> list[Any]:

@@ -43,6 +43,7 @@ INFO = ClusterInfo("id", tuple(Broker(n, "h", 9092) for n in (1, 2, 3)))
 TOPIC = ConfigResource(ConfigScope.TOPIC, "t")
 BROKER = ConfigResource(ConfigScope.BROKER, "1")
 HOUR: dict[str, Any] = {"partitions": 1, "configs": {"retention.ms": 3600000}}
+STATIC_SECRET = ConfigEntry(None, ConfigSource.STATIC, sensitive=True)
 TOKEN = Referenced("hunter2", "${env.TOKEN}")
 """What stands behind a reference, and must be seen nowhere."""
 
@@ -312,18 +313,37 @@ class TestSecrets:
             (None, [("pending", "configs.plugin.token", "SET", "(sensitive)", "(sensitive)")]),
         ],
     )
-    def test_of_a_key_that_only_the_cluster_knows(self, shown: str | None, expected: list[Any]) -> None:
-        item = desired("BrokerConfig", "1", configs={"plugin.token": TOKEN})
+    @pytest.mark.parametrize("value", [TOKEN, "hunter2", ["hunter2"]])
+    def test_of_a_key_that_only_the_cluster_knows(
+        self, value: Any, shown: str | None, expected: list[Any]
+    ) -> None:
+        item = desired("BrokerConfig", "1", configs={"plugin.token": value})
         row = declared_row("eu", item, item.id, None)
         assert "hunter2" not in str(row)
         assert (row["need"], row["always"]) == ([], True), "a quick hash would give it away"
         live = live_broker("1", {"plugin.token": own_entry(BROKER, "plugin.token", shown)})
         assert short(of(item, live)) == expected
 
-    def test_what_the_cluster_holds_secret_without_an_override(self) -> None:
+    @pytest.mark.parametrize("entries", [{}, {"plugin.token": STATIC_SECRET}])
+    def test_what_the_cluster_holds_secret_without_an_override(
+        self, entries: Mapping[str, ConfigEntry]
+    ) -> None:
+        """A static value is not even read; of what is not set anywhere nobody knows."""
         item = desired("BrokerConfig", "1", configs={"plugin.token": "hunter2"})
-        live = live_broker("1", {"plugin.token": ConfigEntry(None, ConfigSource.STATIC, sensitive=True)})
-        assert short(of(item, live)) == [("pending", "configs.plugin.token", "SET", None, "(sensitive)")]
+        assert short(of(item, live_broker("1", entries))) == [
+            ("pending", "configs.plugin.token", "SET", None, "(sensitive)")
+        ]
+        assert applied(item)["configs"]["plugin.token"].keys() == {"secret", "reference"}
+        set_as_applied = {"plugin.token": own_entry(BROKER, "plugin.token", None)}
+        assert of(item, live_broker("1", set_as_applied), applied(item)) == []
+
+    def test_a_topic_has_no_such_keys(self) -> None:
+        """Kafka refuses what it does not know, so that a key it does know is as plain as all of them."""
+        item = desired("Topic", "t", configs={"plugin.size": "5"})
+        assert json.loads(declared_row("eu", item, item.id, None)["desired"])["configs"] == {
+            "plugin.size": "5"
+        }
+        assert of(item, live_topic({"plugin.size": "5"})) == []
 
     def test_a_value_that_kafka_gave_away_is_not_kept(self) -> None:
         live = live_broker(

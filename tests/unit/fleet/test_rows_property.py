@@ -16,8 +16,7 @@ from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import CLUSTER, DECLARED, LIVE
 from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.secrets import Secret
-from tests.unit.fleet.fleets import Fleet, never_asked, random_fleet
+from tests.unit.fleet.fleets import HIDDEN, PLUGIN, SECRET, Fleet, never_asked, random_fleet
 
 Key = tuple[str, str, str]
 _many = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -130,8 +129,16 @@ def test_plain_data_gives_the_body_again(seed: int) -> None:
         stated = kind.to_json(case.id.name, case.desired.body)
         again = kind.from_json(json.loads(json.dumps(stated)))
         assert kind.to_json(case.id.name, again) == stated
-        if not any(isinstance(wish, Secret) for wish in case.desired.body.configs.values()):
+        if case.desired.body.configs.keys().isdisjoint((SECRET, PLUGIN)):
             assert again == case.desired.body
+
+
+@settings(_many, max_examples=40)
+@given(_seeds)
+def test_no_row_holds_what_is_or_may_be_secret(seed: int) -> None:
+    fleet = random_fleet(Random(seed))
+    assert HIDDEN not in str(fleet.declared)
+    assert HIDDEN not in str(_findings(fleet))
 
 
 @_many
