@@ -47,12 +47,16 @@ def left_after(plan: Plan, results: Mapping[str, OperationResult], before: Lefto
 
 
 def next_state(plan: Plan, results: Mapping[str, OperationResult], state: State | None) -> State | None:
-    """The state to write after a run; None where nothing in it would change."""
+    """The state to write after a run; None where the run has done nothing.
+
+    What was mended in the cluster alone raises the serial, too: to mend the same once more is another plan.
+    """
     resources = owned_after(plan, results, state.resources if state else {})
     leftovers = left_after(plan, results, state.leftovers if state else Leftovers())
     if state is None:
         return State(str(uuid.uuid4()), 1, plan.cluster.id, resources, leftovers)
-    if dict(state.resources) == resources and state.leftovers == leftovers:
+    unchanged = dict(state.resources) == resources and state.leftovers == leftovers
+    if unchanged and not any(map(_went_well, results.values())):
         return None
     return State(state.lineage, state.serial + 1, state.cluster_id, resources, leftovers)
 

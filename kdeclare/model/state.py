@@ -36,7 +36,7 @@ class State:
     """The owned resources of one project in one environment.
 
     lineage: made once, with the first write; a state that was started anew has another one.
-    serial: goes up by one with every write.
+    serial: goes up by one with every write, and so with every run that has done anything.
     resources: resource id as text to what was last applied (a kind's ``owned`` record).
     leftovers: what runs have left to be tidied up.
     """

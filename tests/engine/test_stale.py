@@ -52,9 +52,13 @@ def growing(name: str, *, grown: bool) -> Desired:
     return topic(name, partitions=count, replicationFactor=factor, configs=configs)
 
 
+def as_applied() -> tuple[Desired, ...]:
+    return small("a", retention_ms="1"), small("b", retention_ms="1")
+
+
 def two_topics() -> World:
     world = World()
-    world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
+    world.apply(*as_applied())
     world.cluster.calls.clear()
     return world
 
@@ -207,6 +211,31 @@ def test_a_saved_plan_is_applied_once() -> None:
     problem = refusal(world, plan, identity)
     assert (problem.exit_code, codes(problem)) == (ExitCode.STALE, ["already-applied"])
     assert world.store.runs()[-1] in said(problem.diagnostics[0])
+
+
+def test_the_same_drift_once_more_is_another_plan() -> None:
+    """What was mended is in the cluster only: nothing else in the state says that it was."""
+    world = two_topics()
+    ids = []
+    for _ in range(3):
+        world.set("a", retention_ms="9")
+        plan, identity = saved(world.plan(*as_applied()))
+        assert exit_code(world.run(plan, identity=identity)) is ExitCode.OK
+        assert world.overrides("a") == {"retention.ms": "1"}
+        assert codes(refusal(world, plan, identity)) == ["already-applied"]
+        ids.append(identity)
+    assert len(set(ids)) == 3
+
+
+def test_what_does_nothing_leaves_the_state_as_it_is() -> None:
+    world = two_topics()
+    before = world.store.read()
+    world.run(world.plan(*as_applied()))
+    assert world.store.read() == before
+    world.set("a", retention_ms="9")
+    world.cluster.faults.fail(REFUSED)
+    world.run(world.plan(*as_applied()))
+    assert world.store.read() == before
 
 
 def test_a_saved_plan_without_operations_is_applied_once_too() -> None:
