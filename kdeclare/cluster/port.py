@@ -113,6 +113,19 @@ class LogDir:
 Result = Fault | None
 """None is success."""
 
+Configs = Mapping[str, ConfigEntry]
+"""Described keys of one resource."""
+
+
+def whole(found: Mapping[ConfigResource, Configs | Fault]) -> Mapping[ConfigResource, Configs]:
+    """What was read of resources, if all of it was. Raises the first Fault."""
+    read: dict[ConfigResource, Configs] = {}
+    for resource, item in found.items():
+        if isinstance(item, Fault):
+            raise item
+        read[resource] = item
+    return read
+
 
 class Cluster(Protocol):
     """One Kafka cluster.
@@ -128,12 +141,16 @@ class Cluster(Protocol):
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """Topics by name, those that exist; None is all of them, internal ones included."""
 
-    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Mapping[str, ConfigEntry]]:
+    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """Described keys by resource; a resource that does not exist is left out.
 
+        Raises Fault also where one of the resources is refused.
         For a BROKER the overrides are what is set on that very resource: on a broker id only its own
         per-broker keys, on the empty name the cluster-wide ones.
         """
+
+    def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
+        """What `configs` gives; where it would raise because of one resource, that one's Fault."""
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """Ongoing reassignments, in the controller's words (ListPartitionReassignments)."""

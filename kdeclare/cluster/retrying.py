@@ -4,12 +4,13 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from kdeclare.cluster.port import (
     Alteration,
     Cluster,
     ConfigQuery,
+    Configs,
     Fault,
     FaultKind,
     LogDir,
@@ -18,9 +19,10 @@ from kdeclare.cluster.port import (
     Result,
 )
 from kdeclare.model.ids import ConfigResource, TopicPartition
-from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
+from kdeclare.model.live import ClusterInfo, Move, Topic
 
 K = TypeVar("K")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -78,9 +80,15 @@ class Retrying:
         """As the port says."""
         return self._whole("topics", lambda: self._cluster.topics(names))
 
-    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Mapping[str, ConfigEntry]]:
+    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """As the port says."""
         return self._whole("configs", lambda: self._cluster.configs(queries))
+
+    def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
+        """As the port says."""
+        return self._items(
+            "configs_in_part", queries, lambda query: query.resource, self._cluster.configs_in_part
+        )
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """As the port says."""
@@ -186,9 +194,9 @@ class Retrying:
         call: str,
         items: Sequence[T],
         key: Callable[[T], K],
-        send: Callable[[Sequence[T]], Mapping[K, Result]],
-    ) -> Mapping[K, Result]:
-        results: dict[K, Result] = {}
+        send: Callable[[Sequence[T]], Mapping[K, R | Fault]],
+    ) -> Mapping[K, R | Fault]:
+        results: dict[K, R | Fault] = {}
         rest = items
         attempt = 0
         while True:
@@ -207,8 +215,7 @@ class Retrying:
             if not failed:
                 return results
             rest = [item for item in rest if key(item) in failed]
-            first = next(result for result in failed.values() if result is not None)
-            if not self._again(call, attempt, len(rest), first):
+            if not self._again(call, attempt, len(rest), next(iter(failed.values()))):
                 return results
 
     def _again(self, call: str, attempt: int, items: int | None, fault: Fault) -> bool:
@@ -222,5 +229,5 @@ class Retrying:
         return True
 
 
-def _is_retriable(fault: Result) -> bool:
-    return fault is not None and fault.kind is FaultKind.RETRIABLE
+def _is_retriable(result: object) -> TypeGuard[Fault]:
+    return isinstance(result, Fault) and result.kind is FaultKind.RETRIABLE

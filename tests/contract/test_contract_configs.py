@@ -4,7 +4,7 @@ import pytest
 
 from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind
 from kdeclare.model.changes import FieldOp
-from kdeclare.model.ids import ConfigResource
+from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.model.live import ConfigSource, ConfigType
 from tests.beds import (
     APPEND,
@@ -291,6 +291,20 @@ def test_only_what_was_asked_for_is_described(bed: AnyBed) -> None:
     assert {r: set(entries) for r, entries in found.items()} == {topic: {"retention.ms", "segment.ms"}}
     with_overrides = bed.described(topic, "segment.ms")
     assert set(with_overrides) == {"retention.ms", "flush.ms", "segment.ms"}
+
+
+def test_one_that_is_refused_costs_only_itself(bed: AnyBed) -> None:
+    topic, nobody = made(bed, retention_ms="7"), ConfigResource(ConfigScope.BROKER, "nobody")
+    queries = [ConfigQuery(r, overrides=True) for r in (nobody, topic, topic_resource("not-there"))]
+    found = bed.cluster.configs_in_part(queries)
+    assert list(found) == [nobody, topic]
+    assert found[topic] == bed.described(topic)
+    refused = found[nobody]
+    assert isinstance(refused, Fault)
+    assert (refused.error, refused.kind) == ("INVALID_REQUEST", FaultKind.REFUSED)
+    assert "Broker id must be an integer, but it is: nobody" in refused.message
+    with pytest.raises(Fault, match="INVALID_REQUEST"):
+        bed.cluster.configs(queries)
 
 
 def test_a_cluster_wide_value_is_inherited_through_the_synonym(bed: AnyBed) -> None:

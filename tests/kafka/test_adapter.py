@@ -206,6 +206,9 @@ def test_reads_go_on_when_a_broker_dies(sandbox: "SandboxStatus", kafka: KafkaCl
         with pytest.raises(Fault) as raised:
             kafka.configs([ConfigQuery(three, frozenset({"node.id"}))])
         assert raised.value.kind is FaultKind.RETRIABLE
+        owners = [ConfigResource(ConfigScope.BROKER, name) for name in ("", "1", "2", "3")]
+        part = kafka.configs_in_part([ConfigQuery(owner, overrides=True) for owner in owners])
+        assert [owner.name for owner in owners if isinstance(part[owner], Fault)] == ["3"]
     finally:
         kafka_sandbox.start_broker(sandbox.folder, 3)
     deadline = time.monotonic() + 10

@@ -245,7 +245,9 @@ def test_config_ops_as_kip_339_has_them() -> None:
     assert sent == [("a", 0, "1"), ("b", 1, None), ("c", 2, "x,y"), ("d", 3, "z")]
 
 
-def describes(code: int, version: int) -> tuple[dict[int, Answer], dict[int, int]]:
+def describes(code: int, version: int, *, of: str | None = None) -> tuple[dict[int, Answer], dict[int, int]]:
+    """DescribeConfigs answered with an error code about one resource, or about all."""
+
     def answer(request: Any) -> Any:
         kind = DescribeConfigsResponse.DescribeConfigsResult
         entry = kind.DescribeConfigsResourceResult
@@ -253,7 +255,7 @@ def describes(code: int, version: int) -> tuple[dict[int, Answer], dict[int, int
             throttle_time_ms=0,
             results=[
                 kind(
-                    error_code=code,
+                    error_code=code if of in (None, r.resource_name) else 0,
                     error_message="why",
                     resource_type=r.resource_type,
                     resource_name=r.resource_name,
@@ -304,6 +306,19 @@ def test_what_does_not_exist_is_left_out_and_what_is_forbidden_is_not() -> None:
         kafka.configs([query])
     assert raised.value.error == "TOPIC_AUTHORIZATION_FAILED"
     assert "t" in raised.value.message
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_what_is_forbidden_is_told_of_that_one_alone(version: int) -> None:
+    one, other = (ConfigResource(ConfigScope.TOPIC, name) for name in ("one", "other"))
+    with cluster(*describes(29, version, of="one")) as (kafka, broker):
+        found = kafka.configs_in_part([ConfigQuery(topic, overrides=True) for topic in (one, other)])
+    assert list(found) == [one, other]
+    refused = found[one]
+    assert isinstance(refused, Fault)
+    assert (refused.error, refused.message) == ("TOPIC_AUTHORIZATION_FAILED", "TOPIC one: why")
+    assert not isinstance(found[other], Fault)
+    assert len(broker.asked(DESCRIBE)) == 1
 
 
 def test_many_threads_at_once() -> None:

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from kdeclare.cluster.port import Cluster, Fault, FaultKind, LogDir, NewTopic, Result
+from kdeclare.cluster.port import Cluster, ConfigQuery, Configs, Fault, FaultKind, LogDir, NewTopic, Result
 from kdeclare.cluster.retrying import Retry, Retrying
-from kdeclare.model.ids import TopicPartition
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.model.live import Topic
 
 RETRIABLE = Fault("NOT_CONTROLLER", "", FaultKind.RETRIABLE)
@@ -31,6 +31,10 @@ class Script:
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         return cast(Mapping[str, Topic], self._next(names))
+
+    def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
+        found = self._next([query.resource.name for query in queries])
+        return cast(Mapping[ConfigResource, Configs | Fault], found)
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
@@ -162,6 +166,14 @@ def test_moves_of_log_directories_keep_their_paths() -> None:
     script = Script({one: None, two: RETRIABLE}, {two: None})
     assert Waits().around(script).move_log_dirs({one: "/a", two: "/b"}) == {one: None, two: None}
     assert script.asked == [{one: "/a", two: "/b"}, {two: "/b"}]
+
+
+def test_of_configs_only_those_that_failed_are_asked_for_again() -> None:
+    a, b, c, gone = (ConfigResource(ConfigScope.TOPIC, name) for name in ("a", "b", "c", "gone"))
+    script = Script({a: {}, b: RETRIABLE, c: REFUSED}, {b: {}})
+    found = Waits().around(script).configs_in_part([ConfigQuery(r) for r in (a, b, c, gone)])
+    assert found == {a: {}, b: {}, c: REFUSED}
+    assert script.asked == [["a", "b", "c", "gone"], ["b"]]
 
 
 def test_waits_grow_to_a_limit_and_are_cut_at_random() -> None:

@@ -12,10 +12,20 @@ from kdeclare.cluster.kafka import reassignments as _reassignments
 from kdeclare.cluster.kafka import topics as _topics
 from kdeclare.cluster.kafka.freshness import Freshness
 from kdeclare.cluster.kafka.wire import Wire
-from kdeclare.cluster.port import Alteration, ConfigQuery, LogDir, NewPartitions, NewTopic, Result
+from kdeclare.cluster.port import (
+    Alteration,
+    ConfigQuery,
+    Configs,
+    Fault,
+    LogDir,
+    NewPartitions,
+    NewTopic,
+    Result,
+    whole,
+)
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ConfigResource, TopicPartition
-from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
+from kdeclare.model.live import ClusterInfo, Move, Topic
 
 
 class KafkaCluster:
@@ -41,8 +51,12 @@ class KafkaCluster:
         """Metadata; never creates a topic."""
         return _topics.topics(self._wire, self._fresh, names)
 
-    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Mapping[str, ConfigEntry]]:
+    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """DescribeConfigs, spread over all brokers; a broker's own configs from that broker."""
+        return whole(self.configs_in_part(queries))
+
+    def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
+        """DescribeConfigs, as above."""
         return _configs.configs(self._wire, self._fresh, queries)
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:

@@ -1,6 +1,6 @@
 """Configs: DescribeConfigs and IncrementalAlterConfigs (KIP-339)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
@@ -12,10 +12,9 @@ from kdeclare.cluster.kafka.freshness import Freshness
 from kdeclare.cluster.kafka.raw import RawDescribeConfigsRequest
 from kdeclare.cluster.kafka.topics import describe
 from kdeclare.cluster.kafka.wire import Wire
-from kdeclare.cluster.port import Alteration, ConfigQuery, Fault, FaultKind, Result
+from kdeclare.cluster.port import Alteration, ConfigQuery, Configs, Fault, FaultKind, Result
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.live import ConfigEntry
 
 _OPS = {FieldOp.SET: 0, FieldOp.DELETE: 1, FieldOp.APPEND: 2, FieldOp.SUBTRACT: 3}
 """org.apache.kafka.clients.admin.AlterConfigOp.OpType"""
@@ -26,38 +25,51 @@ _TOPICS_A_REQUEST = 250
 
 def configs(
     wire: Wire, fresh: Freshness, queries: Sequence[ConfigQuery]
-) -> dict[ConfigResource, Mapping[str, ConfigEntry]]:
-    """Described keys by resource, those that exist. Raises Fault."""
+) -> dict[ConfigResource, Configs | Fault]:
+    """Described keys of each resource that exists, or why there are none. Raises Fault.
+
+    A request about one broker's own configs fails for that one; any other fails them all.
+    """
     wanted = _merged(queries)
     live = wire.brokers()
+    found: dict[ConfigResource, Configs | Fault] = {}
     anywhere: list[ConfigQuery] = []
-    here: dict[int, list[Any]] = {}
+    here: dict[int, list[ConfigResource]] = {}
     for query in wanted.values():
         broker = _broker(query.resource)
         if broker is None:
             anywhere.append(query)
-        elif broker in live or _is_registered(wire, broker):
-            here.setdefault(broker, []).append(_describe([query]))
+        elif broker in live:
+            here.setdefault(broker, []).append(query.resource)
+        elif (missing := _not_serving(wire, broker)) is not None:
+            found[query.resource] = missing
 
     def read(response: Any) -> list[Described]:
         return read_configs(response, wanted)
 
     parts = chunks(anywhere, _TOPICS_A_REQUEST)
     nodes = fresh.nodes(here)
-    answers = wire.ask([_describe(part) for part in parts], read, changes=False, nodes=nodes)
-    for per_broker in wire.ask_each(here, read).values():
-        answers.extend(per_broker)
-    found: dict[ConfigResource, Mapping[str, ConfigEntry]] = {}
-    for answer in answers:
+    for answer in wire.ask([_describe(part) for part in parts], read, changes=False, nodes=nodes):
         if isinstance(answer, Fault):
             raise answer
-        for item in answer:
-            if item.error_code == 0:
-                found[item.resource] = item.entries
-            elif item.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
-                text = f"{item.resource.scope} {item.resource.name}: {item.message or ''}"
-                raise fault_for_code(item.error_code, text, changes=False)
-    return found
+        found.update(_sorted_out(answer))
+    own = wire.ask_each({b: [_describe([wanted[r]]) for r in part] for b, part in here.items()}, read)
+    for broker, resources in here.items():
+        for resource, answer in zip(resources, own[broker], strict=True):
+            found.update({resource: answer} if isinstance(answer, Fault) else _sorted_out(answer))
+    return {resource: found[resource] for resource in wanted if resource in found}
+
+
+def _sorted_out(
+    answer: Iterable[Described],
+) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
+    """What was answered about each resource that exists."""
+    for item in answer:
+        if item.error_code == 0:
+            yield item.resource, item.entries
+        elif item.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+            text = f"{item.resource.scope} {item.resource.name}: {item.message or ''}"
+            yield item.resource, fault_for_code(item.error_code, text, changes=False)
 
 
 def _merged(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, ConfigQuery]:
@@ -78,12 +90,12 @@ def _broker(resource: ConfigResource) -> int | None:
     return int(resource.name) if numbered else None
 
 
-def _is_registered(wire: Wire, broker: int) -> bool:
-    """False when there is no such broker. Raises Fault when there is and it is not serving."""
+def _not_serving(wire: Wire, broker: int) -> Fault | None:
+    """Why a broker that metadata does not list cannot be asked; None where there is none. Raises Fault."""
     if all(known.id != broker for known in describe(wire).brokers):
-        return False
+        return None
     wire.refresh()
-    raise Fault(
+    return Fault(
         "BROKER_NOT_AVAILABLE", f"broker {broker} is registered, but not serving", FaultKind.RETRIABLE
     )
 

@@ -5,18 +5,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from kdeclare.cluster.port import (
     Alteration,
     ConfigQuery,
+    Configs,
     Fault,
     FaultKind,
     LogDir,
     NewPartitions,
     NewTopic,
     Result,
+    whole,
 )
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.model.live import Broker, ClusterInfo, ConfigEntry, Move, Topic
 
 from .configs import MAX_VALUE
 from .definitions import TOPIC_KEYS
+from .faults import Call
 from .requests import Requests
 
 VERSION = "4.3"
@@ -61,15 +64,23 @@ class MemoryCluster(Requests):
             seen = self._all_topics(names)
         return {n: seen[n] for n in (sorted(seen) if names is None else names) if n in seen}
 
-    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Mapping[str, ConfigEntry]]:
+    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """See `Cluster.configs`. Topics answer as the broker with the lowest id would."""
+        return whole(self.configs_in_part(queries))
+
+    def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
+        """See `Cluster.configs_in_part`. As a request it is ``configs``, too."""
+
+        def answer(refused: Mapping[str, Fault]) -> dict[ConfigResource, Configs | Fault]:
+            found: dict[ConfigResource, Configs | Fault] = {}
+            for query in queries:
+                fault = refused.get(_text(query.resource)) or _no_broker(query.resource)
+                if fault is not None or self._exists(query.resource):
+                    found[query.resource] = fault or self._described(query)
+            return found
+
         with self._lock:
-            asked = [_text(q.resource) for q in queries]
-            return self._read(
-                "configs",
-                asked,
-                lambda: {q.resource: self._described(q) for q in queries if self._exists(q.resource)},
-            )
+            return self._request(Call("configs", tuple(_text(q.resource) for q in queries)), answer)
 
     def _described(self, query: ConfigQuery) -> dict[str, ConfigEntry]:
         configs = self._state.configs
@@ -233,6 +244,12 @@ def _check_wire(values: Iterable[str | None]) -> None:
     """A broker closes the connection on a string that is too long for the protocol."""
     if any(len((value or "").encode()) > MAX_VALUE for value in values):
         raise Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
+
+
+def _no_broker(resource: ConfigResource) -> Fault | None:
+    if resource.scope is not ConfigScope.BROKER or not resource.name or resource.name.isdecimal():
+        return None
+    return Fault("INVALID_REQUEST", f"Broker id must be an integer, but it is: {resource.name}")
 
 
 def _text(resource: ConfigResource) -> str:

@@ -1,19 +1,18 @@
 """Live rows of a cluster, whole and in part."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import ConfigQuery, Fault, FaultKind, NewTopic
+from kdeclare.cluster.port import Fault, FaultKind, NewTopic
 from kdeclare.fleet import collecting
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.rows import LIVE
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import ConfigEntry
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REFUSED = Fault("TOPIC_AUTHORIZATION_FAILED", "Topic authorization failed")
@@ -26,29 +25,12 @@ def cluster_of(*topics: str) -> MemoryCluster:
     return cluster
 
 
-class Refusing(MemoryCluster):
+def refusing(topics: Sequence[str], *refused: str, fault: Fault = REFUSED) -> MemoryCluster:
     """One that refuses the configs of some resources, whatever else they are asked for with."""
-
-    refused: Mapping[ConfigResource, Fault] = {}
-
-    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Mapping[str, ConfigEntry]]:
-        found = super().configs(queries)
-        for query in queries:
-            if query.resource in self.refused:
-                raise self.refused[query.resource]
-        return found
-
-
-def refusing(topics: Sequence[str], *refused: ConfigResource, fault: Fault = REFUSED) -> Refusing:
-    cluster = Refusing(cluster_id="id-1")
-    cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in topics])
-    cluster.calls.clear()
-    cluster.refused = dict.fromkeys(refused, fault)
+    cluster = cluster_of(*topics)
+    for resource in refused:
+        cluster.faults.fail(fault, nth=None, method="configs", item=resource)
     return cluster
-
-
-def topic(name: str) -> ConfigResource:
-    return ConfigResource(ConfigScope.TOPIC, name)
 
 
 def broker(name: str) -> ConfigResource:
@@ -98,7 +80,7 @@ def test_moves_are_seen() -> None:
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_one_topic_is_refused_and_the_rest_is_complete(count: int) -> None:
     names = [f"t{n}" for n in range(count)]
-    rows = rows_of(refusing(names, topic("t0")))
+    rows = rows_of(refusing(names, "TOPIC/t0"))
     assert rows["Topic", "t0"]["body"] is None
     assert rows["Topic", "t0"]["error"] == (
         "Its configs cannot be read: Topic authorization failed (TOPIC_AUTHORIZATION_FAILED)."
@@ -108,18 +90,24 @@ def test_one_topic_is_refused_and_the_rest_is_complete(count: int) -> None:
     assert rows["Cluster", "eu-1"]["error"] is None
 
 
-def test_halving_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "_EXTRA_REQUESTS", 10)
+def test_each_that_is_refused_costs_one_row_and_no_request() -> None:
     names = [f"t{n:03}" for n in range(400)]
-    cluster = refusing(names, *map(topic, names))
+    cluster = refusing(names, *(f"TOPIC/{name}" for name in names[::10]))
     rows = rows_of(cluster)
-    assert all(rows["Topic", name]["error"] for name in names)
-    assert "at least one of" in rows["Topic", "t399"]["error"]
-    assert len(cluster.requests("configs")) <= 1 + 10 + 1
+    assert [name for name in names if rows["Topic", name]["error"]] == names[::10]
+    assert len(cluster.requests("configs")) == 2
+
+
+def test_a_request_that_fails_as_a_whole_costs_what_it_was_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "_AT_ONCE", 2)
+    cluster = cluster_of("a", "b", "c", "d", "e")
+    cluster.faults.fail(Fault("CORRUPT_MESSAGE", "unreadable answer"), nth=2, method="configs")
+    rows = rows_of(cluster)
+    assert [name for name in "abcde" if rows["Topic", name]["error"]] == ["c", "d"]
 
 
 def test_a_cluster_that_is_lost_meanwhile_is_not_asked_on_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "_TOPICS_AT_ONCE", 2)
+    monkeypatch.setattr(collecting, "_AT_ONCE", 2)
     cluster = cluster_of("a", "b", "c", "d", "e")
     gone = Fault("REQUEST_TIMED_OUT", "no answer in 30 s", FaultKind.RETRIABLE)
     cluster.faults.fail(gone, nth=2, method="configs")
@@ -131,7 +119,7 @@ def test_a_cluster_that_is_lost_meanwhile_is_not_asked_on_and_on(monkeypatch: py
 
 def test_one_broker_does_not_answer() -> None:
     down = Fault("BROKER_NOT_AVAILABLE", "broker 2 is registered, but not serving", FaultKind.RETRIABLE)
-    rows = rows_of(refusing(["a"], broker("2"), fault=down))
+    rows = rows_of(refusing(["a"], "BROKER/2", fault=down))
     assert "broker 2 is registered" in rows["BrokerConfig", "2"]["error"]
     for name in ("1", "3", "cluster-default"):
         assert rows["BrokerConfig", name]["error"] is None
@@ -139,16 +127,12 @@ def test_one_broker_does_not_answer() -> None:
 
 
 def test_a_fenced_broker_has_an_error_only_if_it_does_not_answer() -> None:
-    cluster = refusing(["a"], broker("3"))
+    cluster = refusing(["a"], "BROKER/3")
     cluster.fence(2)
     cluster.fence(3)
     rows = rows_of(cluster)
     assert rows["BrokerConfig", "2"]["error"] is None
     assert rows["BrokerConfig", "3"]["error"]
-    # the others are asked once, together
-    assert [c.items for c in cluster.requests("configs") if "BROKER/1" in c.items] == [
-        ("BROKER/", "BROKER/1")
-    ]
 
 
 @pytest.mark.parametrize("method", ["describe", "topics", "moves"])
