@@ -15,7 +15,7 @@ from kdeclare.kinds.placing import Replicas, Wish
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.topic.diff import INVALID_PARTITIONS
 from kdeclare.kinds.verbs.configs import own_source
-from kdeclare.model.changes import Action
+from kdeclare.model.changes import Action, FieldChange
 from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json, canonical_json
 from kdeclare.model.live import Broker, Snapshot
@@ -23,6 +23,7 @@ from kdeclare.model.live import Broker, Snapshot
 _NOT_READ = "Nothing was read of this cluster."
 _CHANGED = "It was changed outside kdeclare since it was last applied."
 _PENDING = "It is declared and not applied yet."
+_UNHEARD_OF = "Neither kdeclare nor this audit knows the key: see kdeclare plan."
 _GONE = "It was applied before, and is gone from the cluster."
 _GONE_FOR_GOOD = "It is gone from the cluster, and declared no longer."
 _ORPHANED = "It is declared no longer, and still there."
@@ -97,8 +98,9 @@ def _differing(
     if change is not None and change.action is Action.CREATE:
         gone = owned is not None
         finding = FindingKind.MISSING if gone else FindingKind.PENDING
+        message = _GONE if gone else _pending(resource, *change.fields)
         after = canonical_json({field.path: field.after for field in change.fields})
-        yield Found(finding, None, str(Action.CREATE), None, after, blocking or (_GONE if gone else _PENDING))
+        yield Found(finding, None, str(Action.CREATE), None, after, blocking or message)
         return
     fewer = next((d for d in difference.diagnostics if d.code == INVALID_PARTITIONS), None)
     if fewer is not None:
@@ -110,11 +112,20 @@ def _differing(
         finding = _kind_of(field.path, difference)
         if owned is not None and _is_somebody_elses(field.path, desired, owned):
             finding = FindingKind.CHANGED
-        message = blocking or (_CHANGED if finding is FindingKind.CHANGED else _PENDING)
+        message = blocking or (_CHANGED if finding is FindingKind.CHANGED else _pending(resource, field))
         yield Found(finding, field.path, str(field.op), _text(field.before), _text(field.after), message)
     if blocking and fewer is None and not fields:
         gone = owned is not None and not _is_there(resource, live)
         yield _whole(FindingKind.MISSING if gone else FindingKind.PENDING, None, blocking)
+
+
+def _pending(resource: ResourceId, *fields: FieldChange) -> str:
+    """It may not even exist, where neither the catalogue has a key nor the resource a value of it."""
+    unset = (f.path for f in fields if f.before is None and f.path.startswith("configs."))
+    scope = KINDS[resource.kind].config_scope
+    if scope is None or all(catalog(scope).get(path.removeprefix("configs.")) for path in unset):
+        return _PENDING
+    return f"{_PENDING} {_UNHEARD_OF}"
 
 
 def _kind_of(path: str, difference: Difference) -> FindingKind:

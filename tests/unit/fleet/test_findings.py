@@ -203,6 +203,25 @@ def test_an_unmanaged_value_that_is_sensitive_is_not_shown() -> None:
     assert short(of(item, live)) == [("unmanaged", "configs.ssl.key.password", None, "(sensitive)", None)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "live"), [("Topic", "t", live_topic()), ("BrokerConfig", "1", live_broker("1", {}))]
+)
+def test_a_key_that_may_not_exist_is_told_as_such(kind: str, name: str, live: Row) -> None:
+    """`kdeclare plan` asks the cluster for it; live rows hold what is set, so that they cannot tell."""
+    item = desired(kind, name, configs={"log.cleaner.threadzz": 2, "retention.millis": {"append": ["x"]}})
+    told = "Neither kdeclare nor this audit knows the key: see kdeclare plan."
+    pending = of(item, live) + (of(item, None) if kind == "Topic" else [])
+    assert {f.message for f in pending} == {f"It is declared and not applied yet. {told}"}
+    changed, _ = of(item, live, {"configs": {"log.cleaner.threadzz": {"value": "2"}}})
+    assert changed.message == "It was changed outside kdeclare since it was last applied."
+
+
+def test_a_key_that_is_set_exists() -> None:
+    item = desired("Topic", "t", configs={"owner.of.plugin": 2})
+    (pending,) = of(item, live_topic({"owner.of.plugin": "1"}))
+    assert pending.message == "It is declared and not applied yet."
+
+
 def test_fewer_partitions_than_there_are_block_a_topic() -> None:
     item = desired("Topic", "t", partitions=1, configs={"retention.ms": 1})
     live = live_topic({"retention.ms": "1"}, ((1, 2), (2, 3)))
