@@ -38,7 +38,7 @@ _PLAN_EPILOG = epilog(
 )
 _APPLY_EPILOG = epilog(
     "kdeclare fleet apply fleet.yaml --out plans --canary tier=canary --batch-size 5 --max-failures 1",
-    codes=(0, 1, 3, 4, 5, 64, 130),
+    codes=(0, 1, 3, 4, 5, 6, 64, 130),
 )
 _HISTORY_EPILOG = epilog(
     "kdeclare fleet history eu-1 orders --out snapshots",
@@ -250,17 +250,21 @@ def apply(
 
     from kdeclare.app.fleet.apply import HowFleet, apply_fleet
     from kdeclare.applying.lookout import RunOptions
-    from kdeclare.cli.running import stopping
+    from kdeclare.cli.running import cut_short, stopping
     from kdeclare.report.fleet_outcome import apply_exit
 
+    begun = False
+
     def confirm(planned: "FleetPlan", waves: tuple[tuple[str, ...], ...]) -> bool:
+        nonlocal begun
         from kdeclare.report.fleet_waves_text import waves_text
 
         must_ask = bool(waves) and not yes
         if must_ask or not console.is_json:
             show = console.say if console.is_json else console.out
             show(waves_text(planned, waves, console.style))
-        return not must_ask or is_yes(console, "Apply these plans?")
+        begun = not must_ask or is_yes(console, "Apply these plans?")
+        return begun
 
     def told(cluster: "AppliedCluster", done: int, total: int) -> None:
         console.note(f"{done}/{total} {cluster.name}: {cluster.status}")
@@ -269,7 +273,10 @@ def apply(
     run_options = RunOptions(fail_fast=fail_fast, wait=not no_wait, move_timeout_s=move_timeout)
     rollout = _Waves(pairs("--canary", canary), batch_size, max_failures)
     how = HowFleet(without_settings(console.command), confirm, told, run_options, rollout.over, stopping)
-    run = apply_fleet(clusters.options(fleet), how, os.environ)
+    try:
+        run = apply_fleet(clusters.options(fleet), how, os.environ)
+    except KeyboardInterrupt:
+        raise cut_short(begun=begun) from None
     if run is None:
         if console.is_json:
             return console.fail([error("declined", "Nothing was changed")], ExitCode.ERROR)

@@ -61,7 +61,7 @@ def carry_out(
     try:
         result = act(how)
     except KeyboardInterrupt:
-        raise _cut_short(asking) from None
+        raise cut_short(begun=bool(asking.since)) from None
     if result is not None and show is not None:
         return show(result)
     if result is not None:
@@ -96,8 +96,9 @@ def stopping() -> None:
     )
 
 
-def _cut_short(asking: Asking) -> KdeclareError:
+def cut_short(*, begun: bool) -> KdeclareError:
+    """A second Ctrl-C, or one before the run was ``begun``."""
     detail = "Nothing was changed."
-    if asking.since:
+    if begun:
         detail = "The run was cut short; the next plan, apply or status settles what was under way."
     return KdeclareError(error("interrupted", "Interrupted", detail), exit_code=ExitCode.INTERRUPTED)

@@ -64,6 +64,7 @@ class AppliedStatus(StrEnum):
     PARTIAL = "partial"
     FAILED = "failed"
     STALE = "stale"  # the cluster is no longer as planned, and nothing was done
+    LOCKED = "locked"  # another command holds its state
     SKIPPED = "skipped"  # done by an earlier apply of the same plans
     NOT_BEGUN = "not-begun"  # the apply stopped before its wave
 
@@ -82,8 +83,9 @@ class AppliedStatus(StrEnum):
 class AppliedCluster:
     """What was done to one cluster.
 
-    wave: counted from 1. run_id: of the run in the cluster's history. done: operations that ended well, of
-    ``operations``. message: why it is not done, or what else should be known.
+    wave: counted from 1; 0 where there was nothing to begin. run_id: of the run in the cluster's history.
+    done: operations that ended well, of ``operations``. message: why it is not done, or what else should be
+    known.
     """
 
     name: str
@@ -97,12 +99,16 @@ class AppliedCluster:
 
 @dataclass(frozen=True, slots=True)
 class FleetApply:
-    """What was done to a fleet. stopped: why no more waves were begun; None where all were."""
+    """What was done to a fleet.
+
+    stopped: why no more clusters were begun; None where all were. interrupted: whether by Ctrl-C.
+    """
 
     fleet: str
     seconds: float
     clusters: tuple[AppliedCluster, ...] = field(default=())
     stopped: str | None = None
+    interrupted: bool = False
 
 
 def overview_document(plans: FleetPlan) -> dict[str, Any]:

@@ -21,6 +21,7 @@ _WORDS = {
     AppliedStatus.PARTIAL: "done in part",
     AppliedStatus.FAILED: "failed",
     AppliedStatus.STALE: "no longer as planned",
+    AppliedStatus.LOCKED: "locked by someone else",
     AppliedStatus.SKIPPED: "skipped",
     AppliedStatus.NOT_BEGUN: "not begun",
 }
@@ -31,9 +32,10 @@ def fleet_apply_text(run: FleetApply, style: Style = PLAIN) -> str:
     lines = [_headline(run, style)]
     if run.stopped is not None:
         lines.append(style.red(f"Stopped: {clean(run.stopped)}"))
-    by_wave = sorted(run.clusters, key=lambda c: c.wave)
+    by_wave = sorted(run.clusters, key=lambda c: (not c.wave, c.wave))
     for wave, clusters in groupby(by_wave, key=lambda c: c.wave):
-        lines += ["", style.bold(f"Wave {wave}"), *_wave(list(clusters), style)]
+        title = f"Wave {wave}" if wave else "In no wave"
+        lines += ["", style.bold(title), *_wave(list(clusters), style)]
     if not all(cluster.status.good for cluster in run.clusters):
         lines += [
             "",

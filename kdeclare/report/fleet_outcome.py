@@ -39,14 +39,26 @@ def plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode
 
 
 def apply_exit(run: FleetApply) -> ExitCode:
-    """0 where all is done; 3 where only what was denied is not.
+    """0 where all is done; 3 where only what was denied is not; 130 after a Ctrl-C.
 
-    Where nothing could be done: 4 if all plans are stale, 1 if not. 5 where something is left to do.
+    Where nothing could be done: 4 if all plans are stale, 6 if all states are locked, else 1.
+    5 where something is left to do.
     """
+    if run.interrupted:
+        return ExitCode.INTERRUPTED
     statuses = {cluster.status for cluster in run.clusters}
     if all(status.good for status in statuses):
         return ExitCode.DENIED if AppliedStatus.DENIED in statuses else ExitCode.OK
     tried = statuses - {AppliedStatus.NOTHING, AppliedStatus.NOT_BEGUN, AppliedStatus.SKIPPED}
-    if tried <= {AppliedStatus.STALE, AppliedStatus.FAILED}:
-        return ExitCode.STALE if tried == {AppliedStatus.STALE} else ExitCode.ERROR
-    return ExitCode.PARTIAL
+    if tried - _NOTHING_DONE.keys():
+        return ExitCode.PARTIAL
+    codes = {_NOTHING_DONE[status] for status in tried}
+    return codes.pop() if len(codes) == 1 else ExitCode.ERROR
+
+
+_NOTHING_DONE = {
+    AppliedStatus.FAILED: ExitCode.ERROR,
+    AppliedStatus.STALE: ExitCode.STALE,
+    AppliedStatus.LOCKED: ExitCode.LOCKED,
+}
+"""How a cluster ended in which nothing was done, and how the command exits if all have ended so."""

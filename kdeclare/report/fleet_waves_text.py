@@ -14,12 +14,13 @@ def waves_text(planned: FleetPlan, waves: Sequence[Sequence[str]], style: Style 
     changes = {cluster.name: cluster.changes for cluster in planned.clusters}
     total = sum(changes[name] for wave in waves for name in wave)
     count = sum(map(len, waves))
-    lines = [
-        style.bold(
-            f"To apply: {plural(total, 'change')} in {plural(count, 'cluster')} of {clean(planned.fleet)}."
-        )
-    ]
+    lines = [style.bold(f"To apply: {_told(total)} in {plural(count, 'cluster')} of {clean(planned.fleet)}.")]
     for number, wave in enumerate(waves, start=1):
         lines += ["", style.bold(f"Wave {number}")]
-        lines += [f"  {clean(name)}  {plural(changes[name], 'change')}" for name in wave]
+        lines += [f"  {clean(name)}  {_told(changes[name])}" for name in wave]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _told(changes: int) -> str:
+    """A plan without changes is applied for its records of who owns what."""
+    return plural(changes, "change") if changes else "records of ownership"

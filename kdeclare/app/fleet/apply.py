@@ -1,17 +1,16 @@
 """Applying the saved plans of a fleet in waves; on the driver, with the executor of every apply."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Event
 from time import monotonic
 
 from kdeclare.app.apply import How, apply_saved, stops_at_ctrl_c
 from kdeclare.app.fleet.job import FleetOptions, storage_of, the_fleet
-from kdeclare.app.fleet.plan import OVERVIEW, plan_file
 from kdeclare.app.fleet.reach import Reach
+from kdeclare.app.fleet.saved_plans import read_cluster_plan, read_done, read_planned, write_done
 from kdeclare.applying.lookout import RunOptions
 from kdeclare.fleet.overview import (
     AppliedCluster,
@@ -19,20 +18,16 @@ from kdeclare.fleet.overview import (
     FleetApply,
     FleetPlan,
     PlannedCluster,
-    read_overview,
 )
-from kdeclare.fleet.rows import FORMAT_VERSION
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet, Rollout
 from kdeclare.manifests.fleet.spec import unknown_labels
 from kdeclare.model.diagnostics import KdeclareError, error, gist
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.run import RunResult, Status
-from kdeclare.planning.planfile import PlanFile, read_plan_file
+from kdeclare.planning.planfile import PlanFile
 from kdeclare.planning.preflight import quietly
 from kdeclare.report.outcome import run_outcome
-
-_DONE = "applied.json"
 
 Waves = tuple[tuple[str, ...], ...]
 
@@ -76,11 +71,7 @@ class _Rollout:
             self.failures += 1
         elif plan_id is not None and result.status is not AppliedStatus.SKIPPED:
             self.done[result.name] = plan_id
-            text = json.dumps(
-                {"format_version": FORMAT_VERSION, "planned_at": self.planned_at, "done": self.done},
-                indent=1,
-            )
-            self.storage.write(_DONE, text + "\n")
+            write_done(self.storage, self.planned_at, self.done)
 
 
 def apply_fleet(options: FleetOptions, how: HowFleet, environ: Mapping[str, str]) -> FleetApply | None:
@@ -91,10 +82,10 @@ def apply_fleet(options: FleetOptions, how: HowFleet, environ: Mapping[str, str]
     began = monotonic()
     fleet = the_fleet(options, environ)
     with storage_of(options) as storage:
-        planned = _planned(storage, fleet)
-        plans = {c.name: _plan(storage, c.name) for c in planned.clusters if c.plan_id is not None}
+        planned = read_planned(storage, fleet, options.clusters)
+        plans = {c.name: read_cluster_plan(storage, c) for c in planned.clusters if c.plan_id is not None}
         planned_at = planned.taken_at.isoformat()
-        rollout = _Rollout(storage, planned_at, _done(storage, planned_at))
+        rollout = _Rollout(storage, planned_at, read_done(storage, planned_at))
         todo = [c.name for c in planned.clusters if c.name in plans and _asks_for(c, plans[c.name])]
         rules = how.rollout(fleet.rollout)
         _refuse_without_canary(fleet, planned, rules)
@@ -107,7 +98,8 @@ def apply_fleet(options: FleetOptions, how: HowFleet, environ: Mapping[str, str]
         with stops_at_ctrl_c(run.stop, how.stopping):
             stopped = run.waves(waves)
     results = tuple(rollout.results[c.name] for c in planned.clusters)
-    return FleetApply(fleet.name, round(monotonic() - began, 1), results, stopped)
+    seconds = round(monotonic() - began, 1)
+    return FleetApply(fleet.name, seconds, results, stopped, interrupted=run.stop.is_set())
 
 
 def waves_of(fleet: Fleet, names: Sequence[str], rollout: Rollout) -> Waves:
@@ -118,36 +110,6 @@ def waves_of(fleet: Fleet, names: Sequence[str], rollout: Rollout) -> Waves:
     size = rollout.batch_size or fleet.max_concurrent
     batches = [tuple(rest[i : i + size]) for i in range(0, len(rest), size)]
     return tuple(wave for wave in (tuple(first), *batches) if wave)
-
-
-def _planned(storage: Storage, fleet: Fleet) -> FleetPlan:
-    where = f"{storage.uri}/{OVERVIEW}"
-    if not storage.exists(OVERVIEW):
-        raise KdeclareError(
-            error(
-                "no-overview",
-                "There are no plans",
-                f"{where} is not there.",
-                hint="kdeclare fleet plan FLEET --out DIR makes it, and the plans beside it.",
-            )
-        )
-    planned = read_overview(storage.read(OVERVIEW), where)
-    chosen = {entry.name for entry in fleet.clusters}
-    clusters = tuple(cluster for cluster in planned.clusters if cluster.name in chosen)
-    if planned.fleet != fleet.name or not clusters:
-        raise KdeclareError(
-            error(
-                "other-fleet",
-                "Plans of another fleet",
-                f"{where} is about fleet '{planned.fleet}', and has no plan for a cluster of '{fleet.name}'.",
-                hint="Give the folder that kdeclare fleet plan wrote for this fleet.",
-            )
-        )
-    return replace(planned, clusters=clusters)
-
-
-def _plan(storage: Storage, name: str) -> PlanFile:
-    return read_plan_file(storage.read(plan_file(name)), f"{storage.uri}/{plan_file(name)}")
 
 
 def _refuse_without_canary(fleet: Fleet, planned: FleetPlan, rules: Rollout) -> None:
@@ -166,28 +128,6 @@ def _refuse_without_canary(fleet: Fleet, planned: FleetPlan, rules: Rollout) -> 
                     hint="Mend that and plan again, or choose other canaries with --canary.",
                 )
             )
-
-
-def _done(storage: Storage, planned_at: str) -> dict[str, str]:
-    """Plan ids by cluster that an earlier apply of the very same plans has seen through."""
-    if not storage.exists(_DONE):
-        return {}
-    try:
-        data = json.loads(storage.read(_DONE))
-        if data["format_version"] == FORMAT_VERSION:
-            if data["planned_at"] != planned_at:
-                return {}
-            return {str(name): str(plan_id) for name, plan_id in data["done"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
-    raise KdeclareError(
-        error(
-            "bad-progress",
-            "Not a record of an apply",
-            f"{storage.uri}/{_DONE} is not what kdeclare fleet apply writes.",
-            hint="Delete it to begin anew; plans that were applied are refused as stale.",
-        )
-    )
 
 
 def _asks_for(cluster: PlannedCluster, file: PlanFile) -> bool:
@@ -224,13 +164,13 @@ class _Run:
         """Wave after wave, until too many have failed; why it ended early, if it did."""
         over, everything = 0, sum(map(len, waves))
         for number, wave in enumerate(waves, start=1):
-            for result in self._wave(number, wave):
-                over += 1
-                with self._nothing_more_after_an_error():
+            with self._under_way(number, wave) as ended:
+                for result in ended:
+                    over += 1
                     self.rollout.add(result, self.plans[result.name].plan_id)
                     self.how.told(result, over, everything)
-                if self.rollout.failures > self.max_failures:
-                    self.enough.set()
+                    if self.rollout.failures > self.max_failures:
+                        self.enough.set()
             if self.enough.is_set() or self.stop.is_set():
                 break
         for number, wave in enumerate(waves, start=1):
@@ -247,23 +187,27 @@ class _Run:
             return None
         return f"{failures} clusters did not go well, and no more than {limit} may."
 
-    def _wave(self, number: int, wave: Sequence[str]) -> Iterator[AppliedCluster]:
-        """The clusters of a wave as they come to an end; what was not begun in time is left out."""
-        with ThreadPoolExecutor(min(self.at_once, len(wave)), thread_name_prefix="apply") as pool:
-            for future in as_completed([pool.submit(self._cluster, number, name) for name in wave]):
-                with self._nothing_more_after_an_error():
-                    result = future.result()
-                if result is not None:
-                    yield result
-
     @contextmanager
-    def _nothing_more_after_an_error(self) -> Iterator[None]:
-        """What cannot be recorded, or ends in a bug, is no reason to begin the rest of the wave."""
+    def _under_way(self, number: int, wave: Sequence[str]) -> Iterator[Iterator[AppliedCluster]]:
+        """The clusters of a wave as they come to an end; what was not begun in time is left out.
+
+        What cannot be recorded, or ends in a bug, is no reason to begin the rest of the wave. The second
+        Ctrl-C waits for nothing.
+        """
+        pool = ThreadPoolExecutor(min(self.at_once, len(wave)), thread_name_prefix="apply")
         try:
-            yield
+            begun = [pool.submit(self._cluster, number, name) for name in wave]
+            ended = (future.result() for future in as_completed(begun))
+            yield (result for result in ended if result is not None)
+        except KeyboardInterrupt:
+            self.enough.set()
+            pool.shutdown(wait=False)
+            raise
         except BaseException:
             self.enough.set()
+            pool.shutdown()
             raise
+        pool.shutdown()
 
     def _cluster(self, number: int, name: str) -> AppliedCluster | None:
         if self.enough.is_set() or self.stop.is_set():
@@ -280,8 +224,11 @@ class _Run:
         return _applied(name, number, run)
 
 
+_STATUSES = {ExitCode.STALE: AppliedStatus.STALE, ExitCode.LOCKED: AppliedStatus.LOCKED}
+
+
 def _status_of(problem: KdeclareError) -> AppliedStatus:
-    return AppliedStatus.STALE if problem.exit_code is ExitCode.STALE else AppliedStatus.FAILED
+    return _STATUSES.get(problem.exit_code, AppliedStatus.FAILED)
 
 
 def _applied(name: str, wave: int, run: RunResult) -> AppliedCluster:
@@ -290,7 +237,7 @@ def _applied(name: str, wave: int, run: RunResult) -> AppliedCluster:
     status = AppliedStatus.DONE
     if outcome.exit_code is ExitCode.DENIED:
         status = AppliedStatus.DENIED
-    elif outcome.exit_code is not ExitCode.OK:
+    elif outcome.exit_code is not ExitCode.OK and not (run.interrupted and done == len(run.plan.operations)):
         status = AppliedStatus.PARTIAL if done else AppliedStatus.FAILED
     message = "" if status is AppliedStatus.DONE else outcome.headline
     return AppliedCluster(name, wave, status, run.run_id, done, len(run.plan.operations), message)

@@ -22,11 +22,22 @@ from kdeclare.report.fleet_outcome import apply_exit
         ("done stale", ExitCode.PARTIAL),
         ("denied failed", ExitCode.PARTIAL),
         ("partial", ExitCode.PARTIAL),
+        ("locked not-begun", ExitCode.LOCKED),
+        ("locked locked", ExitCode.LOCKED),
+        ("locked stale", ExitCode.ERROR),
+        ("done locked", ExitCode.PARTIAL),
     ],
 )
 def test_the_exit_code_is_that_of_all_clusters_together(statuses: str, code: ExitCode) -> None:
     clusters = tuple(AppliedCluster(word, 1, AppliedStatus(word)) for word in statuses.split())
     assert apply_exit(FleetApply("shop", 1.0, clusters)) is code
+
+
+def test_an_interrupted_apply_says_so_whatever_was_done() -> None:
+    for status in AppliedStatus:
+        clusters = (AppliedCluster("eu-1", 1, status),)
+        run = FleetApply("shop", 1.0, clusters, "It was interrupted.", interrupted=True)
+        assert apply_exit(run) is ExitCode.INTERRUPTED
 
 
 def test_settings_of_spark_are_not_recorded() -> None:

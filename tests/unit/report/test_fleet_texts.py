@@ -22,6 +22,7 @@ from kdeclare.model.plan import Summary
 from kdeclare.report.fleet_apply_text import fleet_apply_document, fleet_apply_text
 from kdeclare.report.fleet_plan_text import fleet_plan_text
 from kdeclare.report.fleet_table import table
+from kdeclare.report.fleet_waves_text import waves_text
 from tests.browser.sample_audits import NOON
 from tests.unit.report.golden_files import check_golden
 
@@ -43,7 +44,7 @@ APPLIED = FleetApply(
     93.0,
     (
         AppliedCluster("eu-1", 1, AppliedStatus.DONE, "20260131-120000-a1b2", 14, 14),
-        AppliedCluster("eu-2", 2, AppliedStatus.NOTHING),
+        AppliedCluster("eu-2", 0, AppliedStatus.NOTHING),
         AppliedCluster(
             "eu-3", 2, AppliedStatus.FAILED, None, 0, 6, "No broker of eu-3:9092 answered in 10 s."
         ),
@@ -75,6 +76,17 @@ def test_apply() -> None:
     text = fleet_apply_text(good)
     assert text.startswith("Applied to 2 clusters of production in 1 min 33 s: 1 done, 1 nothing to do.\n")
     assert "next:" not in text
+
+
+def test_waves() -> None:
+    text = waves_text(PLANS, [["eu-1"], ["eu-2", "us-1"]])
+    assert text == (
+        "To apply: 14 changes in 3 clusters of production.\n\n"
+        "Wave 1\n  eu-1  13 changes\n\n"
+        "Wave 2\n  eu-2  records of ownership\n  us-1  1 change\n"
+    )
+    assert waves_text(PLANS, [["eu-2"]]).startswith("To apply: records of ownership in 1 cluster of ")
+    assert waves_text(PLANS, []) == "No changes. Nothing is left to apply.\n"
 
 
 def test_what_did_not_end_well_is_never_left_out() -> None:

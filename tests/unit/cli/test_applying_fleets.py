@@ -1,0 +1,154 @@
+"""``kdeclare fleet apply`` with clusters in memory: what it refuses, and how it ends."""
+
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from kdeclare.app.fleet import reach
+from kdeclare.app.fleet.plan import plan_file, read_plan
+from kdeclare.app.fleet.reach import Reach
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Cluster
+from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
+from kdeclare.model.plan import Summary
+from kdeclare.planning.request import Scope
+from kdeclare.state.local import LocalStore
+from tests.unit.cli.command_line import CommandLine, Ran
+
+NAMES = ("eu-1", "eu-2", "us-1")
+
+
+@dataclass
+class Fleet:
+    """Three clusters of one project; ``plan`` does what ``fleet plan`` does, without Spark."""
+
+    line: CommandLine
+    clusters: dict[str, MemoryCluster] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.clusters = {name: MemoryCluster({1: "a"}) for name in NAMES}
+
+        def connect(servers: str, config: object, timeout_s: float, attempts: int) -> Cluster:
+            return self.clusters[servers.partition(":")[0]]
+
+        self.line.monkeypatch.setattr(reach, "connect_kafka", connect)
+        environments = {name: {"bootstrapServers": f"{name}:9092"} for name in NAMES}
+        self.line.write("kdeclare.yaml", "Project", "shop", environments=environments)
+        entries = [{"name": name, "project": "kdeclare.yaml", "env": name} for name in NAMES]
+        self.line.write("fleet.yaml", "Fleet", "shop", clusters=entries, maxConcurrentClusters=2)
+        self.line.topic("orders")
+
+    def plan(self, *names: str) -> None:
+        """Plan some clusters, or all."""
+        out = self.line.folder / "plans"
+        out.mkdir(exist_ok=True)
+        planned = []
+        for name in names or NAMES:
+            row = next(read_plan(Reach("fleet.yaml"), Scope(), "test", name)).to_pylist()[0]
+            (out / plan_file(name)).write_text(row["text"])
+            exit_, summary = PlanExit(row["exit"]), Summary(**json.loads(row["summary"]))
+            planned.append(PlannedCluster(name, row["plan_id"], summary, row["changes"], exit_))
+        overview = overview_document(FleetPlan("shop", datetime.now(UTC), 1.0, tuple(planned)))
+        (out / "overview.json").write_text(json.dumps(overview))
+
+    def apply(self, *options: str) -> Ran:
+        return self.line("fleet", "apply", "fleet.yaml", "--out", "plans", "--yes", *options)
+
+    @property
+    def applied(self) -> list[str]:
+        return [name for name in NAMES if "orders" in self.clusters[name].topics()]
+
+
+@pytest.fixture
+def fleet(kdeclare: CommandLine) -> Fleet:
+    """Three clusters."""
+    return Fleet(kdeclare)
+
+
+def said(ran: Ran) -> str:
+    """What is told of errors, on one line."""
+    assert "Traceback" not in ran.err
+    return " ".join(ran.err.split())
+
+
+def test_all_is_applied(fleet: Fleet) -> None:
+    fleet.plan()
+    assert fleet.apply().code == 0
+    assert fleet.applied == [*NAMES]
+
+
+def test_another_plan_in_the_place_of_one_is_refused(fleet: Fleet) -> None:
+    fleet.plan()
+    fleet.line.topic("payments")
+    assert fleet.line("plan", "--env", "eu-2", "--out", f"plans/{plan_file('eu-2')}").code == 0
+    ran = fleet.apply()
+    assert ran.code == 1
+    assert "eu-2.plan.json is plan " in said(ran)
+    assert "A plan is not the one of the overview" in said(ran)
+    assert not fleet.applied
+
+
+def test_clusters_that_were_not_planned_are_named(fleet: Fleet) -> None:
+    fleet.plan("eu-1")
+    ran = fleet.apply("--cluster", "eu-1", "--cluster", "us-1")
+    assert ran.code == 1
+    assert "overview.json says nothing of us-1." in said(ran)
+    overview = fleet.line.folder / "plans" / "overview.json"
+    overview.write_text(overview.read_text().replace('"shop"', '"other"'))
+    assert "is about the fleet 'other', and this is 'shop'" in said(fleet.apply())
+    assert not fleet.applied
+
+
+def test_where_every_state_is_locked(fleet: Fleet) -> None:
+    fleet.plan()
+    with LocalStore(fleet.line.folder / "state" / "shop" / "eu-1").lock("kdeclare apply, by someone else"):
+        ran = fleet.apply("--cluster", "eu-1", "--format", "json")
+        assert (ran.code, json.loads(ran.out)["counts"]["locked"]) == (6, 1)
+        ran = fleet.apply("--max-failures", "3")
+    assert ran.code == 5
+    assert "1 locked by someone else" in ran.out
+    assert fleet.applied == ["eu-2", "us-1"]
+
+
+def press(_: MemoryCluster) -> None:
+    """Ctrl-C."""
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.2)
+
+
+def test_ctrl_c(fleet: Fleet) -> None:
+    """What is under way is finished, and no other cluster begun."""
+    fleet.plan()
+    fleet.clusters["eu-1"].faults.meanwhile(press)
+    ran = fleet.apply("--batch-size", "1")
+    assert ran.code == 130
+    assert "Stopped: It was interrupted." in ran.out
+    assert fleet.applied == ["eu-1"]
+    assert fleet.apply().code == 0
+    assert fleet.applied == [*NAMES]
+
+
+def test_ctrl_c_twice_ends_at_once(fleet: Fleet) -> None:
+    fleet.plan()
+    answers = threading.Event()
+
+    def hang(cluster: MemoryCluster) -> None:
+        press(cluster)
+        press(cluster)
+        answers.wait(30)
+
+    fleet.clusters["eu-1"].faults.meanwhile(hang)
+    began = time.monotonic()
+    try:
+        ran = fleet.apply("--batch-size", "1")
+        took = time.monotonic() - began
+    finally:
+        answers.set()
+    assert (ran.code, took < 5) == (130, True)
+    assert "The run was cut short" in said(ran)
