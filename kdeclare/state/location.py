@@ -19,6 +19,11 @@ def open_store(location: str | Path, project: str, env: str) -> StateStore:
     location: a folder, or ``file:`` with one. Raises KdeclareError for any other scheme, and for a
     project or environment name that cannot be a folder's.
     """
+    return LocalStore(folder_of(location, project, env))
+
+
+def folder_of(location: str | Path, project: str, env: str) -> Path:
+    """Where the store of one project in one environment is. Raises KdeclareError as `open_store` does."""
     folder = _folder(str(location))
     for what, name in (("project", project), ("environment", env)):
         if not name or name.startswith(".") or _BAD_IN_NAME.search(name):
@@ -26,7 +31,7 @@ def open_store(location: str | Path, project: str, env: str) -> StateStore:
                 f"The {what} name '{name}' cannot be the name of a folder.",
                 "Give it another name: no slashes, and no dot in front.",
             )
-    return LocalStore(folder / project / env)
+    return folder / project / env
 
 
 def _folder(location: str) -> Path:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kdeclare.app.fleet.packing import pack
 from kdeclare.app.fleet.reach import Reach
+from kdeclare.fleet.folders import refuse_other_fleet
 from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet, checked, chosen, open_fleet
@@ -81,6 +82,7 @@ def fleet_job(options: FleetOptions, environ: Mapping[str, str], progress: Progr
     here = folder_here(options.out)
     if here is not None:
         here.names("")  # a file in its place is told before Spark is started
+        refuse_other_fleet(here, fleet.name)
     reach = Reach(str(options.fleet), options.timeout_s)
     progress("Starting Spark", 0, 0)
     with (
@@ -92,6 +94,8 @@ def fleet_job(options: FleetOptions, environ: Mapping[str, str], progress: Progr
             base = ship_files(spark, pack(fleet, Path(folder), environ))
             reach = reach.packed(base)
         storage = open_storage(options.out, spark)
+        if here is None:
+            refuse_other_fleet(storage, fleet.name)
         yield FleetJob(fleet, reach, spark, storage, began, new_identity(began), progress)
 
 

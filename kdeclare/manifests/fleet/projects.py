@@ -10,7 +10,8 @@ from kdeclare.manifests.document import location
 from kdeclare.manifests.files import unreadable
 from kdeclare.manifests.fleet.values import ClusterEntry, Fleet
 from kdeclare.manifests.project import DEFAULT, Environment, Project, ProjectDocument, read_project
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, in_order
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, in_order
+from kdeclare.state.location import folder_of
 
 _STATE_FOLDER = "state"
 """Where an entry without a project and without a location has its state."""
@@ -51,6 +52,7 @@ def checked(fleet: Fleet, environ: Mapping[str, str]) -> None:
     opened = cache(_attempted)
     missing = cache(_missing)
     problems: dict[Diagnostic, None] = {}
+    states: dict[Path, ClusterEntry] = {}
     for entry in fleet.clusters:
         try:
             project = project_of(entry, fleet, environ, lambda file: _given(opened(file)))
@@ -58,6 +60,7 @@ def checked(fleet: Fleet, environ: Mapping[str, str]) -> None:
             problems |= dict.fromkeys(_of_entry(found, entry) for found in e.diagnostics)
         else:
             problems |= dict.fromkeys(_not_there(project, entry, missing))
+            problems |= dict.fromkeys(_shared_state(project, entry, states))
     if problems:
         raise KdeclareError(*in_order(problems))
 
@@ -124,6 +127,27 @@ def _not_there(
     client_file = project.environment.client_config_file
     if client_file is not None and missing(client_file):
         yield replace(_gone(client_file), place=entry.places.get("clientConfigFile", entry.source))
+
+
+def _shared_state(
+    project: Project, entry: ClusterEntry, states: dict[Path, ClusterEntry]
+) -> Iterator[Diagnostic]:
+    """One where a cluster before has the state of this one, too. states: those of the clusters before."""
+    try:
+        folder = folder_of(project.state, project.name, project.environment.name)
+    except KdeclareError:  # whoever opens it says why it cannot be
+        return
+    other = states.setdefault(folder.resolve(), entry)
+    if other is not entry:
+        yield error(
+            "duplicate-state",
+            "Two clusters with one state",
+            f"'{entry.name}' has the state of '{other.name}' at {other.source}: both are {project.name} in "
+            f"{project.environment.name}.",
+            hint="Give each an environment of its own in the project file, or its own 'state' here.",
+            place=entry.source,
+            subject=entry.name,
+        )
 
 
 def _gone(path: Path) -> Diagnostic:

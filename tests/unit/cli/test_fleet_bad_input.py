@@ -174,6 +174,17 @@ def test_what_an_audit_cannot_begin_with(
 
 
 @pytest.mark.parametrize("command", ["snapshot", "audit", "plan"])
+@pytest.mark.parametrize("records", ["snapshots", "audits"])
+def test_the_folder_of_another_fleet(fleet: CommandLine, command: str, records: str) -> None:
+    write(fleet.folder / "out" / records / "20261120T040000Z-1f3a.json", '{"fleet": "shop"}')
+    write(fleet.folder / "out" / records / "20261121T040000Z-1f3a.json", '{"fleet": "other"}')
+    before = files(fleet.folder / "out")
+    told = refused(fleet(*f"fleet {command} fleet.yaml --out out".split()))
+    assert f"out/{records}/20261121T040000Z-1f3a.json is of the fleet 'other', and this is 'shop'." in told
+    assert files(fleet.folder / "out") == before
+
+
+@pytest.mark.parametrize("command", ["snapshot", "audit", "plan"])
 def test_a_file_in_place_of_the_folder(fleet: CommandLine, command: str) -> None:
     (fleet.folder / "results").write_text("mine")
     told = refused(fleet("fleet", command, "fleet.yaml", "--out", "results"))

@@ -107,6 +107,18 @@ def test_overlays_of_one_cluster_are_no_manifests_of_another(folder: Path) -> No
     assert not load(plain, None, KINDS, {}).diagnostics
 
 
+def test_two_clusters_with_one_state(folder: Path) -> None:
+    one = "    - {name: a, project: payments/kdeclare.yaml, env: eu}\n"
+    own = "    - {name: b, project: payments/kdeclare.yaml, env: eu, state: mine}\n"
+    other = "    - {name: c, project: ./payments/kdeclare.yaml, env: eu, bootstrapServers: 'x:1'}\n"
+    fleet = open_fleet(fleet_file(one + own), {})
+    checked(fleet, {})
+    assert problems(one + own + other) == [
+        "fleet.yaml:8:14 duplicate-state: 'c' has the state of 'a' at fleet.yaml:6:14: both are payments in "
+        "eu. Give each an environment of its own in the project file, or its own 'state' here."
+    ]
+
+
 def test_all_that_is_wrong_at_once(folder: Path) -> None:
     Path("broken.yaml").write_text(PROJECT.replace("environments", "enviroments"))
     Path("lacking.yaml").write_text(
@@ -148,7 +160,8 @@ def test_nothing_is_wrong(folder: Path) -> None:
 
 
 def test_a_project_file_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = [f"    - {{name: c{n}, project: payments/kdeclare.yaml, env: eu}}\n" for n in range(50)]
+    entry = "    - {{name: c{0}, project: payments/kdeclare.yaml, env: eu, state: s{0}}}\n"
+    entries = [entry.format(n) for n in range(50)]
     fleet = open_fleet(fleet_file("".join(entries)), {})
     read: list[str] = []
     plain = Path.read_bytes
