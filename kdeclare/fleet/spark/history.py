@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC
+from typing import Any
 
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
@@ -12,6 +13,7 @@ from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, refuse_lost_rows
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.schemas import schema_of
+from kdeclare.fleet.spark.tables import as_it_is
 from kdeclare.fleet.storage import Storage
 
 
@@ -22,7 +24,7 @@ def versions(
 
     Raises KdeclareError.
     """
-    paths = [f"{storage.uri}/{record.path}/cluster={cluster}" for record in records]
+    paths = [as_it_is(f"{storage.uri}/{r.path}/cluster={_as_folder(spark, cluster)}") for r in records]
     with explained():
         table = spark.read.schema(schema_of(LIVE)).parquet(*paths)
         counts = table.groupBy(f.input_file_name().alias("file")).count().collect()
@@ -37,6 +39,12 @@ def versions(
     return tuple(
         _version(record, cluster, [r for r in rows if record.path in r["file"]]) for record in records
     )
+
+
+def _as_folder(spark: SparkSession, name: str) -> str:
+    """A name as Spark spells it in the folders of partitions: ``a:b`` is ``a%3Ab``."""
+    jvm: Any = spark.sparkContext._jvm
+    return str(jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName(name))
 
 
 def _version(record: SnapshotRecord, cluster: str, rows: Iterable[Row]) -> TopicVersion:

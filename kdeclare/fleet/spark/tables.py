@@ -1,5 +1,6 @@
 """Tables in a folder: written aside, and there for others only once all of them are whole."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.schemas import schema_of
 from kdeclare.fleet.storage import Storage
 
-__all__ = ["DataFrame", "Workbench", "read_table", "workbench"]
+__all__ = ["DataFrame", "Workbench", "as_it_is", "read_table", "workbench"]
 
+_PATTERN = re.compile(r"[\\{}\[\]*?]")
 _ASIDE = "_unfinished"  # what begins with an underscore, nobody who reads tables takes for one
 
 
@@ -54,7 +56,12 @@ def read_table(spark: SparkSession, storage: Storage, path: str, schema: pa.Sche
     """A table by its place in a folder, with what its partitions are named by. Raises KdeclareError."""
     uri = f"{storage.uri}/{path}"
     with explained():
-        return spark.read.schema(schema_of(schema)).option("basePath", uri).parquet(uri)
+        return spark.read.schema(schema_of(schema)).option("basePath", uri).parquet(as_it_is(uri))
+
+
+def as_it_is(uri: str) -> str:
+    """A path that Spark takes for itself, and not for a pattern."""
+    return _PATTERN.sub(r"\\\g<0>", uri)
 
 
 @contextmanager

@@ -1,0 +1,46 @@
+"""Names of clusters and folders that Spark and Hadoop would take for something else."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import NewTopic
+from kdeclare.fleet.collecting import live_rows, record_batches
+from kdeclare.fleet.local_storage import LocalStorage
+from kdeclare.fleet.rows import LIVE
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, snapshot_path
+from kdeclare.fleet.spark.history import versions
+from kdeclare.fleet.spark.schemas import schema_of
+from kdeclare.fleet.spark.tables import read_table, workbench
+
+pytestmark = pytest.mark.spark
+
+NAMES = ("plain", "a:b", "a%b", "a%3Ab", "a=b", "a b", "a*[1]{b,c}?", "grün", "007")
+AT = datetime(2026, 11, 21, 4, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("folder", ["plain", "a[1]{b}", "a*?%20 b"])
+def test_what_is_written_is_found_again(spark: SparkSession, tmp_path: Path, folder: str) -> None:
+    storage = LocalStorage(tmp_path / folder)
+    (tmp_path / "a1b" / "data").mkdir(parents=True)  # what a pattern would find
+    clusters = []
+    rows = []
+    for number, name in enumerate(NAMES, start=1):
+        cluster = MemoryCluster({1: "a"})
+        cluster.create_topics([NewTopic("orders", number, 1, None, {})])
+        found = list(live_rows(cluster, name, {}, AT))
+        rows += [row for batch in record_batches(found) for row in batch.to_pylist(maps_as_pydicts="strict")]
+        clusters.append(SnapshotCluster(name, taken_at=AT, resources=len(found) - 1))
+    path = snapshot_path("one", AT)
+    record = SnapshotRecord("one", "shop", AT, 1.0, path, tuple(clusters))
+    with workbench(spark, storage, "one") as bench:
+        bench.write(spark.createDataFrame(rows, schema_of(LIVE)), "live", ["cluster"])
+        with bench.published({"live": path}):
+            assert {r["cluster"] for r in read_table(spark, storage, path, LIVE).collect()} == set(NAMES)
+    for number, name in enumerate(NAMES, start=1):
+        (version,) = versions(spark, storage, [record], name, "orders")
+        assert version.body is not None
+        assert len(version.body["partitions"]) == number
