@@ -56,8 +56,13 @@ class OnSpark:
         str, typer.Option(metavar="DIR", help="Folder of the results: here, or any that Spark can write.")
     ]
     master: Annotated[
-        str, typer.Option(metavar="URL", help="Where tasks run: local[N], spark://…, yarn, k8s://….")
-    ] = "local[*]"
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where tasks run: local[N], spark://…, yarn, k8s://… (default: what Spark's own settings "
+            "say, else local[*]).",
+        ),
+    ] = None
     conf: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="A setting of Spark; before kdeclare's own. Repeatable."),

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +87,11 @@ class LocalStorage:
                     gone.unlink()
             except FileNotFoundError:
                 return
+
+    def remove_empty(self, path: str) -> None:
+        """Delete a folder if nothing is in it."""
+        with suppress(OSError):  # another command is at work there, or has taken it away
+            self._at(path).rmdir()
 
     def _at(self, path: str) -> Path:
         return self.folder / path

@@ -41,6 +41,9 @@ class Storage(Protocol):
     def remove(self, path: str) -> None:
         """Delete a file, or a folder with all in it; nothing if it is not there."""
 
+    def remove_empty(self, path: str) -> None:
+        """Delete a folder if nothing is in it; nothing happens if there is something, or no folder."""
+
 
 def cannot_read(path: str, reason: str) -> KdeclareError:
     """A file or folder that is not there, or that nobody may or can read."""

@@ -115,7 +115,7 @@ def test_defaults_hold_where_nobody_says_otherwise(spark: SparkSession) -> None:
 def test_the_user_comes_first_then_the_environment(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
         "spark.sql.session.timeZone CET\nspark.driver.memory 600m\nspark.app.name theirs\n"
-        "spark.sql.shuffle.partitions 7\nspark.ui.enabled true\nspark.ui.port 0\n"
+        "spark.sql.shuffle.partitions 7\nspark.ui.enabled true\nspark.ui.port 0\nspark.redaction.regex mine\n"
     )
     environ = {
         "SPARK_CONF_DIR": str(tmp_path),
@@ -135,8 +135,42 @@ def test_the_user_comes_first_then_the_environment(tmp_path: Path) -> None:
     assert settings["spark.app.name"] == "theirs"
     assert settings["python"] == str(tmp_path / "python")
     assert "-Xmx800m" in settings["command"]
+    assert settings["spark.redaction.regex"] == "mine"
     assert settings["spark.hadoop.x.secret.key"] == "s3cr3t"
     assert "s3cr3t" not in settings["command"]
+
+
+MASTER = """
+import json, sys
+from pathlib import Path
+from kdeclare.fleet.spark.session import spark_session
+
+with spark_session(json.loads(sys.argv[1]), json.loads(sys.argv[2])) as spark:
+    assert spark.range(1000).repartition(3).count() == 1000
+    java = spark.sparkContext._gateway.proc.pid
+    alone = "SPARK_LOCAL_IP=127.0.0.1" in Path(f"/proc/{java}/environ").read_text()
+    print(json.dumps([spark.sparkContext.master, alone]))
+"""
+
+
+def test_a_master_that_is_not_given_is_that_of_spark_s_settings(tmp_path: Path) -> None:
+    """The command line first, then the environment, then the file."""
+    elsewhere = "local-cluster[1,1,1024]"
+    (tmp_path / "spark-defaults.conf").write_text(f"spark.master {elsewhere}\n")
+    environ = {"SPARK_CONF_DIR": str(tmp_path)}
+    master, alone = told(run_program(tmp_path, MASTER, environ, "null", "{}"))
+    assert (master, alone) == (elsewhere, False), "executors can connect to it"
+    environ["PYSPARK_SUBMIT_ARGS"] = "--master local[3] pyspark-shell"
+    master, _ = told(run_program(tmp_path, MASTER, environ, "null", "{}"))
+    assert master == "local[3]"
+    master, _ = told(run_program(tmp_path, MASTER, environ, "null", '{"spark.master": "local[2]"}'))
+    assert master == "local[2]"
+    master, _ = told(run_program(tmp_path, MASTER, environ, '"local[1]"', "{}"))
+    assert master == "local[1]"
+
+
+def test_a_master_that_nobody_names_is_this_machine(tmp_path: Path) -> None:
+    assert told(run_program(tmp_path, MASTER, {}, "null", "{}")) == ["local[*]", True]
 
 
 def test_there_is_one_session_a_process(spark: SparkSession) -> None:

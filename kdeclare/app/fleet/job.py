@@ -20,21 +20,20 @@ from kdeclare.planning.preflight import Progress
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.session import SparkSession
 
-LOCAL = "local[*]"
-
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
     """What the commands about fleets share, as given.
 
-    clusters, selector: which ones; all where both are empty. conf: settings of Spark.
+    clusters, selector: which ones; all where both are empty. master: None is what Spark's own settings say,
+    or this machine. conf: settings of Spark.
     """
 
     fleet: Path
     out: str
     clusters: tuple[str, ...] = ()
     selector: Mapping[str, str] = field(default_factory=dict)
-    master: str = LOCAL
+    master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 10.0
 
@@ -89,7 +88,7 @@ def fleet_job(options: FleetOptions, environ: Mapping[str, str], progress: Progr
         TemporaryDirectory(prefix="kdeclare-") as folder,
         spark_session(options.master, options.conf, log=None) as spark,
     ):
-        if local_cores(options.master) is None:  # tasks run elsewhere
+        if local_cores(spark.sparkContext.master or "") is None:  # tasks run elsewhere
             ship_package(spark)
             base = ship_files(spark, pack(fleet, Path(folder), environ))
             reach = reach.packed(base)

@@ -6,6 +6,12 @@ from collections.abc import Mapping
 
 APP_NAME = "kdeclare"
 
+SECRET = (
+    r"(?i)secret|password|passphrase|token|credential|\bsas\b"
+    r"|(access|account|private|api|encryption)[._-]?key"
+)
+"""Settings whose keys match hold what nobody else is to read; written so that Java takes it, too."""
+
 _PER_CORE = 2
 """Partitions of a shuffle for each core: uneven ones even out, and a million rows need no more."""
 
@@ -21,6 +27,7 @@ def session_defaults(master: str) -> Mapping[str, str]:
     return shuffle | {
         "spark.app.name": APP_NAME,
         "spark.ui.enabled": "false",
+        "spark.redaction.regex": SECRET,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.python.worker.reuse": "true",

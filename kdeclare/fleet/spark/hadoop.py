@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -104,6 +104,11 @@ class HadoopStorage:
         with self._told(path, cannot_write):
             if not fs.delete(gone, True) and fs.exists(gone):
                 raise cannot_write(shown(f"{self.uri}/{path}"), "The file system does not say why")
+
+    def remove_empty(self, path: str) -> None:
+        """Delete a folder if nothing is in it."""
+        with suppress(Py4JJavaError):  # another command is at work there
+            self._fs().delete(self._at(path), False)
 
     def _beside(self, path: str) -> Any:
         target = self._at(path)

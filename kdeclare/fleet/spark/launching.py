@@ -15,24 +15,28 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from kdeclare.cluster.sandbox.java import find_java
-from kdeclare.fleet.spark.defaults import driver_memory, local_cores
+from kdeclare.fleet.spark.defaults import SECRET, driver_memory, local_cores
 from kdeclare.fleet.spark.problems import SparkFailure
 from kdeclare.model.diagnostics import error
 
 _SHELL = "pyspark-shell"
-_SECRET = ("secret", "password", "token", "access.key", "credential")
 _END_SECONDS = 10.0
 
 
 @contextmanager
-def java_virtual_machine(master: str, conf: Mapping[str, str], log: Path) -> Iterator[JavaGateway]:
+def java_virtual_machine(master: str | None, conf: Mapping[str, str], log: Path) -> Iterator[JavaGateway]:
     """A JVM for the block; afterwards it has ended. What it prints goes to the end of ``log``.
 
-    conf: what its own start depends on is taken from here (memory, packages).
+    master: None is what Spark's own settings say. conf: what its own start depends on is taken from here
+    (memory, packages).
     Raises KdeclareError where there is no Java 17, or where Spark does not start.
     """
     find_java()
     gateway = _launch(master, conf, log)
+    stated = _stated_master(gateway)
+    if master is None and local_cores(stated) is None and gateway.proc is not None:
+        _end(gateway)  # it was begun as one that nobody else is to connect to
+        gateway = _launch(stated, conf, log)
     try:
         # A session takes the gateway that the class holds; a later one needs a new one.
         SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
@@ -42,7 +46,12 @@ def java_virtual_machine(master: str, conf: Mapping[str, str], log: Path) -> Ite
         _end(gateway)
 
 
-def _launch(master: str, conf: Mapping[str, str], log: Path) -> JavaGateway:
+def _stated_master(gateway: JavaGateway) -> str:
+    """What --conf, PYSPARK_SUBMIT_ARGS, spark-defaults.conf and MASTER come to; of nothing: ``local[*]``."""
+    return str(gateway.jvm.org.apache.spark.SparkConf().get("spark.master", "local[*]"))
+
+
+def _launch(master: str | None, conf: Mapping[str, str], log: Path) -> JavaGateway:
     resource = files("kdeclare.fleet.spark").joinpath("log4j2.properties")
     before = log.stat().st_size if log.exists() else 0
     with as_file(resource) as log4j, log.open("ab") as output, variables(_how_to_start(master, conf, log4j)):
@@ -59,13 +68,14 @@ def _launch(master: str, conf: Mapping[str, str], log: Path) -> JavaGateway:
             ) from cause
 
 
-def _how_to_start(master: str, conf: Mapping[str, str], log4j: Path) -> Mapping[str, str]:
+def _how_to_start(master: str | None, conf: Mapping[str, str], log4j: Path) -> Mapping[str, str]:
     """The variables by which a JVM is told how to start: the weakest word of all, and the strongest."""
     # Before what is there: the last one wins.
     options = f"-Dlog4j2.configurationFile={shlex.quote(log4j.as_uri())}"
     # In one process nobody else is to connect, and a machine need not know its own name.
     address = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
-    return ({} if local_cores(master) is None else {"SPARK_LOCAL_IP": address}) | {
+    alone = master is None or local_cores(master) is not None
+    return ({"SPARK_LOCAL_IP": address} if alone else {}) | {
         "SPARK_DRIVER_MEMORY": os.environ.get("SPARK_DRIVER_MEMORY") or driver_memory(),
         "SPARK_SUBMIT_OPTS": f"{options} {os.environ.get('SPARK_SUBMIT_OPTS', '')}".strip(),
         "PYSPARK_SUBMIT_ARGS": _arguments(master, conf, os.environ.get("PYSPARK_SUBMIT_ARGS", _SHELL)),
@@ -87,7 +97,7 @@ def variables(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _arguments(master: str, conf: Mapping[str, str], given: str) -> str:
+def _arguments(master: str | None, conf: Mapping[str, str], given: str) -> str:
     """The user's own settings behind those of the environment, so that they win.
 
     Others can read a command line: what looks like a secret is set later, without one.
@@ -95,9 +105,9 @@ def _arguments(master: str, conf: Mapping[str, str], given: str) -> str:
     first = shlex.split(given)
     if first and first[-1] == _SHELL:
         first.pop()
-    settings = {"spark.master": master} | {
-        key: value for key, value in conf.items() if not any(word in key.lower() for word in _SECRET)
-    }
+    settings = {key: value for key, value in conf.items() if not re.search(SECRET, key)}
+    if master is not None:
+        settings["spark.master"] = master
     pairs = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     return shlex.join([*first, *pairs, _SHELL])
 

@@ -30,9 +30,12 @@ _UNNAMED = "pyspark-shell"
 
 
 @contextmanager
-def spark_session(master: str, conf: Mapping[str, str], *, log: Path | None = None) -> Iterator[SparkSession]:
+def spark_session(
+    master: str | None, conf: Mapping[str, str], *, log: Path | None = None
+) -> Iterator[SparkSession]:
     """A session of the block's own; afterwards its JVM has ended.
 
+    master: None is what settings say, or ``local[*]``.
     conf: the user's settings by key. They win over those of SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS, and
     these over what kdeclare sets. Tasks run PYSPARK_PYTHON, and this very Python where it is not set.
     log: where Spark's log is appended to. None: a temporary file, which stays only if the block fails
@@ -64,7 +67,7 @@ def spark_session(master: str, conf: Mapping[str, str], *, log: Path | None = No
             _stop(spark)
 
 
-def _session(master: str, conf: Mapping[str, str]) -> SparkSession:
+def _session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
     settings = SparkConf()
     # spark-submit takes this for somebody's shell.
     settings.set("spark.ui.showConsoleProgress", "false")
@@ -72,9 +75,10 @@ def _session(master: str, conf: Mapping[str, str]) -> SparkSession:
         settings.set(key, value)
     if settings.get("spark.app.name") == _UNNAMED:
         settings.setAppName(APP_NAME)
-    for key, value in session_defaults(master).items():
+    if master is not None:
+        settings.setMaster(master)
+    for key, value in session_defaults(settings.get("spark.master") or "").items():
         settings.setIfMissing(key, value)
-    settings.setMaster(master)
     context = SparkContext(conf=settings)
     # A JVM that dies is told once, by what was asked of it, and not on stderr as well.
     context._accumulatorServer.handle_error = _unheard  # type: ignore[method-assign]

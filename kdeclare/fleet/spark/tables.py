@@ -40,14 +40,15 @@ class Workbench:
     @contextmanager
     def published(self, tables: Mapping[str, str]) -> Iterator[None]:
         """Move tables, by name, to where they are to be. If the block fails, they are taken away again."""
-        moved: list[str] = []
+        begun: list[str] = []
         try:
             for name, path in tables.items():
+                if not self.storage.exists(path):  # or it is not ours to be taken away
+                    begun.append(path)  # in object stores, half of it can be there when it fails
                 self.storage.rename(f"{self.folder}/{name}", path)
-                moved.append(path)
             yield
         except BaseException:
-            for path in moved:
+            for path in begun:
                 self.storage.remove(path)
             raise
 
@@ -72,5 +73,4 @@ def workbench(spark: SparkSession, storage: Storage, identity: str) -> Iterator[
         yield bench
     finally:
         storage.remove(bench.folder)
-        if not storage.names(_ASIDE):
-            storage.remove(_ASIDE)
+        storage.remove_empty(_ASIDE)

@@ -70,6 +70,16 @@ class StorageContract:
             storage.remove(path)
         assert storage.names("") == ()
 
+    def test_only_an_empty_folder_is_removed_as_such(self, storage: Storage) -> None:
+        storage.write("a/b/c", "")
+        for path in ("a", "a/b", "nowhere"):
+            storage.remove_empty(path)
+        assert storage.exists("a/b/c")
+        storage.remove("a/b/c")
+        for path in ("a/b", "a"):
+            storage.remove_empty(path)
+        assert not storage.exists("a")
+
     def test_what_is_not_there_is_not_read(self, storage: Storage, folder: Path) -> None:
         with pytest.raises(KdeclareError, match=r"nope: No such file or directory\.$") as raised:
             storage.read("nope")

@@ -1,0 +1,41 @@
+"""Which settings of Spark nobody else is to read."""
+
+import pytest
+
+from kdeclare.fleet.spark.defaults import session_defaults
+from kdeclare.fleet.spark.launching import _arguments
+
+SECRETS = [
+    "spark.hadoop.fs.s3a.secret.key",
+    "spark.hadoop.fs.s3a.access.key",
+    "spark.hadoop.fs.s3a.session.token",
+    "spark.hadoop.fs.s3a.encryption.key",
+    "spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net",
+    "spark.hadoop.fs.azure.sas.fixed.token.shop.dfs.core.windows.net",
+    "spark.hadoop.fs.azure.sas.container.shop.blob.core.windows.net",
+    "spark.hadoop.fs.azure.account.oauth2.client.secret",
+    "spark.hadoop.google.cloud.auth.service.account.private.key",
+    "spark.hadoop.fs.oss.accessKeyId",
+    "spark.ssl.keyPassword",
+    "spark.authenticate.secret",
+]
+
+
+@pytest.mark.parametrize("key", SECRETS)
+def test_a_secret_is_on_no_command_line(key: str) -> None:
+    assert "s3cr3t" not in _arguments("local[2]", {key: "s3cr3t", "spark.ui.port": "0"}, "pyspark-shell")
+
+
+def test_what_the_start_needs_is_on_it() -> None:
+    needed = {"spark.driver.memory": "2g", "spark.jars.packages": "a:b:1", "spark.hadoop.sasl.qop": "auth"}
+    given = "--conf spark.master=yarn pyspark-shell"
+    told = _arguments(None, needed, given)
+    assert told == (
+        "--conf spark.master=yarn --conf spark.driver.memory=2g --conf spark.jars.packages=a:b:1 "
+        "--conf spark.hadoop.sasl.qop=auth pyspark-shell"
+    )
+    assert _arguments("local[2]", {}, given).endswith("--conf 'spark.master=local[2]' pyspark-shell")
+
+
+def test_spark_keeps_them_to_itself_as_well() -> None:
+    assert "sas" in session_defaults("local[2]")["spark.redaction.regex"]
