@@ -14,6 +14,9 @@ from .lock import FileLock
 from .problems import corrupt, explained, run_exists, unknown_run
 from .runs import is_run_id
 
+STATE = "state.json"
+RUNS = "runs"
+
 _PLAN = "plan.json"
 _JOURNAL = "journal.jsonl"
 
@@ -28,8 +31,8 @@ class LocalStore:
     def __init__(self, folder: Path) -> None:
         """A store in ``folder``; nothing is touched yet."""
         self._folder = folder
-        self._state = folder / "state.json"
-        self._runs = folder / "runs"
+        self._state = folder / STATE
+        self._runs = folder / RUNS
         self._lock = FileLock(folder / "lock")
 
     def read(self) -> State | None:

@@ -14,9 +14,9 @@ from kdeclare.manifests.files import Files
 from kdeclare.manifests.fleet import Fleet, project_of
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, read_project
 from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.state.local import RUNS, STATE
 
 _ARCHIVE = "fleet.zip"
-_STATE = "state.json"
 _REFERENCE = re.compile(r"\$\{(env|file)\.([^{}:]+)\}")
 _STORES = re.compile(r"ssl\.(truststore|keystore)\.location")
 _READABLE_BY_OWNER = 0o600
@@ -32,8 +32,9 @@ def pack(
 ) -> Path:
     """Write the archive into the folder ``to``, readable by its owner only; where it is.
 
-    In it: the fleet file, projects with their manifests, overlays and policies, client properties, states,
-    what is referred to as ``${file.PATH}``, and those variables of ``environ`` that are referred to.
+    In it: the fleet file, projects with their manifests, overlays and policies, client properties, states and
+    their last runs, which a crash can have left open, what is referred to as ``${file.PATH}``, and those
+    variables of ``environ`` that are referred to.
     command_config, state: of all clusters, as `reach.Reach` has them. Raises KdeclareError.
     """
     found = _Found(environ)
@@ -87,13 +88,20 @@ class _Found:
         self._tree(project, default if project.manifests is None else project.manifests, project.all_overlays)
         self._tree(project, environment.overlays, ())
         if project.policies and self._is_new(("policies", project.folder)):
-            for module in _modules(project.folder):
-                self.add(module)
+            for file in _of_policies(project.folder):
+                self.add(file)
         self.properties(environment.client_config_file)
         self._stores(environment.client_config)
         folder = state_folder(state or project.state)
         if folder is not None:
-            self.add(folder / project.name / environment.name / _STATE)
+            self._state(folder / project.name / environment.name)
+
+    def _state(self, folder: Path) -> None:
+        self.add(folder / STATE)
+        runs = folder / RUNS
+        last = max((run for run in runs.iterdir() if run.is_dir()), default=None) if runs.is_dir() else None
+        for file in last.iterdir() if last is not None else ():
+            self.add(file)
 
     def properties(self, file: Path | None) -> None:
         """A file of client properties, and the certificates that it names."""
@@ -119,13 +127,22 @@ class _Found:
         return True
 
 
-def _modules(folder: Path) -> Iterator[Path]:
-    """What a project's policies can import: modules and packages beside its file, no environments."""
+def _of_policies(folder: Path) -> Iterator[Path]:
+    """What a project's policies can import or read: modules beside its file, and packages with their data.
+
+    No environments.
+    """
     for here, folders, files in os.walk(folder):
-        folders[:] = [
-            name for name in folders if name.isidentifier() and not Path(here, name, "pyvenv.cfg").exists()
-        ]
-        yield from (Path(here, name) for name in files if name.endswith(".py"))
+        folders[:] = [name for name in folders if _is_package(Path(here, name))]
+        modules = [name for name in files if name.endswith(".py")]
+        is_package = modules and Path(here) != folder
+        yield from (Path(here, name) for name in (files if is_package else modules))
+
+
+def _is_package(folder: Path) -> bool:
+    """Whether Python can find modules there by their names."""
+    caches = folder.name == "__pycache__"
+    return folder.name.isidentifier() and not caches and not (folder / "pyvenv.cfg").exists()
 
 
 def _written(found: _Found, archive: Path) -> Path:

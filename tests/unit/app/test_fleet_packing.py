@@ -54,7 +54,10 @@ spec:
     "payments/eu.properties": "ssl.keystore.location=certs/key.pem\nssl.truststore.location=/etc/ca.pem\n",
     "payments/rules/naming.py": "from kdeclare.policy import TopicActionsPolicy\n\n\n"
     "class Names(TopicActionsPolicy):\n    def validate(self, request):\n        pass\n",
+    "payments/rules/words.txt": "",
+    "payments/rules/__pycache__/naming.pyc": "",
     "payments/rules/deep/er/more.py": "",
+    "payments/rules/deep/notes.txt": "",
     "payments/.venv/lib/other.py": "",
     "payments/env/pyvenv.cfg": "",
     "payments/env/site.py": "",
@@ -75,6 +78,7 @@ spec: {partitions: 2}
     "work/certs/ca.pem": "ca",
     "work/certs/key.pem": "key",
 }
+LAST_RUN = "20260102T000000Z-abcd"
 ENVIRON = {"TIER": "gold", "PW": "hunter2", "HOME": "/root", "OTHER": "secret"}
 
 
@@ -90,6 +94,7 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         with store.lock("test"):
             store.write(State("l", 1, "id-1", {"Topic/old": {"configs": {}}}))
             store.begin_run("20260101T000000Z-abcd", "{}").close()
+            store.begin_run(LAST_RUN, "{}").close()
     monkeypatch.chdir(root / "work")
     yield root
     unpacking.unpacked.cache_clear()
@@ -117,11 +122,16 @@ def test_what_is_in_it(driver: Path, tmp_path: Path) -> None:
         "payments/owner.txt",
         "payments/eu.properties",
         "payments/rules/naming.py",
+        "payments/rules/words.txt",
         "payments/rules/deep/er/more.py",
         "payments/manifests/a.yaml",
         "payments/overlays/eu/a.yaml",
         "payments/state/payments/eu/state.json",
+        f"payments/state/payments/eu/runs/{LAST_RUN}/plan.json",
+        f"payments/state/payments/eu/runs/{LAST_RUN}/journal.jsonl",
         "states/lab/default/state.json",
+        f"states/lab/default/runs/{LAST_RUN}/plan.json",
+        f"states/lab/default/runs/{LAST_RUN}/journal.jsonl",
         "work/certs/ca.pem",
         "work/certs/key.pem",
     }
