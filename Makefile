@@ -9,7 +9,7 @@ FLEETS := tests/spark tests/browser tests/kafka/test_fleet.py
 .PHONY: help install unit test test-engine test-fleets browser check format demo bench clean
 
 help:            ## this list
-	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 14
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 14
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

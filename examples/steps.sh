@@ -47,7 +47,7 @@ copy_of() {
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   cp -R "$1" "$work/project"
-  rm -rf "$work"/project/{state,run.sh}
+  rm -rf "$work"/project/{state,.sandbox,plans,snapshots,audits,run.sh}
   cd "$work/project"
 }
 

@@ -28,6 +28,11 @@ class ClusterSummary:
     found: Counts
     error: str | None = None
 
+    @property
+    def in_part(self) -> bool:
+        """Whether some of it was not read, and the rest was, and compared."""
+        return self.error is not None and self.topics > 0 and self.declared > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Since:

@@ -3,7 +3,7 @@
 Markdown as GitHub and GitLab take it. What does not fit is counted instead.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from kdeclare.fleet.finding import FindingKind
@@ -19,7 +19,7 @@ from kdeclare.report.audit_words import (
     worst_first,
 )
 from kdeclare.report.history_text import moment
-from kdeclare.report.markdown import LIMIT
+from kdeclare.report.markdown import LIMIT, fitting
 from kdeclare.report.markdown_escape import code, prose
 from kdeclare.report.values import duration, key_of, plural
 
@@ -118,15 +118,7 @@ def _row(row: AuditRow) -> str:
 
 def _fitted(title: str, lines: Iterable[str], count: int, what: str, room: int) -> str:
     """The lines there is room for, and how many there are beside them."""
-    shown = list(_fitting(lines, room - len(title) - 80))
+    shown = fitting(lines, room - len(title) - 80)
     left = count - len(shown)
     more = f"\n… and {plural(left, f'more {what}')}, left out here\n" if left else ""
     return "".join([title, *shown, more])
-
-
-def _fitting(lines: Iterable[str], room: int) -> Iterator[str]:
-    for line in lines:
-        room -= len(line)
-        if room < 0:
-            return
-        yield line

@@ -10,7 +10,7 @@ from kdeclare.fleet.summary import Audit, AuditRow, AuditSummary, ClusterSummary
 from kdeclare.model.jsontypes import canonical_json
 from kdeclare.planning.plan_document import timestamp
 from kdeclare.report.audit_words import MEANINGS, raw, sides, teams_by_total, total, worst_first
-from kdeclare.report.values import clean, duration
+from kdeclare.report.values import clean, clipped, duration
 from kdeclare.version import VERSION
 
 _WIDEST = 200
@@ -38,8 +38,8 @@ _COLUMNS: Mapping[str, Callable[[AuditRow], str | None]] = {
     "op": lambda row: row.op,
     "before": lambda row: raw(row.before),
     "after": lambda row: raw(row.after),
-    "was": lambda row: _clipped(sides(row)[0]),
-    "will": lambda row: _clipped(sides(row)[1]),
+    "was": lambda row: clipped(sides(row)[0], _WIDEST),
+    "will": lambda row: clipped(sides(row)[1], _WIDEST),
     "message": lambda row: row.message or None,
     "team": lambda row: row.labels.get("team", ""),
     "labels": lambda row: canonical_json(dict(row.labels)),
@@ -125,7 +125,3 @@ def _since(summary: AuditSummary) -> dict[str, Any] | None:
 
 def _counts(found: Counts) -> list[int]:
     return [found.get(kind, 0) for kind in FindingKind]
-
-
-def _clipped(text: str) -> str:
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

@@ -17,7 +17,7 @@ from kdeclare.report.audit_words import (
 from kdeclare.report.fleet_table import Cell, table
 from kdeclare.report.history_text import moment
 from kdeclare.report.style import PLAIN, Style
-from kdeclare.report.values import clean, duration, key_of, plural
+from kdeclare.report.values import clean, clipped, duration, key_of, plural
 
 _MANY = 20
 _ICONS = {
@@ -116,12 +116,8 @@ def _findings(audit: Audit, style: Style) -> Iterator[str]:
 
 
 def _field(row: AuditRow) -> str:
-    said = f"  {clean(key_of(row.path))}  {_clipped(change(row))}" if row.path else ""
+    said = f"  {clean(key_of(row.path))}  {clipped(change(row), 100)}" if row.path else ""
     return said.rstrip()
-
-
-def _clipped(text: str, most: int = 100) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _more(count: int, style: Style) -> Iterator[str]:

@@ -33,14 +33,21 @@ def headline(summary: AuditSummary, tallied: bool = True) -> str:
     tallied: with the findings of each kind.
     """
     clusters = f"{plural(len(summary.clusters), 'cluster')} of {clean(summary.fleet)}"
-    unread = len(summary.incomplete)
+    partly = sum(cluster.in_part for cluster in summary.incomplete)
+    unread = len(summary.incomplete) - partly
     found = _drift(summary.found)
     if found:
         drifted = sum(bool(_drift(cluster.found)) for cluster in summary.clusters)
-        head = f"Drift in {drifted:,} of {clusters}{f', {unread:,} not read' if unread else ''}"
+        lacks = listed(
+            [f"{unread:,} not read" if unread else "", f"{partly:,} read in part" if partly else ""]
+        )
+        head = f"Drift in {drifted:,} of {clusters}{f', {lacks}' if lacks else ''}"
         return f"{head}{f': {tally(found)}' if tallied else ''}."
     if unread:
-        return f"No drift in what could be read: {unread:,} of {clusters} could not."
+        lacks = f"{f', {partly:,} only in part' if partly else ''}"
+        return f"No drift in what could be read: {unread:,} of {clusters} could not{lacks}."
+    if partly:
+        return f"No drift in what could be read of {clusters}: {partly:,} only in part."
     if total(summary.found):
         resources = plural(total(summary.found), "resource")
         return f"No drift in what could be read of {clusters}: {resources} could not."

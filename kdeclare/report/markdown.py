@@ -80,7 +80,7 @@ def _changes(plan: Plan, room: int) -> str:
 def _details(plan: Plan, room: int) -> str:
     changes = [change for change in _acting(plan) if change.fields]
     denied = fields_denied(plan)
-    blocks = _fitting((details(c, denied.get(str(c.id), ())) for c in changes), room - 200)
+    blocks = fitting((details(c, denied.get(str(c.id), ())) for c in changes), room - 200)
     text = "\n".join(blocks)
     left = len(changes) - len(blocks)
     if left:
@@ -138,7 +138,7 @@ def _section(title: str, text: str) -> str:
 
 def _rows(items: Sequence[Item], what: str, room: int) -> str:
     """The items of a list that fit, and how many do not."""
-    shown = _fitting((item() for item in items), room - 60)
+    shown = fitting((item() for item in items), room - 60)
     left = len(items) - len(shown)
     more = f"- … and {plural(left, f'more {what}')}, left out here\n" if left else ""
     return "".join([*shown, more])
@@ -148,7 +148,7 @@ def _table(head: str, rows: Iterator[str], changes: Sequence[Change], room: int)
     """The rows that fit, and what the others come to."""
     if not changes:
         return ""
-    shown = _fitting(rows, room - len(head) - 200)
+    shown = fitting(rows, room - len(head) - 200)
     left = changes[len(shown) :]
     if not left:
         return "".join([head, *shown])
@@ -157,8 +157,8 @@ def _table(head: str, rows: Iterator[str], changes: Sequence[Change], room: int)
     return "".join([head, *shown, f"\n… and {plural(len(left), 'more change')}, left out here: {what}.\n"])
 
 
-def _fitting(rows: Iterator[str], room: int) -> list[str]:
-    """As many of the first as there is room for; none is made that is not needed."""
+def fitting(rows: Iterable[str], room: int) -> list[str]:
+    """As many of the first as there is room for, each with a line's end; none is made that is not needed."""
     found = []
     for row in rows:
         room -= len(row) + 1

@@ -6,7 +6,7 @@ which backslashes and backticks do not.
 
 import re
 
-from kdeclare.report.values import clean
+from kdeclare.report.values import clean, clipped
 
 _SYNTAX = re.compile(
     r"""[&<>"'`*~\[\]\\|@\#!$]      # what begins a structure, or ends the cell of a table
@@ -27,18 +27,14 @@ came of it, but not in code."""
 
 def prose(text: str, most: int = 1000) -> str:
     """A sentence, in one line. Of a longer one, its first ``most`` characters."""
-    lines = [_escaped(line) for line in _clipped(text, most).splitlines()]
+    lines = [_escaped(line) for line in clipped(text, most).splitlines()]
     return _CALLS.sub(lambda call: f"<code>{call[0]}</code>", "<br>".join(lines))
 
 
 def code(text: str, most: int = 200) -> str:
     """A name or a value. Of a longer one, its first ``most`` characters."""
-    return f"<code>{_escaped(_clipped(text, most))}</code>"
+    return f"<code>{_escaped(clipped(text, most))}</code>"
 
 
 def _escaped(text: str) -> str:
     return _SYNTAX.sub(lambda found: f"&#{ord(found[0])};", clean(text))
-
-
-def _clipped(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -43,6 +43,11 @@ def key_of(path: str) -> str:
     return path.removeprefix("configs.")
 
 
+def clipped(text: str, most: int) -> str:
+    """Of a longer text, its first characters, ``most`` with the mark of it."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """``1 topic``, ``2 topics``."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from yaml.nodes import Node
@@ -12,9 +12,6 @@ from kdeclare.manifests.nodes import find
 from kdeclare.manifests.shapes import Envelope, Metadata, TextMap
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.diagnostics import Diagnostic, Place, error
-
-OVERVIEW: Final = "overview"
-"""No cluster's name: it is the file beside the clusters' plans."""
 
 _BAD_IN_NAME = re.compile(r"[/\\\x00-\x1f\x7f]")
 _LONGEST_NAME = 200
@@ -139,7 +136,7 @@ def _wrong_name(name: str) -> str:
         return "it begins with a dot"
     if len(name.encode()) > _LONGEST_NAME:
         return f"it has more than {_LONGEST_NAME} bytes"
-    return f"'{OVERVIEW}' is that of the plans' overview" if name == OVERVIEW else ""
+    return ""
 
 
 def _wrong_together(cluster: ClusterSpec, at: tuple[str | int, ...], root: Node) -> Iterator[Diagnostic]:

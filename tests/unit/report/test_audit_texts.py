@@ -63,6 +63,21 @@ def test_no_drift_is_not_said_of_what_nobody_has_seen() -> None:
     assert headline(quiet_audit().summary).startswith("No drift. ")
 
 
+def test_what_was_read_in_part_is_not_called_unread() -> None:
+    partly = replace(cluster("eu-2"), topics=4_999, declared=5_000, error="1 resources could not be read.")
+    unread = replace(cluster("eu-3"), topics=0, error="No broker answered.")
+    assert headline(summary_of([], [cluster("eu-1"), partly])) == (
+        "No drift in what could be read of 2 clusters of production: 1 only in part."
+    )
+    assert headline(summary_of([], [unread, partly])) == (
+        "No drift in what could be read: 1 of 2 clusters of production could not, 1 only in part."
+    )
+    found = [row(FindingKind.MISSING, "eu-2", "orders")]
+    assert headline(summary_of(found, [unread, partly])) == (
+        "Drift in 1 of 2 clusters of production, 1 not read, 1 read in part: 1 missing."
+    )
+
+
 def test_colours_change_no_word() -> None:
     painted = audit_text(small_audit(), Style(on=True))
     assert re.sub(r"\x1b\[\d+m", "", painted) == audit_text(small_audit())
