@@ -10,6 +10,7 @@ from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.judging import judge_of
 from kdeclare.app.fleet.reading import read_declared
 from kdeclare.app.fleet.snapshot import collect_live, snapshot_record
+from kdeclare.fleet.folders import refuse_other_fleet
 from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE
 from kdeclare.fleet.summary import Audit, AuditRun, Earlier
@@ -117,6 +118,7 @@ def _live(job: FleetJob, bench: "Workbench", looking: Looking) -> "DataFrame":
         return bench.read("live", LIVE)
     folder, wanted = looking.snapshot
     storage = open_storage(folder, job.spark)
+    refuse_other_fleet(storage, job.fleet.name)
     record = snapshot_record(storage, wanted)
     live = read_table(job.spark, storage, record.path, LIVE)
     live = live.where(live.cluster.isin(list(job.names)))
