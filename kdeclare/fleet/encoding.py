@@ -1,6 +1,6 @@
 """The rows of the two tables that a fleet is compared by, see `fleet.rows`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,23 +63,25 @@ def unread_row(origin: Origin, kind: str, name: str, reason: str) -> Row:
 
 def declared_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Row:
     """DECLARED: one resource that is declared, owned or both. Of secrets there are hashes only."""
-    labels = desired.labels if desired is not None else (owned or {}).get("labels", {})
-    kind = KINDS[id_.kind]
-    row = _declared(cluster, id_.kind, id_.name) | {
-        "owned": None if owned is None else canonical_json(owned),
-        "labels": dict(labels),
-        **_NO_FACTS._asdict(),
+    row = _of_resource(cluster, desired, id_, owned) | {
+        "owned": None if owned is None else canonical_json(owned)
     }
     if desired is None:
         return row
     return row | {
-        "desired": canonical_json(kind.to_json(id_.name, desired.body)),
+        "desired": _body(desired),
         "source": None if desired.source is None else str(desired.source),
-        "alone": kind.alone(id_.name, desired.body),
+        "alone": KINDS[id_.kind].alone(id_.name, desired.body),
         **_facts(desired, owned)._asdict(),
         "partitions": getattr(desired.body, "partitions", None),
         "factor": getattr(desired.body, "replication_factor", None),
     }
+
+
+def left_out_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Row:
+    """DECLARED: one that a selector leaves out: nothing is found about it, but it counts for the others."""
+    left_out = None if desired is None else _body(desired)
+    return _of_resource(cluster, desired, id_, owned) | {"alone": False, "left_out": left_out}
 
 
 def declared_cluster_row(
@@ -88,15 +90,27 @@ def declared_cluster_row(
     error: str | None = None,
     *,
     cluster_id: str | None = None,
+    moves: Sequence[str] = (),
     policies: bool = False,
 ) -> Row:
     """DECLARED: the cluster itself.
 
     error: why its project, or its state, could not be read. cluster_id: that which the state is about.
-    policies: whether its project has some, which have to be asked about all of it.
+    moves: what kdeclare has begun to move and left to the cluster. policies: whether its project has some,
+    which have to be asked about all of it.
     """
     row = _declared(cluster, CLUSTER, cluster) | {**_NO_FACTS._asdict(), "always": policies}
-    return row | {"labels": dict(labels), "cluster_id": cluster_id, "error": error}
+    owned = canonical_json(list(moves)) if moves else None
+    return row | {"owned": owned, "labels": dict(labels), "cluster_id": cluster_id, "error": error}
+
+
+def _of_resource(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Row:
+    labels = desired.labels if desired is not None else (owned or {}).get("labels", {})
+    return _declared(cluster, id_.kind, id_.name) | {"labels": dict(labels), **_NO_FACTS._asdict()}
+
+
+def _body(desired: Desired) -> str:
+    return canonical_json(KINDS[desired.id.kind].to_json(desired.id.name, desired.body))
 
 
 def _facts(desired: Desired, owned: Json) -> DeclaredFacts:
@@ -141,6 +155,7 @@ def _declared(cluster: str, kind: str, name: str) -> Row:
         "kind": kind,
         "name": name,
         "desired": None,
+        "left_out": None,
         "owned": None,
         "labels": {},
         "source": None,

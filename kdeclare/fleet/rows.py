@@ -38,7 +38,8 @@ DECLARED = pa.schema(
         ("kind", _TEXT),
         ("name", _TEXT),
         ("desired", _TEXT),  # canonical JSON of the body; null where it is owned only
-        ("owned", _TEXT),  # canonical JSON of the record; null where it is declared only
+        ("left_out", _TEXT),  # the same where a selector leaves it out; desired and owned are null then
+        ("owned", _TEXT),  # canonical JSON of the record, if there is one; of a cluster: its own moves
         ("labels", _LABELS),  # as declared, else as last applied
         ("source", _TEXT),  # file:line:column
         ("alone", pa.bool_()),  # its diff needs no other resource's rows

@@ -1,103 +1,142 @@
 """What can only be said of a cluster as a whole: resources about many topics, and policies."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from kdeclare.fleet.bodies import snapshot_of_all
 from kdeclare.fleet.comparing import found_in
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.registry import KINDS, is_topic
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.live import Snapshot
 from kdeclare.model.plan import Verdict, VerdictOutcome
-from kdeclare.model.state import State
+from kdeclare.model.state import Leftovers, State
 from kdeclare.planning import order
 from kdeclare.planning.compare import compare
-from kdeclare.planning.judging import declared_labels
 from kdeclare.planning.placement import SharedLoad
 from kdeclare.planning.request import PlanRequest, Scope
 
-Judge = Callable[[str, Snapshot, Mapping[str, Mapping[str, str]]], Iterable[Verdict]]
-"""Asks the policies of a cluster's project about all of its topics, given the labels of resources."""
+Row = Mapping[str, Any]
+Labels = Mapping[ResourceId, Mapping[str, str]]
+"""The labels of what is declared or owned."""
 
 
-_NOTHING = (None, None, None, None)
-"""Neither a path nor an op, and nothing before and after."""
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What policies say of the topics of a cluster.
+
+    open: the policies that ask for what no snapshot holds; of them there are no verdicts.
+    """
+
+    verdicts: Sequence[Verdict] = ()
+    open: Sequence[str] = ()
+
+
+Judge = Callable[[Snapshot, Sequence[ResourceId], Mapping[str, Mapping[str, str]]], Judged]
+"""Asks the policies of a cluster's project about these topics, given the labels of all, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class WholeCluster:
-    """A cluster's rows of both tables; ``within`` is the body of its own row."""
+    """A cluster's rows of both tables.
+
+    own, within: of its own rows, what kdeclare has begun to move (None: nothing), and its body. Both JSON.
+    """
 
     name: str
+    own: str | None
     within: str
-    declared: Sequence[Mapping[str, Any]]
-    live: Sequence[Mapping[str, Any]]
+    declared: Sequence[Row] = field(repr=False)
+    live: Sequence[Row] = field(repr=False)
 
 
-def found_in_cluster(
-    cluster: WholeCluster, judge: Judge | None
-) -> Iterator[tuple[ResourceId, Mapping[str, str], Found]]:
-    """What is found in the resources that are not alone, and by policies, with the labels of each.
+@dataclass(frozen=True, slots=True)
+class WholeFindings:
+    """What is found in a cluster, with the labels of each resource; and what could not be told, in words."""
 
-    judge: None where the project has no policies. Raises what decoding and diffing raise.
+    found: Sequence[tuple[ResourceId, Mapping[str, str], Found]] = ()
+    notices: Sequence[str] = ()
+
+
+def found_in_cluster(cluster: WholeCluster, judge: Judge | None) -> WholeFindings:
+    """What is found in the resources that are not alone, as a plan of the cluster has it, and by policies.
+
+    judge: None where the project has no policies. What a selector leaves out counts for the rest, and is
+    itself neither compared nor judged. Raises what decoding and diffing raise.
     """
     read = ((row["kind"], row["name"], row["body"]) for row in cluster.live if row["body"] is not None)
     live = snapshot_of_all(cluster.within, read)
-    desired = tuple(_desired(row) for row in cluster.declared if row["desired"] is not None)
-    owned = {
-        f"{row['kind']}/{row['name']}": json.loads(row["owned"]) for row in cluster.declared if row["owned"]
-    }
-    labels = {ResourceId(row["kind"], row["name"]): dict(row["labels"] or ()) for row in cluster.declared}
-    yield from _wide(cluster, desired, owned, live)
+    labels = {_id(row): dict(row["labels"] or ()) for row in cluster.declared}
+    found = list(_wide(cluster, labels, live))
+    judged = Judged()
     if judge is not None:
-        for verdict in judge(cluster.name, live, declared_labels(desired, owned)):
-            if verdict.outcome is not VerdictOutcome.ALLOW:
-                resource = ResourceId.parse(verdict.resource)
-                yield resource, labels.get(resource, {}), _against(verdict)
+        of_topics = {id_.name: mine for id_, mine in labels.items() if is_topic(id_)}
+        judged = judge(live, _judged_topics(cluster, live), of_topics)
+    found += [
+        (ResourceId.parse(verdict.resource), _against(verdict))
+        for verdict in judged.verdicts
+        if verdict.outcome is not VerdictOutcome.ALLOW
+    ]
+    with_labels = [(id_, labels.get(id_, {}), item) for id_, item in found]
+    return WholeFindings(with_labels, tuple(map(_untold, judged.open)))
 
 
-def _wide(
-    cluster: WholeCluster, desired: tuple[Desired, ...], owned: Mapping[str, Any], live: Snapshot
-) -> Iterator[tuple[ResourceId, Mapping[str, str], Found]]:
-    wide = frozenset(
-        ResourceId(row["kind"], row["name"])
-        for row in cluster.declared
-        if row["alone"] is False and row["desired"] is not None
-    )
+def _wide(cluster: WholeCluster, labels: Labels, live: Snapshot) -> Iterator[tuple[ResourceId, Found]]:
+    wide = {_id(row) for row in cluster.declared if row["desired"] is not None and not row["alone"]}
     if not wide:
         return
-    request = PlanRequest(
+    request = _request(cluster, labels, live)
+    unread = {row["name"]: row["error"] for row in cluster.live if row["body"] is None and is_topic(_id(row))}
+    for item in compare(request, live, SharedLoad(live, order.barred(request.desired, live))):
+        if item.id not in wide or item.desired is None:
+            continue
+        about = KINDS[item.id.kind].arranges(item.id.name, item.desired.body, unread)
+        reason = next((unread[topic] for topic in sorted(about) if topic in unread), None)
+        if reason is not None:
+            yield item.id, Found(FindingKind.UNREACHABLE, None, None, None, None, reason)
+            continue
+        for found in found_in(item.id, item.difference, item.desired, item.owned, live):
+            yield item.id, found
+
+
+def _request(cluster: WholeCluster, labels: Labels, live: Snapshot) -> PlanRequest:
+    """All of the cluster, as what is changed elsewhere counts; what a selector leaves out is not in scope."""
+    bodies = {_id(row): row["desired"] or row["left_out"] for row in cluster.declared}
+    owned = {str(_id(row)): json.loads(row["owned"]) for row in cluster.declared if row["owned"] is not None}
+    moves = json.loads(cluster.own) if cluster.own is not None else ()
+    return PlanRequest(
         project="",
         env="",
         cluster_name=cluster.name,
-        desired=desired,
-        state=State("", 0, live.cluster.id, owned),
-        scope=Scope(targets=wide),
+        desired=tuple(_desired(id_, body, labels[id_]) for id_, body in bodies.items() if body is not None),
+        state=State("", 0, live.cluster.id, owned, Leftovers(moves=tuple(moves))),
+        scope=Scope(targets=frozenset(_id(row) for row in cluster.declared if row["desired"] is not None)),
     )
-    by_id = {item.id: item for item in desired}
-    unread = {
-        f"{row['kind']}/{row['name']}": row["error"] for row in cluster.live if row["error"] is not None
-    }
-    for item in compare(request, live, SharedLoad(live, order.barred(desired, live))):
-        subjects = (str(item.id), *(d.subject for d in item.difference.diagnostics))
-        reason = next((unread[name] for name in subjects if name in unread), None)
-        if reason is not None:
-            yield item.id, by_id[item.id].labels, Found(FindingKind.UNREACHABLE, *_NOTHING, reason)
-            continue
-        for found in found_in(item.id, item.difference, item.desired, item.owned, live):
-            yield item.id, by_id[item.id].labels, found
 
 
-def _desired(row: Mapping[str, Any]) -> Desired:
-    body = KINDS[row["kind"]].from_json(json.loads(row["desired"]))
-    return Desired(ResourceId(row["kind"], row["name"]), body, dict(row["labels"] or ()))
+def _judged_topics(cluster: WholeCluster, live: Snapshot) -> list[ResourceId]:
+    """All but internal ones and those that a selector leaves out."""
+    left_out = {_id(row) for row in cluster.declared if row["desired"] is None and row["owned"] is None}
+    topics = (ResourceId("Topic", topic.name) for topic in live.topics.values() if not topic.internal)
+    return sorted(id_ for id_ in topics if id_ not in left_out)
+
+
+def _id(row: Row) -> ResourceId:
+    return ResourceId(row["kind"], row["name"])
+
+
+def _desired(id_: ResourceId, body: str, labels: Mapping[str, str]) -> Desired:
+    return Desired(id_, KINDS[id_.kind].from_json(json.loads(body)), labels)
 
 
 def _against(verdict: Verdict) -> Found:
     says = "denies" if verdict.denies else "warns of"
     message = f"Policy '{verdict.policy}' {says} this: {verdict.message}"
     return Found(FindingKind.POLICY, f"policies.{verdict.policy}", None, None, None, message)
+
+
+def _untold(policy: str) -> str:
+    return f"Policy '{policy}' asks for what no snapshot holds; kdeclare policy check --live can tell."

@@ -46,12 +46,14 @@ def what_to_observe(request: PlanRequest) -> Query:
 def compare(request: PlanRequest, live: Snapshot, place: Placer) -> list[Compared]:
     """Every resource in scope, in the order of their ids."""
     result = []
+    foreign = _moved_by_others(request, live)
     for id_, desired, owned in _in_scope(request):
         difference = KINDS[id_.kind].diff(id_, desired, live, owned, place)
         if desired is None:
             difference = _undeclared(request, id_, owned, difference)
         else:
-            own = _own_moves_only(request, live, KINDS[id_.kind].query(id_.name, desired.body, owned))
+            query = KINDS[id_.kind].query(id_.name, desired.body, owned)
+            own = not foreign if query.every_topic else foreign.isdisjoint(query.topics)
             difference = _let_through(request, difference, own=own)
         result.append(Compared(id_, desired, owned, difference))
     changing = {str(item.id) for item in result if item.desired and item.change}
@@ -128,11 +130,10 @@ def _orphaned(id_: ResourceId) -> Diagnostic:
     )
 
 
-def _own_moves_only(request: PlanRequest, live: Snapshot, query: Query) -> bool:
-    """Whether what is being moved of these topics, kdeclare itself has begun to move."""
-    own = request.state.leftovers.moves if request.state else ()
-    foreign = {partition.topic for partition in live.moves if str(partition) not in own}
-    return not foreign if query.every_topic else foreign.isdisjoint(query.topics)
+def _moved_by_others(request: PlanRequest, live: Snapshot) -> Set[str]:
+    """The topics of which something is being moved that kdeclare itself has not begun to move."""
+    own = frozenset(request.state.leftovers.moves if request.state else ())
+    return {partition.topic for partition in live.moves if str(partition) not in own}
 
 
 def _let_through(request: PlanRequest, difference: Difference, *, own: bool) -> Difference:

@@ -1,6 +1,7 @@
 """What Spark finds is what a plain loop over the same function finds, row by row."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC
 from random import Random
 from typing import Any
 
@@ -13,7 +14,14 @@ from kdeclare.fleet.facts import proves_order
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import DECLARED, FOUND, LIVE
 from kdeclare.fleet.spark.diffing import KEY, duplicates, findings
+from kdeclare.fleet.spark.wide import wide_findings
+from kdeclare.fleet.whole import Judge, Judged, WholeCluster, found_in_cluster
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.live import Snapshot
+from kdeclare.model.plan import Verdict, VerdictOutcome
+from kdeclare.policy.requests.outlook import Labels
 from tests.unit.fleet.fleets import Fleet, random_fleet
+from tests.unit.fleet.wholes import NOW, A, RandomCluster, tables
 
 pytestmark = pytest.mark.spark
 
@@ -78,3 +86,48 @@ def test_duplicates_are_told(spark: SparkSession) -> None:
     live = table(spark, [*fleet.live, fleet.live[-1]], LIVE)
     assert [row["name"] for row in duplicates(live).collect()] == [fleet.live[-1]["name"]]
     assert duplicates(table(spark, fleet.live, LIVE)).count() == 0
+
+
+def _judge_of(cluster: str) -> Judge | None:
+    """Policies of every other cluster: they warn of topics by the number of their labels."""
+    if cluster.endswith("1"):
+        return None
+
+    def judge(live: Snapshot, topics: Sequence[ResourceId], labels: Labels) -> Judged:
+        told = [(str(topic), f"{len(labels.get(topic.name, {}))} of {len(labels)}") for topic in topics]
+        return Judged([Verdict("p", topic, VerdictOutcome.WARN, said) for topic, said in told])
+
+    return judge
+
+
+def test_whole_clusters(spark: SparkSession) -> None:
+    declared: list[Row] = []
+    live: list[Row] = []
+    expected: list[Row] = []
+    for number in range(12):
+        made, name = RandomCluster(Random(number)), f"eu-{number}"
+        mine, theirs = tables(made.cluster, made.declared, made.state, (None, A)[number % 2], name=name)
+        mine[0]["always"] = _judge_of(name) is not None
+        declared += mine
+        live += theirs
+        whole = WholeCluster(name, mine[0]["owned"], theirs[0]["body"], mine[1:], theirs[1:])
+        for id_, labels, item in found_in_cluster(whole, _judge_of(name)).found:
+            row = {column: getattr(item, column) for column in FOUND.names}
+            expected.append({"cluster": name, "kind": id_.kind, "name": id_.name, **row, "labels": labels})
+    found = wide_findings(table(spark, declared, DECLARED), table(spark, live, LIVE), _judge_of).collect()
+    assert {row["finding"] for row in expected} == {"pending", "changed", "missing", "policy"}
+    assert in_order(row.asDict() for row in found) == in_order(expected)
+    assert {row["taken_at"].astimezone(UTC) for row in found} == {NOW}
+    assert _labels(row.asDict() for row in found) == _labels(expected)
+
+
+def _labels(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Any]:
+    return {tuple(row[name] for name in KEY): row["labels"] for row in rows}
+
+
+def test_of_clusters_that_are_not_well_nothing_is_looked_at(spark: SparkSession) -> None:
+    made = RandomCluster(Random(1))
+    declared, live = tables(made.cluster, made.declared, made.state)
+    declared[0] |= {"cluster_id": "another", "always": True}
+    found = wide_findings(table(spark, declared, DECLARED), table(spark, live, LIVE), _judge_of)
+    assert found.collect() == []

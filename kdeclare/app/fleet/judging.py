@@ -1,17 +1,16 @@
-"""The policies of a cluster's project, asked about all of its topics as a snapshot has them."""
+"""The policies of a cluster's project, asked about its topics as a snapshot has them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.policies import policies_in_force
 from kdeclare.cluster.port import Cluster, ConfigQuery, Fault
-from kdeclare.fleet.rows import CLUSTER
-from kdeclare.fleet.whole import Judge
+from kdeclare.fleet.whole import Judge, Judged
 from kdeclare.kinds.query import Query
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
 from kdeclare.model.live import Snapshot
-from kdeclare.model.plan import Verdict, VerdictOutcome
+from kdeclare.model.plan import Verdict
 from kdeclare.policy.checking import check_live
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.requests.facts import Facts
@@ -22,41 +21,46 @@ def judge_of(reach: Reach, name: str) -> Judge | None:
     """The judge of one cluster; for `fleet.spark.wide`, which calls it where the task runs."""
     workspace = reach.workspace(name)
 
-    def judge(cluster: str, live: Snapshot, labels: Labels) -> Iterator[Verdict]:
+    def judge(live: Snapshot, topics: Sequence[ResourceId], labels: Labels) -> Judged:
         with policies_in_force(workspace) as in_force:
-            yield from _verdicts(in_force.policies, cluster, live, labels)
+            return judged(in_force.policies, live, topics, labels)
 
     return judge
 
 
-def _verdicts(
-    policies: Sequence[ConfiguredPolicy], cluster: str, live: Snapshot, labels: Labels
-) -> Iterable[Verdict]:
-    """Of all policies at once; where one wants what no snapshot holds, of each alone."""
+def judged(
+    policies: Sequence[ConfiguredPolicy], live: Snapshot, topics: Sequence[ResourceId], labels: Labels
+) -> Judged:
+    """All policies at once; where one wants what no snapshot holds, each alone."""
     if not policies:
-        return ()
+        return Judged()
     try:
-        return _asked(policies, live, labels)
+        return Judged(_asked(policies, live, topics, labels))
     except Fault:
         if len(policies) == 1:
-            return (_open(policies[0], cluster),)
-        return (verdict for policy in policies for verdict in _verdicts((policy,), cluster, live, labels))
+            return Judged(open=(policies[0].name,))
+    each = [judged((policy,), live, topics, labels) for policy in policies]
+    return Judged([v for found in each for v in found.verdicts], [p for found in each for p in found.open])
 
 
-def _asked(policies: Sequence[ConfiguredPolicy], live: Snapshot, labels: Labels) -> tuple[Verdict, ...]:
-    names = sorted(topic.name for topic in live.topics.values() if not topic.internal)
+def _asked(
+    policies: Sequence[ConfiguredPolicy], live: Snapshot, topics: Sequence[ResourceId], labels: Labels
+) -> tuple[Verdict, ...]:
     resources = {ConfigResource(ConfigScope.TOPIC, name) for name in live.topics}
     known = Query(
         frozenset(live.topics), {r: ConfigQuery(r, overrides=True) for r in resources}, every_topic=True
     )
-    facts = Facts(cast(Cluster, _OnlySnapshot()), names, live, known)
-    topics = [ResourceId("Topic", name) for name in names]
+    facts = _FactsOfSnapshot(cast(Cluster, _OnlySnapshot()), [topic.name for topic in topics], live, known)
     return check_live(policies, topics, facts, labels, lambda done: None).verdicts
 
 
-def _open(policy: ConfiguredPolicy, cluster: str) -> Verdict:
-    message = "it asks for what no snapshot holds; kdeclare policy check --live can tell."
-    return Verdict(policy.name, f"{CLUSTER}/{cluster}", VerdictOutcome.WARN, message)
+class _FactsOfSnapshot(Facts):
+    """Of a cluster that nobody asks for anything now."""
+
+    @property
+    def principal(self) -> str | None:
+        """Not known: None would say that nobody is authenticated."""
+        return self._read(self._cluster.describe).principal
 
 
 class _OnlySnapshot:

@@ -12,7 +12,7 @@ from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.plan import loaded_well
 from kdeclare.app.policies import policies_in_force
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
-from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row
+from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS
@@ -61,8 +61,13 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
     except KdeclareError as e:
         yield declared_cluster_row(name, labels, gist(e.diagnostics))
     else:
-        cluster_id = state.cluster_id if state is not None else None
-        yield declared_cluster_row(name, labels, cluster_id=cluster_id, policies=has_policies)
+        yield declared_cluster_row(
+            name,
+            labels,
+            cluster_id=state.cluster_id if state is not None else None,
+            moves=state.leftovers.moves if state is not None else (),
+            policies=has_policies,
+        )
         yield from _rows(entry, loaded.desired, _owned(state))
 
 
@@ -76,14 +81,8 @@ def _owned(state: State | None) -> Mapping[ResourceId, Json]:
 def _rows(entry: ClusterEntry, desired: Sequence[Desired], owned: Mapping[ResourceId, Json]) -> Iterator[Row]:
     scope = Scope(selector=entry.selector)
     for item in desired:
-        if scope.covers(item):
-            yield declared_row(entry.name, item, item.id, owned.get(item.id))
-        else:
-            yield _left_out(entry.name, item.id)
+        encoded = declared_row if scope.covers(item) else left_out_row
+        yield encoded(entry.name, item, item.id, owned.get(item.id))
+    encoded = declared_row if scope.whole else left_out_row
     for id_ in sorted(owned.keys() - {item.id for item in desired}):
-        yield declared_row(entry.name, None, id_, owned[id_]) if scope.whole else _left_out(entry.name, id_)
-
-
-def _left_out(cluster: str, id_: ResourceId) -> Row:
-    """Declared or owned, and not looked at: nothing is compared, and what is live is not unmanaged."""
-    return declared_row(cluster, None, id_, None) | {"alone": False}
+        yield encoded(entry.name, None, id_, owned[id_])

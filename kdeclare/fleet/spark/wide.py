@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from kdeclare.fleet.finding import Found
+from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.rows import CLUSTER, FINDINGS
 from kdeclare.fleet.spark.diffing import RESULT, of_clusters
 from kdeclare.fleet.spark.schemas import schema_of
@@ -21,18 +21,19 @@ JudgeOf = Callable[[str], Judge | None]
 
 _COLUMNS = (
     "cluster",
-    "taken_at",
-    "within",
     "side",
     "kind",
     "name",
     "desired",
+    "left_out",
     "owned",
     "labels",
     "alone",
     "body",
     "error",
 )
+_SIDES = ("cluster", "declared", "live")
+"""What a row is of, in the order of their names: first the cluster itself, once."""
 
 
 def concerned(declared: DataFrame) -> DataFrame:
@@ -49,16 +50,31 @@ def concerned(declared: DataFrame) -> DataFrame:
 
 def wide_findings(declared: DataFrame, live: DataFrame, judge_of: JudgeOf) -> DataFrame:
     """What is found by looking at whole clusters, those that are `concerned`; columns as `diffing.RESULT`."""
-    readable = of_clusters(declared, live).where("within is not null")
-    clusters = f.broadcast(readable.join(concerned(declared), "cluster"))
-    mine = declared.where(f.col("kind") != CLUSTER).select(
-        "cluster", f.lit("declared").alias("side"), "kind", "name", "desired", "owned", "labels", "alone"
+    of_itself = f.col("kind") == CLUSTER
+    clusters = (
+        of_clusters(declared, live)
+        .where("within is not null")
+        .join(concerned(declared), "cluster")
+        .join(declared.where(of_itself).select("cluster", "owned"), "cluster")
     )
-    theirs = live.where(f.col("kind") != CLUSTER).select(
-        "cluster", f.lit("live").alias("side"), "kind", "name", "body", "error"
+    own, mine, theirs = map(f.lit, _SIDES)
+    resources = (
+        declared.where(~of_itself)
+        .withColumn("side", mine)
+        .unionByName(
+            live.where(~of_itself).drop("taken_at", "labels").withColumn("side", theirs),
+            allowMissingColumns=True,
+        )
+        .join(f.broadcast(clusters.select("cluster")), "cluster")
     )
-    rows = mine.unionByName(theirs, allowMissingColumns=True).join(clusters, "cluster").select(*_COLUMNS)
-    gathered = rows.repartition(f.col("cluster")).sortWithinPartitions("cluster", "side", "kind", "name")
+    gathered = (
+        resources.unionByName(
+            clusters.withColumnRenamed("within", "body").withColumn("side", own), allowMissingColumns=True
+        )
+        .select("taken_at", *_COLUMNS)
+        .repartition(f.col("cluster"))
+        .sortWithinPartitions("cluster", "side", "kind", "name")
+    )
     found = gathered.rdd.mapPartitions(lambda part: _found(part, judge_of))
     return declared.sparkSession.createDataFrame(found, _result_schema(), verifySchema=False)
 
@@ -70,14 +86,21 @@ def _result_schema() -> Any:
 
 def _found(rows: Iterable[Any], judge_of: JudgeOf) -> Iterator[tuple[Any, ...]]:
     for name, group in groupby(rows, key=itemgetter("cluster")):
-        sides: dict[str, list[dict[str, Any]]] = {"declared": [], "live": []}
-        taken_at, within = None, ""
-        for row in group:
-            taken_at, within = row["taken_at"], row["within"]
-            sides[row["side"]].append(row.asDict())
-        cluster = WholeCluster(name, within, sides["declared"], sides["live"])
-        for resource, labels, found in found_in_cluster(cluster, judge_of(name)):
-            yield _row(taken_at, name, resource, labels, found)
+        yield from _found_in(name, group, judge_of)  # by itself, so that only one cluster is held at a time
+
+
+def _found_in(name: str, rows: Iterator[Any], judge_of: JudgeOf) -> Iterator[tuple[Any, ...]]:
+    itself = next(rows)
+    sides: dict[str, list[dict[str, Any]]] = {side: [] for side in _SIDES}
+    for row in rows:
+        sides[row["side"]].append(row.asDict())
+    cluster = WholeCluster(name, itself["owned"], itself["body"], sides["declared"], sides["live"])
+    told = found_in_cluster(cluster, judge_of(name))
+    for resource, labels, found in told.found:
+        yield _row(itself["taken_at"], name, resource, labels, found)
+    for notice in told.notices:
+        open_ = Found(FindingKind.POLICY, None, None, None, None, notice)
+        yield _row(itself["taken_at"], name, ResourceId(CLUSTER, name), {}, open_)
 
 
 def _row(taken_at: Any, cluster: str, resource: ResourceId, labels: Any, found: Found) -> tuple[Any, ...]:

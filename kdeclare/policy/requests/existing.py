@@ -23,7 +23,7 @@ class ExistingRequest:
     @property
     def principal(self) -> str | None:
         """Whom the brokers take kdeclare for."""
-        return self.outlook.facts.info.principal
+        return self.outlook.facts.principal
 
     @property
     def pre_request_state(self) -> LiveState | None:

@@ -46,6 +46,11 @@ class Facts:
         """Brokers with their racks, and the principal."""
         return self._live.cluster if self._live else self._read(self._cluster.describe)
 
+    @property
+    def principal(self) -> str | None:
+        """Whom the brokers take kdeclare for."""
+        return self.info.principal
+
     @cached_property
     def racks(self) -> Mapping[int, str | None]:
         """The rack of each broker."""

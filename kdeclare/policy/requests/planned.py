@@ -64,7 +64,7 @@ class TopicRequest:
     @property
     def principal(self) -> str | None:
         """Whom the brokers take kdeclare for."""
-        return self.outlook.facts.info.principal
+        return self.outlook.facts.principal
 
     @cached_property
     def pre_request_state(self) -> TopicState | None:

@@ -19,7 +19,7 @@ from kdeclare.app.fleet.reading import read_declared, read_live
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.cluster.port import Fault, NewTopic
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.model.state import State
+from kdeclare.model.state import Leftovers, State
 from kdeclare.state.location import open_store
 
 FLEET = """\
@@ -81,8 +81,9 @@ def rows(read: Callable[[Reach, str], Iterator[Any]], reach: Reach, name: str) -
 
 def owns(location: str, project: str, env: str, *ids: str) -> None:
     store = open_store(location, project, env)
+    record = {"configs": {}, "partitions": 3, "labels": {"team": "was"}}
     with store.lock("test"):
-        store.write(State("l", 1, "id-1", {id_: {"configs": {}, "partitions": 3} for id_ in ids}))
+        store.write(State("l", 1, "id-1", dict.fromkeys(ids, record)))
 
 
 def test_a_cluster_is_read(reach: Reach, connected: MemoryCluster) -> None:
@@ -173,9 +174,21 @@ def test_a_selector_is_about_a_part(reach: Reach) -> None:
     owns("state", "lab", "default", "Topic/clicks", "Topic/old")
     found = rows(read_declared, reach, "lab")
     assert found["Topic/orders"]["desired"]
-    for name in ("clicks", "old"):  # not orphaned, not unmanaged, not missing
-        row = found[f"Topic/{name}"]
+    assert found["Topic/orders"]["left_out"] is None
+    clicks, old = found["Topic/clicks"], found["Topic/old"]
+    for row in (clicks, old):  # not orphaned, not unmanaged, not missing
         assert (row["desired"], row["owned"], row["alone"]) == (None, None, False)
+    assert json.loads(clicks["left_out"])["partitions"] == 3
+    assert old["left_out"] is None
+    assert (clicks["labels"], old["labels"]) == ([("team", "b")], [("team", "was")]), "rules count them"
+
+
+def test_moves_that_kdeclare_has_begun_are_the_clusters(reach: Reach) -> None:
+    assert rows(read_declared, reach, "eu-1")["Cluster/eu-1"]["owned"] is None
+    store = open_store("payments/state", "payments", "d")
+    with store.lock("test"):
+        store.write(State("l", 1, "id-1", leftovers=Leftovers(moves=("orders-0",))))
+    assert rows(read_declared, reach, "eu-1")["Cluster/eu-1"]["owned"] == '["orders-0"]'
 
 
 def test_errors_in_manifests(reach: Reach) -> None:

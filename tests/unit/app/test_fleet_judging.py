@@ -1,0 +1,126 @@
+"""Policies are asked about what a snapshot holds, and what it does not hold is told and not made up."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from kdeclare.app.fleet.judging import judged
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import NewTopic
+from kdeclare.fleet.bodies import snapshot_of_all
+from kdeclare.fleet.collecting import live_rows
+from kdeclare.fleet.whole import Judged
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.live import Snapshot
+from kdeclare.model.plan import VerdictOutcome
+from kdeclare.policy.checking import check_live
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.requests.facts import Facts
+from tests.unit.fleet.wholes import NOW
+
+TOPICS = [ResourceId("Topic", name) for name in ("clicks", "orders")]
+LABELS = {"orders": {"team": "a"}, "clicks": {"team": "a"}, "other": {"team": "a"}}
+MODIFIES = frozenset({Action.MODIFY})
+
+
+class Tall(TopicActionsPolicy):
+    """No more than two partitions."""
+
+    def validate(self, request: RequestMetadata) -> None:
+        state = request.post_request_state
+        if state is not None and state.num_partitions > 2:
+            raise PolicyViolation("too tall")
+
+
+class Budget(TopicActionsPolicy):
+    """Four partitions for those with the label."""
+
+    def validate(self, request: RequestMetadata) -> None:
+        count = request.partitions_of({"team": "a"})
+        if count > 4:
+            raise PolicyViolation(f"{count} in all")
+
+
+class Empty(TopicActionsPolicy):
+    """No records."""
+
+    def validate(self, request: RequestMetadata) -> None:
+        if request.record_count:
+            raise PolicyViolation("not empty")
+
+
+class Careless(TopicActionsPolicy):
+    """The same, whatever is raised."""
+
+    def validate(self, request: RequestMetadata) -> None:
+        try:
+            assert request.record_count == 0
+        except Exception:  # noqa: BLE001
+            raise PolicyViolation("how should I know") from None
+
+
+class Mine(TopicActionsPolicy):
+    """Only one may."""
+
+    def validate(self, request: RequestMetadata) -> None:
+        if request.principal != "User:ci":
+            raise PolicyViolation("not by you")
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    made = MemoryCluster(cluster_id="id-1")
+    for name, partitions in {"orders": 3, "clicks": 1, "other": 2}.items():
+        made.create_topics([NewTopic(name, partitions, 1, None, {})])
+    made.principal = "User:ci"
+    return made
+
+
+@pytest.fixture
+def live(cluster: MemoryCluster) -> Snapshot:
+    itself, *rows = live_rows(cluster, "eu-1", {}, NOW)
+    return snapshot_of_all(itself["body"], [(row["kind"], row["name"], row["body"]) for row in rows])
+
+
+def of(*policies: TopicActionsPolicy, **more: object) -> tuple[ConfiguredPolicy, ...]:
+    made: Mapping[str, object] = {"outcome": VerdictOutcome.DENY, **more}
+    return tuple(ConfiguredPolicy(type(p).__name__, p, **made) for p in policies)  # type: ignore[arg-type]
+
+
+def objections(said: Judged) -> list[tuple[str, str, str]]:
+    found: Sequence[tuple[str, str, str]] = [
+        (v.policy, v.resource, v.message) for v in said.verdicts if v.outcome is not VerdictOutcome.ALLOW
+    ]
+    return list(found)
+
+
+def test_it_says_what_a_check_of_the_cluster_says(cluster: MemoryCluster, live: Snapshot) -> None:
+    policies = of(Tall(), Budget())
+    said = judged(policies, live, TOPICS, LABELS)
+    names = [topic.name for topic in TOPICS]
+    checked = check_live(policies, TOPICS, Facts(cluster, names), LABELS, lambda done: None)
+    assert list(said.verdicts) == list(checked.verdicts)
+    assert objections(said) == [
+        ("Budget", "Topic/clicks", "6 in all"),
+        ("Tall", "Topic/orders", "too tall"),
+        ("Budget", "Topic/orders", "6 in all"),
+    ], "what is not judged counts"
+    assert said.open == ()
+
+
+@pytest.mark.parametrize("curious", [Empty(), Careless(), Mine()])
+def test_what_no_snapshot_holds_is_open_and_the_others_are_told(
+    live: Snapshot, curious: TopicActionsPolicy
+) -> None:
+    said = judged((*of(curious, actions=MODIFIES), *of(Tall())), live, TOPICS, LABELS)
+    assert list(said.open) == [type(curious).__name__]
+    assert objections(said) == [("Tall", "Topic/orders", "too tall")]
+
+
+def test_there_are_no_records_in_what_would_be_created(live: Snapshot) -> None:
+    assert judged(of(Empty()), live, TOPICS, LABELS).open == ()
+
+
+def test_no_policies(live: Snapshot) -> None:
+    assert judged((), live, TOPICS, LABELS) == Judged()

@@ -1,0 +1,206 @@
+"""What is found in a whole cluster is what a plan of that cluster says."""
+
+import json
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.fleet.finding import FindingKind, Found
+from kdeclare.fleet.whole import Judged, WholeFindings, found_in_cluster
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.changes import Action
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.plan import Plan, Verdict, VerdictOutcome
+from kdeclare.model.state import State
+from kdeclare.planning.build import build_plan
+from kdeclare.planning.request import PlanRequest, Scope
+from tests.engine.world import Secrets, desired, nothing, topic
+from tests.unit.fleet.wholes import GOLD, A, B, RandomCluster, cluster_of, move, state_with, whole
+
+
+def plan_of(
+    cluster: MemoryCluster,
+    declared: Sequence[Desired],
+    state: State | None = None,
+    selector: Mapping[str, str] | None = None,
+) -> Plan:
+    scope = Scope(selector=selector or {}, preflight=False)
+    request = PlanRequest("shop", "d", "eu-1", tuple(declared), state, scope)
+    return build_plan(request, cluster, Secrets(), nothing)
+
+
+def found(
+    cluster: MemoryCluster, declared: Sequence[Desired], **more: Any
+) -> dict[str, list[tuple[str, str | None, Any, Any]]]:
+    """By resource: finding, path, before and after."""
+    by_resource: dict[str, list[tuple[str, str | None, Any, Any]]] = {}
+    for id_, _, item in found_in_cluster(whole(cluster, declared, **more), None).found:
+        by_resource.setdefault(str(id_), []).append(
+            (str(item.finding), item.path, _data(item.before), _data(item.after))
+        )
+    return by_resource
+
+
+def _data(text: str | None) -> Json:
+    return None if text is None else json.loads(text)
+
+
+def drain(name: str, *topics: str, off: int, **labels: str) -> Desired:
+    return desired("Reassignment", name, labels, topics=list(topics), drain=[off])
+
+
+def targets(name: str, labels: Mapping[str, str] | None = None, **partitions: list[int]) -> Desired:
+    """Partitions by ``topic_number``."""
+    listed = [
+        {"topic": text.rpartition("_")[0], "partition": int(text.rpartition("_")[2]), "replicas": replicas}
+        for text, replicas in partitions.items()
+    ]
+    return desired("Reassignment", name, labels, partitions=listed)
+
+
+def test_nothing_where_all_is_in_order() -> None:
+    cluster = cluster_of(orders=[(1, 2), (2, 3)])
+    placed = {"partitions": 2, "replicationFactor": 2, "placement": {"strategy": "cross-rack"}}
+    declared = [drain("off-4", "/.*/", off=4), topic("orders", **placed)]
+    assert found(cluster, declared) == {}
+
+
+def test_a_drain_is_told_partition_by_partition() -> None:
+    cluster = cluster_of(orders=[(4, 2), (2, 3)])
+    assert found(cluster, [drain("off-4", "/.*/", off=4)]) == {
+        "Reassignment/off-4": [("pending", "replicas.orders-0", [4, 2], [1, 2])]
+    }
+
+
+def test_partitions_that_the_same_plan_creates() -> None:
+    cluster = cluster_of(orders=[(1, 2)])
+    declared = [topic("orders", partitions=2), targets("r", orders_1=[1, 2])]
+    assert found(cluster, declared) == {}, "an apply of the topic comes first, as a plan says"
+    assert not plan_of(cluster, declared).has_errors
+    (alone,) = found(cluster, declared[1:]).values()
+    assert alone == [("pending", None, None, None)]
+
+
+def test_a_move_of_ones_own_is_waited_for() -> None:
+    cluster = cluster_of(orders=[(1, 2)])
+    move(cluster, "orders-0", (1, 3))
+    declared = [targets("r", orders_0=[1, 4])]
+    told = found_in_cluster(whole(cluster, declared), None).found
+    assert [item.message for _, _, item in told] == ["orders-0 is being moved to [1, 3] right now."]
+    told = found_in_cluster(whole(cluster, declared, state=state_with("orders-0")), None).found
+    assert [item.message for _, _, item in told] == ["It is declared and not applied yet."]
+
+
+def test_a_drain_that_a_selector_leaves_out_bars_its_broker() -> None:
+    cluster = cluster_of(orders=[(1, 2)], other=[(2, 3)] * 4)
+    placed = {"placement": {"strategy": "cross-rack"}, "partitions": 3, "replicationFactor": 3}
+    declared = [topic("orders", labels=A, **placed), drain("off-1", "/.*/", off=1, **B)]
+    (items,) = found(cluster, declared, selector=A).values()
+    assigned = {path: after for _, path, _, after in items if path and path.startswith("assignments")}
+    assert assigned
+    planned = plan_of(cluster, declared, selector=A).changes
+    assert assigned == {f.path: f.after for c in planned for f in c.fields if f.path in assigned}
+
+
+def test_what_is_left_out_is_not_compared() -> None:
+    cluster = cluster_of(orders=[(4, 2)])
+    declared = [drain("off-4", "/.*/", off=4, **B), drain("off-3", "/.*/", off=3, **A)]
+    assert found(cluster, declared, selector=A) == {}
+    assert list(found(cluster, declared, selector=B)) == ["Reassignment/off-4"]
+
+
+def test_a_topic_that_could_not_be_read() -> None:
+    cluster = cluster_of(orders=[(4, 2)], other=[(1, 2)])
+    declared = [drain("all", "/.*/", off=4), drain("one", "other", off=4)]
+    told = found_in_cluster(whole(cluster, declared, errors={"orders": "not you"}), None).found
+    assert [(str(id_), str(item.finding), item.message) for id_, _, item in told] == [
+        ("Reassignment/all", "unreachable", "not you")
+    ]
+
+
+def test_labels_come_along() -> None:
+    cluster = cluster_of(orders=[(4, 2)])
+    told = found_in_cluster(whole(cluster, [drain("off-4", "/.*/", off=4, **A)]), None).found
+    assert [labels for _, labels, _ in told] == [A]
+
+
+class Asked:
+    """A judge that notes what it is asked, and says what it is told to."""
+
+    def __init__(self, *verdicts: Verdict, open_: Sequence[str] = ()) -> None:
+        self.answer = Judged(verdicts, open_)
+        self.topics: list[str] = []
+        self.labels: Mapping[str, Mapping[str, str]] = {}
+
+    def __call__(self, live: Snapshot, topics: Sequence[ResourceId], labels: Any) -> Judged:
+        self.topics, self.labels = list(map(str, topics)), labels
+        return self.answer
+
+
+def test_policies_are_asked_about_all_but_what_a_selector_leaves_out() -> None:
+    cluster = cluster_of(mine=[(1,)], theirs=[(1,)], old=[(1,)], stray=[(1,)])
+    declared = [topic("mine", labels=A), topic("theirs", labels=B), topic("new", labels=B)]
+    state = state_with(owned={"Topic/old": {"labels": B}, "Topic/theirs": {"labels": A}})
+    asked = Asked()
+    found_in_cluster(whole(cluster, declared, state=state, selector=A), asked)
+    assert asked.topics == ["Topic/mine", "Topic/stray"]
+    labels = {"mine": A, "theirs": B, "new": B, "old": B}
+    assert asked.labels == labels, "rules about others count them"
+    found_in_cluster(whole(cluster, declared, state=state), asked)
+    assert asked.topics == ["Topic/mine", "Topic/old", "Topic/stray", "Topic/theirs"]
+    assert asked.labels == labels
+
+
+def test_verdicts_are_findings_and_what_is_open_is_a_notice() -> None:
+    cluster = cluster_of(mine=[(1,)])
+    verdicts = [
+        Verdict("a", "Topic/mine", VerdictOutcome.ALLOW),
+        Verdict("b", "Topic/mine", VerdictOutcome.DENY, "too tall"),
+        Verdict("c", "Topic/mine", VerdictOutcome.WARN, "too small"),
+    ]
+    told = found_in_cluster(whole(cluster, [topic("mine", labels=A)]), Asked(*verdicts, open_=["d"]))
+    assert told == WholeFindings(
+        [
+            (ResourceId("Topic", "mine"), A, _policy("b", "Policy 'b' denies this: too tall")),
+            (ResourceId("Topic", "mine"), A, _policy("c", "Policy 'c' warns of this: too small")),
+        ],
+        ("Policy 'd' asks for what no snapshot holds; kdeclare policy check --live can tell.",),
+    )
+
+
+def _policy(name: str, message: str) -> Found:
+    return Found(FindingKind.POLICY, f"policies.{name}", None, None, None, message)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 2**32), st.sampled_from([{}, A, GOLD]))
+def test_any_cluster_is_compared_as_a_plan_compares_it(seed: int, selector: Mapping[str, str]) -> None:
+    made = RandomCluster(Random(seed))
+    told = found(made.cluster, made.declared, state=made.state, selector=selector)
+    planned = plan_of(made.cluster, made.declared, made.state, selector)
+    bodies = {item.id: item.body for item in made.declared}
+    expected: dict[str, list[tuple[str | None, Any, Any]]] = {}
+    for change in planned.changes:
+        body = bodies.get(change.id)
+        if body is None or KINDS[change.id.kind].alone(change.id.name, body):
+            continue
+        if change.action is Action.CREATE:
+            expected[str(change.id)] = [(None, None, {f.path: f.after for f in change.fields})]
+        elif change.fields:
+            expected[str(change.id)] = [(f.path, f.before, f.after) for f in change.fields]
+    shown = {id_: [item[1:] for item in items if not _cannot_be(*item)] for id_, items in told.items()}
+    assert {id_: items for id_, items in shown.items() if items} == expected
+    stuck = {id_ for id_, items in told.items() if any(_cannot_be(*item) for item in items)}
+    assert stuck <= {d.resource for d in planned.diagnostics if d.blocks}
+
+
+def _cannot_be(finding: str, path: str | None, before: Json, after: Json) -> bool:
+    """What a plan has as a diagnostic: the resource as a whole is stuck, or wants fewer partitions."""
+    return (path, before, after) == (None, None, None) or (path == "partitions" and before > after)

@@ -1,0 +1,139 @@
+"""Clusters in memory with what is about many topics: their rows of both tables, and random ones."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import NewTopic
+from kdeclare.fleet.collecting import live_rows
+from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
+from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.whole import WholeCluster
+from kdeclare.kinds.base import Desired
+from kdeclare.model.ids import ResourceId, TopicPartition
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.state import Leftovers, State
+from kdeclare.planning.request import Scope
+from tests.engine.world import desired, topic
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
+A, B, GOLD = {"team": "a"}, {"team": "b"}, {"tier": "gold"}
+
+
+def cluster_of(**topics: Sequence[tuple[int, ...]]) -> MemoryCluster:
+    """Topics with the replicas of their partitions; moves go on until somebody ticks."""
+    cluster = MemoryCluster(RACKS, cluster_id="id-1", move_ticks=5, tick_on_poll=False)
+    for name, replicas in topics.items():
+        new = NewTopic(name, None, None, dict(enumerate(replicas)), {})
+        assert cluster.create_topics([new]) == {name: None}
+    return cluster
+
+
+def move(cluster: MemoryCluster, name: str, to: tuple[int, ...]) -> None:
+    """Begin to move a partition."""
+    where = TopicPartition.parse(name)
+    assert cluster.reassign({where: to}, allow_replication_factor_change=True) == {where: None}
+
+
+def state_with(*moves: str, owned: Mapping[str, Json] | None = None) -> State:
+    """What is remembered: resources by id, and partitions that kdeclare has begun to move."""
+    return State("l", 1, "id-1", owned or {}, Leftovers(moves=moves))
+
+
+def tables(
+    cluster: MemoryCluster,
+    declared: Sequence[Desired],
+    state: State | None = None,
+    selector: Mapping[str, str] | None = None,
+    errors: Mapping[str, str] | None = None,
+    name: str = "eu-1",
+) -> tuple[list[Row], list[Row]]:
+    """What tasks make of a cluster, its own rows first. errors: why topics could not be read."""
+    scope = Scope(selector=selector or {})
+    owned: Mapping[str, Json] = state.resources if state else {}
+    rows = [declared_cluster_row(name, {}, moves=state.leftovers.moves if state else ())]
+    for item in declared:
+        encoded = declared_row if scope.covers(item) else left_out_row
+        rows.append(encoded(name, item, item.id, owned.get(str(item.id))))
+    encoded = declared_row if scope.whole else left_out_row
+    for text in sorted(owned.keys() - {str(item.id) for item in declared}):
+        rows.append(encoded(name, None, ResourceId.parse(text), owned[text]))
+    live = list(live_rows(cluster, name, {}, NOW))
+    for row in live:
+        if row["kind"] == "Topic" and row["name"] in (errors or {}):
+            row |= {"body": None, "error": (errors or {})[row["name"]]}
+    return rows, live
+
+
+def whole(cluster: MemoryCluster, declared: Sequence[Desired], **more: Any) -> WholeCluster:
+    """The same as one value."""
+    (own, *mine), (itself, *theirs) = tables(cluster, declared, **more)
+    assert own["kind"] == itself["kind"] == CLUSTER
+    return WholeCluster(own["name"], own["owned"], itself["body"], mine, theirs)
+
+
+class RandomCluster:
+    """With everything that is about many topics, and what is declared and remembered of it."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.cluster = cluster_of(**{f"t.{n}": self._assignment() for n in range(5) if self._often(0.8)})
+        self.own = [self._move(name) for name in list(self.cluster.topics()) if self._often(0.2)]
+        self.declared = [*self._topics(), *self._reassignments()]
+        self.state = state_with(*(name for name in self.own if self._often(0.6)), owned=self._owned())
+
+    def _often(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def _brokers(self, size: int) -> list[int]:
+        return self.random.sample(list(RACKS), size)
+
+    def _assignment(self) -> list[tuple[int, ...]]:
+        size = self.random.randint(1, 3)
+        return [tuple(self._brokers(size)) for _ in range(self.random.randint(1, 4))]
+
+    def _move(self, name: str) -> str:
+        (first, *_) = self.cluster.topics([name])[name].partitions
+        move(self.cluster, f"{name}-0", tuple(self._brokers(len(first.replicas))))
+        return f"{name}-0"
+
+    def _labels(self) -> Mapping[str, str]:
+        return self.random.choice([A, GOLD, {**A, **GOLD}])
+
+    def _topics(self) -> Iterator[Desired]:
+        for number in range(6):
+            if self._often(0.7):
+                spec: dict[str, Any] = {"partitions": self.random.randint(1, 6)}
+                if self._often(0.5):
+                    strategy = self.random.choice(["cross-rack", "in-rack", "balanced-leaders"])
+                    factor = {"in-rack": 1}.get(strategy, self.random.randint(1, 3))
+                    spec |= {"placement": {"strategy": strategy}, "replicationFactor": factor}
+                yield topic(f"t.{number}", labels=self._labels(), **spec)
+
+    def _reassignments(self) -> Iterator[Desired]:
+        names = [f"t.{n}" for n in range(6)]
+        for number in range(self.random.randint(0, 3)):
+            labels = self._labels()
+            topics = self.random.choice([["/.*/"], ["/t\\.[0-2]/"], self.random.sample(names, 2)])
+            spec: dict[str, Any] = self.random.choice(
+                [
+                    {"topics": topics, "drain": self._brokers(1)},
+                    {"topics": topics, "rebalance": True},
+                    {"topics": topics, "targetBrokers": self._brokers(3)},
+                    {"topics": topics, "placement": {"strategy": "cross-rack"}},
+                    {"partitions": [self._target(name) for name in self.random.sample(names, 2)]},
+                ]
+            )
+            yield desired("Reassignment", f"r{number}", labels, **spec)
+        # a pattern that is about all: so a plan asks for all moves, as a snapshot has them
+        yield desired("Reassignment", "z", {**A, **GOLD}, topics=["/.*/"], targetBrokers=list(RACKS))
+
+    def _target(self, name: str) -> dict[str, Any]:
+        return {"topic": name, "partition": self.random.randint(0, 4), "replicas": self._brokers(2)}
+
+    def _owned(self) -> dict[str, Json]:
+        names = [f"Topic/t.{n}" for n in range(7) if self._often(0.4)]
+        return {name: {"configs": {}, "partitions": 1} for name in names}
