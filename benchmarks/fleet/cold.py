@@ -25,10 +25,9 @@ def main() -> None:
     with spark_session("local[2]", {}, log=None) as spark, workbench(spark, storage, "cold") as bench:
         declared = spark.read.schema(schema_of(DECLARED)).parquet(str(data / "declared"))
         live = spark.read.schema(schema_of(LIVE)).parquet(str(data / "live"))
-        tables = Compared(declared, live)
-        sight = Sight((), unmanaged_keys="all" in sys.argv[3:])
-        write_findings(bench, tables, lambda _: None, sight)
-        audit = summed_up(bench, tables, sight, AuditRun("cold", "synthetic", began), None)
+        tables = Compared(declared, live, Sight((), unmanaged_keys="all" in sys.argv[3:]))
+        untold = write_findings(bench, tables, lambda _: None)
+        audit = summed_up(bench, tables, AuditRun("cold", "synthetic", began), None, untold)
         storage.write("summary.json", summary_json(audit.summary))
         storage.write("report.md", audit_markdown(audit))
         storage.write("report.html", audit_html(audit))

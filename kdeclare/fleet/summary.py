@@ -15,7 +15,7 @@ class ClusterSummary:
     """One cluster of an audit.
 
     version: Kafka's, as far as the cluster tells. topics: live, internal ones left out.
-    declared: resources. error: why nothing, or not all, is known of it.
+    declared: resources. error: why nothing, or not all, is known of it. notice: what else could not be told.
     """
 
     name: str
@@ -27,6 +27,7 @@ class ClusterSummary:
     declared: int
     found: Counts
     error: str | None = None
+    notice: str | None = None
 
     @property
     def in_part(self) -> bool:

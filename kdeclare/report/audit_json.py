@@ -6,8 +6,9 @@ fleet           the name in the fleet's file
 taken_at        when it began; all times are UTC, ISO 8601, to the microsecond
 seconds         from start to end
 clusters        [{name, labels: {}, cluster_id, version (Kafka's), taken_at, topics (live, without internal
-                ones), declared (resources), found, error}]; cluster_id, version, taken_at and error may
-                be null; an error says why nothing, or not all, is known of the cluster
+                ones), declared (resources), found, error,
+                notice}]; cluster_id, version, taken_at, error and notice may be null; an error says why
+                nothing, or not all, is known of the cluster, a notice what else could not be told
 found           {kind: count} of findings of all clusters: unreachable, missing, changed, policy, pending,
                 orphaned, unmanaged; what there is none of is left out
 teams           {name: {kind: count}} by the label `team` of resources; "" for those without one
@@ -85,6 +86,7 @@ def _cluster(cluster: ClusterSummary) -> dict[str, Any]:
         "declared": cluster.declared,
         "found": _counts(cluster.found),
         "error": cluster.error,
+        "notice": cluster.notice,
     }
 
 

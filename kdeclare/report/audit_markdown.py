@@ -34,6 +34,7 @@ def audit_markdown(audit: Audit) -> str:
     foot = _foot(audit)
     sections: tuple[tuple[Callable[[Audit, int], str], float], ...] = (
         (_unread, 0.3),
+        (_untold, 0.2),
         (_clusters, 0.4),
         (_teams, 0.4),
         (_findings, 1.0),
@@ -60,11 +61,18 @@ def _foot(audit: Audit) -> str:
 def _unread(audit: Audit, room: int) -> str:
     unread = audit.summary.incomplete
     title = "### Not read, or not all of it\n\n"
-    return _fitted(title, map(_why, unread), len(unread), "cluster", room) if unread else ""
+    lines = (_said(cluster, cluster.error) for cluster in unread)
+    return _fitted(title, lines, len(unread), "cluster", room) if unread else ""
 
 
-def _why(cluster: ClusterSummary) -> str:
-    return f"- {code(cluster.name)}: {prose(cluster.error or '', 300)}\n"
+def _untold(audit: Audit, room: int) -> str:
+    found = [cluster for cluster in audit.summary.clusters if cluster.notice is not None]
+    lines = (_said(cluster, cluster.notice) for cluster in found)
+    return _fitted("### Not told\n\n", lines, len(found), "cluster", room) if found else ""
+
+
+def _said(cluster: ClusterSummary, text: str | None) -> str:
+    return f"- {code(cluster.name)}: {prose(text or '', 300)}\n"
 
 
 def _clusters(audit: Audit, room: int) -> str:

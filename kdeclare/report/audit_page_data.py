@@ -88,6 +88,7 @@ def _cluster(cluster: ClusterSummary) -> dict[str, Any]:
         "declared": cluster.declared,
         "found": _counts(cluster.found),
         "error": cluster.error,
+        "notice": cluster.notice,
     }
 
 

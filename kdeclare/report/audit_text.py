@@ -1,6 +1,6 @@
 """What `fleet audit` prints: the headline, what could not be read, where the findings are, the worst."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.summary import Audit, AuditRow, AuditSummary, Counts
@@ -36,6 +36,7 @@ def audit_text(audit: Audit, style: Style = PLAIN) -> str:
     blocks = [
         _head(audit.summary, style),
         _unread(audit.summary, style),
+        _untold(audit.summary, style),
         _clusters(audit.summary, style),
         _teams(audit.summary, style),
         _findings(audit, style),
@@ -60,10 +61,22 @@ def _unread(summary: AuditSummary, style: Style) -> Iterator[str]:
     if not unread:
         return
     yield style.red("Not read, or not all of it:")
-    width = max(len(clean(cluster.name)) for cluster in unread[:_MANY])
-    for cluster in unread[:_MANY]:
-        yield f"  {clean(cluster.name):<{width}}  {clean(cluster.error or '')}"
-    yield from _more(len(unread), style)
+    yield from _said([(cluster.name, cluster.error) for cluster in unread], style)
+
+
+def _untold(summary: AuditSummary, style: Style) -> Iterator[str]:
+    found = [(cluster.name, cluster.notice) for cluster in summary.clusters if cluster.notice is not None]
+    if not found:
+        return
+    yield style.bold("Not told:")
+    yield from _said(found, style)
+
+
+def _said(clusters: Sequence[tuple[str, str | None]], style: Style) -> Iterator[str]:
+    width = max(len(clean(name)) for name, _ in clusters[:_MANY])
+    for name, text in clusters[:_MANY]:
+        yield f"  {clean(name):<{width}}  {clean(text or '')}"
+    yield from _more(len(clusters), style)
 
 
 def _clusters(summary: AuditSummary, style: Style) -> Iterator[str]:

@@ -13,7 +13,7 @@ from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.summary import Audit
 from kdeclare.report.audit_html import audit_html
 from kdeclare.report.audit_words import worst_first
-from tests.browser.sample_audits import HOSTILE, big_audit, quiet_audit, small_audit
+from tests.browser.sample_audits import HOSTILE, NOT_TOLD, big_audit, quiet_audit, small_audit
 from tests.browser.watched import Watched
 
 pytestmark = pytest.mark.browser
@@ -238,6 +238,8 @@ def test_unread_clusters_and_what_is_mended_are_told(desktop: Watched, small: Pa
     page = desktop.open(small)
     assert page.locator("#unread").inner_text().split("\n")[0] == "1 cluster not read, or not all of it"
     assert "No broker of eu-3:9092 answered in 10 s." in page.locator("#unread").inner_text()
+    untold = page.locator("#untold").inner_text().split("\n")
+    assert (untold[0], untold[-1]) == ("Of 1 cluster not all could be told", NOT_TOLD)
     assert "Topic/invoices" in page.locator("#mended").inner_text()
     assert (
         "2 new 7 known 1 mended 3 earlier findings not looked at again" in page.locator("#since").inner_text()

@@ -53,7 +53,9 @@ apiVersion: kdeclare/v1
 kind: Project
 metadata: {name: shop}
 spec:
-  policies: [{name: names, class: "rules.naming:Lower"}]
+  policies:
+    - {name: names, class: "rules.naming:Lower"}
+    - {name: people, class: "rules.naming:Curious"}
   environments:
     eu-1: {bootstrapServers: 'eu-1:9092'}
     eu-2: {bootstrapServers: 'eu-2:9092'}
@@ -80,6 +82,14 @@ class Lower(TopicActionsPolicy):
             time.sleep(60)
         if request.topic != request.topic.lower():
             raise PolicyViolation(WHY)
+
+
+class Curious(TopicActionsPolicy):
+    """Nobody in particular may do nothing."""
+
+    def validate(self, request: RequestMetadata) -> None:
+        if request.principal == "User:nobody":
+            raise PolicyViolation("not by you")
 '''
 _TOPIC = """\
 ---

@@ -14,7 +14,7 @@ from kdeclare.fleet.facts import proves_order
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import DECLARED, FOUND, LIVE
 from kdeclare.fleet.spark.diffing import KEY, duplicates, findings
-from kdeclare.fleet.spark.wide import wide_findings
+from kdeclare.fleet.spark.wide import notices, told, wide_findings
 from kdeclare.fleet.whole import Judge, Judged, WholeCluster, found_in_cluster
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.live import Snapshot
@@ -89,13 +89,14 @@ def test_duplicates_are_told(spark: SparkSession) -> None:
 
 
 def _judge_of(cluster: str) -> Judge | None:
-    """Policies of every other cluster: they warn of topics by the number of their labels."""
+    """Policies of every other cluster: they warn of topics by the number of their labels, or cannot tell."""
     if cluster.endswith("1"):
         return None
 
     def judge(live: Snapshot, topics: Sequence[ResourceId], labels: Labels) -> Judged:
-        told = [(str(topic), f"{len(labels.get(topic.name, {}))} of {len(labels)}") for topic in topics]
-        return Judged([Verdict("p", topic, VerdictOutcome.WARN, said) for topic, said in told])
+        words = [(str(topic), f"{len(labels.get(topic.name, {}))} of {len(labels)}") for topic in topics]
+        verdicts = [Verdict("p", topic, VerdictOutcome.WARN, said) for topic, said in words]
+        return Judged(verdicts, ["q", "r"] if cluster.endswith("2") else ())
 
     return judge
 
@@ -114,10 +115,15 @@ def test_whole_clusters(spark: SparkSession) -> None:
         for id_, labels, item in found_in_cluster(whole, _judge_of(name)).found:
             row = {column: getattr(item, column) for column in FOUND.names}
             expected.append({"cluster": name, "kind": id_.kind, "name": id_.name, **row, "labels": labels})
-    found = wide_findings(table(spark, declared, DECLARED), table(spark, live, LIVE), _judge_of).collect()
+    wide = wide_findings(table(spark, declared, DECLARED), table(spark, live, LIVE), _judge_of)
+    found = told(wide).collect()
     assert {row["finding"] for row in expected} == {"pending", "changed", "missing", "policy"}
     assert in_order(row.asDict() for row in found) == in_order(expected)
     assert {row["taken_at"].astimezone(UTC) for row in found} == {NOW}
+    (untold,) = notices(wide).items()
+    assert untold[0] == "eu-2"
+    assert untold[1].startswith("Policy 'q' asks for what no snapshot holds; ")
+    assert " Policy 'r' asks" in untold[1]
     assert _labels(row.asDict() for row in found) == _labels(expected)
 
 

@@ -68,6 +68,8 @@ def test_an_audit_elsewhere_survives_an_executor_and_tells_no_secret(
         ("lab", "pending", "t.0"),
     } <= found
     assert [row["cluster"] for row in expected if row["name"] == "wide"] == ["eu-1"]
+    assert all("Policy 'people' asks for what no snapshot holds" in text for text in (here.out, out))
+    assert not [row for row in expected if row["path"] == "policies.people"]
     tells_no_secret(fleet.folder, [here.out, here.err, out, err])
 
 

@@ -46,7 +46,6 @@ def audit_fleet(
     All of it is written, or nothing.
     """
     from kdeclare.fleet.spark.auditing import TABLES, summed_up, write_findings
-    from kdeclare.fleet.spark.memory import Sight
     from kdeclare.fleet.spark.progress import watched
     from kdeclare.fleet.spark.tables import workbench
 
@@ -59,11 +58,10 @@ def audit_fleet(
         before = earlier_audits(job.storage, looking.since)
         _collect_declared(job, bench)
         tables = _tables(job, bench, looking, before)
-        sight = Sight(job.names, job.fleet.left_out, looking.unmanaged_keys)
         with watched(job.spark, progress, "Comparing"):
-            write_findings(bench, tables, partial(judge_of, job.reach), sight)
+            untold = write_findings(bench, tables, partial(judge_of, job.reach))
         with watched(job.spark, progress, "Summing up"):
-            audit = summed_up(bench, tables, sight, run, before)
+            audit = summed_up(bench, tables, run, before, untold)
         audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))
         with bench.published({name: _place(name, job.identity) for name in TABLES}):
             job.storage.write_all(_reports(audit))
@@ -73,8 +71,10 @@ def audit_fleet(
 def _tables(job: FleetJob, bench: "Workbench", looking: Looking, before: Earlier | None) -> "Compared":
     """All that is compared. Raises KdeclareError."""
     from kdeclare.fleet.spark.auditing import Compared
+    from kdeclare.fleet.spark.memory import Sight
 
-    tables = Compared(bench.read("declared", DECLARED), _live(job, bench, looking))
+    sight = Sight(job.names, job.fleet.left_out, looking.unmanaged_keys)
+    tables = Compared(bench.read("declared", DECLARED), _live(job, bench, looking), sight)
     if before is None:
         return tables
     newest, since = before.newest.audit_id, before.since.audit_id

@@ -1,6 +1,6 @@
 """The steps of an audit that Spark does, from two tables to findings and what they come to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -13,7 +13,7 @@ from kdeclare.fleet.spark.diffing import duplicates, findings, without_unmanaged
 from kdeclare.fleet.spark.memory import Sight
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.tables import Workbench
-from kdeclare.fleet.spark.wide import JudgeOf, concerned, wide_findings
+from kdeclare.fleet.spark.wide import WIDE, JudgeOf, concerned, notices, told, wide_findings
 from kdeclare.fleet.summary import Audit, AuditRow, AuditRun, AuditSummary, Earlier, Since, TrendPoint
 from kdeclare.model.diagnostics import KdeclareError, error
 
@@ -33,12 +33,13 @@ _TREND = 60
 class Compared:
     """What is compared: what is declared with what is live, and both with what was found before.
 
-    newest: what the latest audit remembers; since: what that remembers with which this one is compared;
-    both are None, or neither.
+    sight: what of it is to be seen. newest: what the latest audit remembers; since: what that remembers
+    with which this one is compared; both are None, or neither.
     """
 
     declared: DataFrame
     live: DataFrame
+    sight: Sight
     newest: DataFrame | None = None
     since: DataFrame | None = None
 
@@ -71,14 +72,21 @@ def _refuse_duplicates(live: DataFrame, where: str) -> None:
     )
 
 
-def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf, sight: Sight) -> None:
-    """Write the tables ``findings`` and ``unseen``. Raises KdeclareError."""
+def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf) -> Mapping[str, str]:
+    """Write the tables ``findings`` and ``unseen``; what could not be told, in words, by cluster.
+
+    Raises KdeclareError.
+    """
+    sight = tables.sight
     found = findings(tables.declared, tables.live, unmanaged_keys=sight.unmanaged_keys)
     with explained():
         nothing_wide = concerned(tables.declared).isEmpty()
+    untold: Mapping[str, str] = {}
     if not nothing_wide:
-        wide = wide_findings(tables.declared, tables.live, judge_of)
-        found = found.unionByName(wide if sight.unmanaged_keys else without_unmanaged_keys(wide))
+        bench.write(wide_findings(tables.declared, tables.live, judge_of), "wide")
+        wide = bench.read("wide", WIDE)
+        untold = notices(wide)
+        found = found.unionByName(told(wide) if sight.unmanaged_keys else without_unmanaged_keys(told(wide)))
     dated = memory.dated(found, tables.newest, tables.since)
     bench.write(dated.select(*FINDINGS.names), "findings")
     found_rows = bench.read("findings", FINDINGS)
@@ -86,14 +94,16 @@ def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf, sight:
     if tables.newest is not None:
         unseen = memory.unseen(found_rows, tables.newest, sight).withColumn("status", f.lit("unseen"))
     bench.write(unseen.select(*FINDINGS.names), "unseen")
+    return untold
 
 
 def summed_up(
-    bench: Workbench, tables: Compared, sight: Sight, run: AuditRun, before: Earlier | None
+    bench: Workbench, tables: Compared, run: AuditRun, before: Earlier | None, untold: Mapping[str, str]
 ) -> Audit:
     """Write the table ``summary``, and what reports are made of; ``findings`` has been written.
 
-    before: the audits that came before, if there are any. Raises KdeclareError.
+    before: the audits that came before, if there are any. untold: as `write_findings` gives it.
+    Raises KdeclareError.
     """
     found_rows = bench.read("findings", FINDINGS)
     bench.write(counting.summary_table(found_rows, run.began).coalesce(1), "summary")
@@ -105,7 +115,7 @@ def summed_up(
     since: Since | None = None
     mended: tuple[AuditRow, ...] = ()
     if tables.since is not None and before is not None:
-        gone = memory.mended(found_rows, tables.since, sight)
+        gone = memory.mended(found_rows, tables.since, tables.sight)
         known = counting.known(found_rows)
         one = before.since
         since = Since(one.audit_id, one.taken_at, count - known, known, counting.rows_of(gone))
@@ -115,7 +125,7 @@ def summed_up(
         fleet=run.fleet,
         taken_at=run.began,
         seconds=0.0,
-        clusters=counting.cluster_summaries(tables.declared, tables.live, by_cluster),
+        clusters=counting.cluster_summaries(tables.declared, tables.live, by_cluster, untold),
         found=found,
         teams=counting.by_finding(table, "team"),
         heat=counting.heat(table),

@@ -57,9 +57,9 @@ def _snapshot_cluster(own: Row, counted: Row) -> SnapshotCluster:
 
 
 def cluster_summaries(
-    declared: DataFrame, live: DataFrame, found: Mapping[str, Counts]
+    declared: DataFrame, live: DataFrame, found: Mapping[str, Counts], notices: Mapping[str, str]
 ) -> tuple[ClusterSummary, ...]:
-    """Each cluster of an audit, by name. found: findings by cluster. Raises KdeclareError."""
+    """Each cluster of an audit, by name. found, notices: by cluster. Raises KdeclareError."""
     mine = declared.where(f.col("kind") == CLUSTER).select("cluster", "labels", "error")
     resources = declared.groupBy("cluster").agg(f.count("desired").alias("declared"))
     theirs = live.where(f.col("kind") == CLUSTER).select(
@@ -72,14 +72,17 @@ def cluster_summaries(
     )
     with explained():
         collected = rows.collect()
-    return tuple(_cluster_summary(row, found.get(row["cluster"], {})) for row in sorted(collected, key=_name))
+    return tuple(
+        _cluster_summary(row, found.get(row["cluster"], {}), notices.get(row["cluster"]))
+        for row in sorted(collected, key=_name)
+    )
 
 
 def _name(row: Row) -> str:
     return str(row["cluster"])
 
 
-def _cluster_summary(row: Row, found: Counts) -> ClusterSummary:
+def _cluster_summary(row: Row, found: Counts, notice: str | None) -> ClusterSummary:
     failed = row["failed"] or 0
     partly = f"{failed} resources could not be read." if failed else None
     lacking = None if row["resources"] is not None else "The snapshot lacks it."
@@ -94,6 +97,7 @@ def _cluster_summary(row: Row, found: Counts) -> ClusterSummary:
         row["declared"],
         found,
         " ".join(told) or None,
+        notice,
     )
 
 

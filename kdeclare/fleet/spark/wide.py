@@ -1,6 +1,6 @@
 """The second pass: what is said of a cluster as a whole, a cluster at a time in one task."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -9,15 +9,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from kdeclare.fleet.finding import FindingKind, Found
-from kdeclare.fleet.rows import CLUSTER, FINDINGS
+from kdeclare.fleet.finding import Found
+from kdeclare.fleet.rows import CLUSTER, FINDINGS, FOUND
 from kdeclare.fleet.spark.diffing import RESULT, of_clusters
+from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.schemas import schema_of
 from kdeclare.fleet.whole import Judge, WholeCluster, found_in_cluster
 from kdeclare.model.ids import ResourceId
 
 JudgeOf = Callable[[str], Judge | None]
 """The judge of a cluster, None where its project has no policies; called where the task runs."""
+
+WIDE = pa.schema([field for field in FINDINGS if field.name in RESULT])
+"""The columns of what is found; those of a notice are null but for the cluster's own and ``message``."""
 
 _COLUMNS = (
     "cluster",
@@ -49,7 +53,10 @@ def concerned(declared: DataFrame) -> DataFrame:
 
 
 def wide_findings(declared: DataFrame, live: DataFrame, judge_of: JudgeOf) -> DataFrame:
-    """What is found by looking at whole clusters, those that are `concerned`; columns as `diffing.RESULT`."""
+    """What is found by looking at whole clusters, those that are `concerned`; columns as `WIDE`.
+
+    What could not be told is among it, see `notices`.
+    """
     of_itself = f.col("kind") == CLUSTER
     clusters = (
         of_clusters(declared, live)
@@ -76,12 +83,19 @@ def wide_findings(declared: DataFrame, live: DataFrame, judge_of: JudgeOf) -> Da
         .sortWithinPartitions("cluster", "side", "kind", "name")
     )
     found = gathered.rdd.mapPartitions(lambda part: _found(part, judge_of))
-    return declared.sparkSession.createDataFrame(found, _result_schema(), verifySchema=False)
+    return declared.sparkSession.createDataFrame(found, schema_of(WIDE), verifySchema=False)
 
 
-def _result_schema() -> Any:
-    fields = {field.name: field for field in FINDINGS}
-    return schema_of(pa.schema([fields[name] for name in RESULT]))
+def told(wide: DataFrame) -> DataFrame:
+    """The findings alone."""
+    return wide.where("finding is not null")
+
+
+def notices(wide: DataFrame) -> dict[str, str]:
+    """What could not be told, in words, by cluster. Raises KdeclareError."""
+    with explained():
+        rows = wide.where("finding is null").select("cluster", "message").collect()
+    return {row["cluster"]: row["message"] for row in rows}
 
 
 def _found(rows: Iterable[Any], judge_of: JudgeOf) -> Iterator[tuple[Any, ...]]:
@@ -95,26 +109,27 @@ def _found_in(name: str, rows: Iterator[Any], judge_of: JudgeOf) -> Iterator[tup
     for row in rows:
         sides[row["side"]].append(row.asDict())
     cluster = WholeCluster(name, itself["owned"], itself["body"], sides["declared"], sides["live"])
-    told = found_in_cluster(cluster, judge_of(name))
-    for resource, labels, found in told.found:
+    whole = found_in_cluster(cluster, judge_of(name))
+    for resource, labels, found in whole.found:
         yield _row(itself["taken_at"], name, resource, labels, found)
-    for notice in told.notices:
-        open_ = Found(FindingKind.POLICY, None, None, None, None, notice)
-        yield _row(itself["taken_at"], name, ResourceId(CLUSTER, name), {}, open_)
+    if whole.notices:
+        yield _row(itself["taken_at"], name, ResourceId(CLUSTER, name), {}, " ".join(whole.notices))
 
 
-def _row(taken_at: Any, cluster: str, resource: ResourceId, labels: Any, found: Found) -> tuple[Any, ...]:
-    values = {
+def _row(
+    taken_at: Any, cluster: str, resource: ResourceId, labels: Mapping[str, str], said: Found | str
+) -> tuple[Any, ...]:
+    """One finding, or a notice."""
+    values: dict[str, Any] = {
         "taken_at": taken_at,
         "cluster": cluster,
         "kind": resource.kind,
         "name": resource.name,
-        "finding": str(found.finding),
-        "path": found.path,
-        "op": found.op,
-        "before": found.before,
-        "after": found.after,
-        "message": found.message,
-        "labels": dict(labels),
     }
-    return tuple(values[name] for name in RESULT)
+    if isinstance(said, str):
+        values["message"] = said
+    else:
+        values |= {column: getattr(said, column) for column in FOUND.names}
+        values["finding"] = str(said.finding)  # as Spark knows texts alone
+    values["labels"] = dict(labels)
+    return tuple(map(values.get, WIDE.names))

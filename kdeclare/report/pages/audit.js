@@ -117,12 +117,12 @@ function facts() {
     unseen);
 }
 
-function unread() {
-  const found = DATA.clusters.filter((cluster) => cluster.error !== null);
-  byId("unread").hidden = !found.length;
-  byId("unread-title").textContent = `${plural(found.length, "cluster")} not read, or not all of it`;
-  byId("unread-list").replaceChildren(...found.map((cluster) =>
-    el("li", {}, el("b", {}, cluster.name), el("span", {}, cluster.error))));
+function said(id, field, title) {
+  const found = DATA.clusters.filter((cluster) => cluster[field] !== null);
+  byId(id).hidden = !found.length;
+  byId(`${id}-title`).textContent = title(plural(found.length, "cluster"));
+  byId(`${id}-list`).replaceChildren(...found.map((cluster) =>
+    el("li", {}, el("b", {}, cluster.name), el("span", {}, cluster[field]))));
 }
 
 function mended() {
@@ -138,7 +138,8 @@ function mended() {
 function start() {
   facts();
   tiles();
-  unread();
+  said("unread", "error", (clusters) => `${clusters} not read, or not all of it`);
+  said("untold", "notice", (clusters) => `Of ${clusters} not all could be told`);
   teams();
   choices("cluster", "All clusters", (name) => name);
   choices("team", "All teams", (name) => name || NO_TEAM);

@@ -29,6 +29,7 @@ clusters = st.builds(
     whole,
     counts,
     st.none() | texts,
+    st.none() | texts,
 )
 summaries = st.builds(
     AuditSummary,
