@@ -1,5 +1,6 @@
 """Audits to look at: a small one that can be read whole, and a big one with names that mean harm."""
 
+import itertools
 import json
 import random
 from collections import Counter, defaultdict
@@ -155,6 +156,21 @@ def small_audit() -> Audit:
         0,
         mended,
     )
+
+
+def every_shape() -> Audit:
+    """A finding of every kind, about a field or not, with and without a value on either side."""
+    shapes: Iterable[tuple[FindingKind, str | None, Json, Json]] = itertools.product(
+        FindingKind,
+        (None, "configs.cleanup.policy"),
+        (None, "delete", ["delete", "compact"], 3, {"partitions": 6}),
+        (None, "compact", [], 12),
+    )
+    rows = [
+        row(kind, "eu-1", f"t.{n}", path, None if after is None else "SET", (before, after))
+        for n, (kind, path, before, after) in enumerate(shapes)
+    ]
+    return Audit(summary_of(rows, [cluster("eu-1")]), tuple(rows))
 
 
 def quiet_audit() -> Audit:

@@ -13,7 +13,7 @@ from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.summary import Audit
 from kdeclare.report.audit_html import audit_html
 from kdeclare.report.audit_words import worst_first
-from tests.browser.sample_audits import HOSTILE, NOT_TOLD, big_audit, quiet_audit, small_audit
+from tests.browser.sample_audits import HOSTILE, NOT_TOLD, big_audit, every_shape, quiet_audit, small_audit
 from tests.browser.watched import Watched
 
 pytestmark = pytest.mark.browser
@@ -224,6 +224,39 @@ def test_a_link_restores_what_was_looked_at(desktop: Watched, file: Path) -> Non
     page.evaluate("location.hash = 'kind=missing'")
     expect(page.locator("#chips")).to_have_text(re.compile("^missing"))
     assert {label.split(":")[0] for label in desktop.shown()} == {"missing"}
+
+
+def test_a_row_of_every_shape_can_be_opened(desktop: Watched, tmp_path: Path) -> None:
+    audit = every_shape()
+    made = tmp_path / "report.html"
+    made.write_text(audit_html(audit), encoding="utf-8")
+    page, left = desktop.open(made), {item.name: item for item in audit.rows}
+    while True:
+        for toggle in page.locator(".toggle").all():
+            toggle.click()
+        details = page.locator("tr.detail").all_inner_texts()
+        names = page.locator("tr.finding .c-resource .clip").evaluate_all("all => all.map(one => one.title)")
+        for name, detail in zip(names, details, strict=True):
+            item = left.pop(name.removeprefix("Topic/"))
+            nothing = "not there" if item.path is None else "not set"
+            one_side = (item.before is None) != (item.after is None)
+            assert (nothing in detail) == one_side
+            assert ("In the cluster now" in detail) == ((item.before, item.after) != (None, None))
+            for side in filter(None, (item.before, item.after)):
+                assert _read(side) in " ".join(detail.split())
+            assert "undefined" not in detail
+            assert "null" not in detail
+        following = page.get_by_role("button", name="Next")
+        if following.is_disabled():
+            break
+        following.click()
+    assert not left
+
+
+def _read(value: str) -> str:
+    """JSON as the page shows it, on one line."""
+    data = json.loads(value)
+    return data if isinstance(data, str) else " ".join(json.dumps(data, indent=2).split())
 
 
 @pytest.mark.parametrize(
