@@ -92,6 +92,7 @@ def memory(data: Data, out: Path, growth: float = 1.25) -> Iterator[Figure]:
 
 def cold(data: Data, out: Path, *, unmanaged_keys: bool) -> Iterator[Figure]:
     """A whole process, its start included: from both tables to tables, summary and reports."""
+    out.mkdir(exist_ok=True)
     target = out / "cold"
     shutil.rmtree(target, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as cache:

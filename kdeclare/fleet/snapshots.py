@@ -23,7 +23,7 @@ _DOCUMENT = Document(
 class SnapshotCluster:
     """One cluster of a snapshot.
 
-    topics: internal ones included. resources: rows with a body. failed: resources that could not be
+    topics: with the ``internal`` ones. resources: rows with a body. failed: resources that could not be
     read. error: why nothing is known of the cluster.
     """
 
@@ -36,6 +36,7 @@ class SnapshotCluster:
     resources: int = 0
     failed: int = 0
     error: str | None = None
+    internal: int = 0
 
     @property
     def whole(self) -> bool:
@@ -87,6 +88,7 @@ def record_document(record: SnapshotRecord) -> dict[str, Json]:
                 "version": cluster.version,
                 "taken_at": cluster.taken_at.isoformat() if cluster.taken_at else None,
                 "topics": cluster.topics,
+                "internal": cluster.internal,
                 "resources": cluster.resources,
                 "failed": cluster.failed,
                 "error": cluster.error,

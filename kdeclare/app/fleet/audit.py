@@ -59,9 +59,9 @@ def audit_fleet(
         _collect_declared(job, bench)
         tables = _tables(job, bench, looking, before)
         with watched(job.spark, progress, "Comparing"):
-            untold = write_findings(bench, tables, partial(judge_of, job.reach))
+            known = write_findings(bench, tables, partial(judge_of, job.reach))
         with watched(job.spark, progress, "Summing up"):
-            audit = summed_up(bench, tables, run, before, untold)
+            audit = summed_up(bench, tables, run, before, known)
         audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))
         with bench.published({name: _place(name, job.identity) for name in TABLES}):
             job.storage.write_all(_reports(audit))

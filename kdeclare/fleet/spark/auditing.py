@@ -13,7 +13,7 @@ from kdeclare.fleet.spark.diffing import duplicates, findings, without_unmanaged
 from kdeclare.fleet.spark.memory import Sight
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.tables import Workbench
-from kdeclare.fleet.spark.wide import WIDE, JudgeOf, concerned, notices, told, wide_findings
+from kdeclare.fleet.spark.wide import WIDE, JudgeOf, notices, told, wide_findings
 from kdeclare.fleet.summary import Audit, AuditRow, AuditRun, AuditSummary, Earlier, Since, TrendPoint
 from kdeclare.model.diagnostics import KdeclareError, error
 
@@ -44,6 +44,17 @@ class Compared:
     since: DataFrame | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ByTheWay:
+    """What is known once findings are written, by cluster.
+
+    declared: how many resources are. untold: what could not be told, in words.
+    """
+
+    declared: Mapping[str, int]
+    untold: Mapping[str, str]
+
+
 def refuse_altered(live: DataFrame, clusters: Sequence[SnapshotCluster], where: str) -> None:
     """Raise KdeclareError where a snapshot has fewer or more rows than were written.
 
@@ -72,17 +83,13 @@ def _refuse_duplicates(live: DataFrame, where: str) -> None:
     )
 
 
-def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf) -> Mapping[str, str]:
-    """Write the tables ``findings`` and ``unseen``; what could not be told, in words, by cluster.
-
-    Raises KdeclareError.
-    """
+def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf) -> ByTheWay:
+    """Write the tables ``findings`` and ``unseen``. Raises KdeclareError."""
     sight = tables.sight
     found = findings(tables.declared, tables.live, unmanaged_keys=sight.unmanaged_keys)
-    with explained():
-        nothing_wide = concerned(tables.declared).isEmpty()
     untold: Mapping[str, str] = {}
-    if not nothing_wide:
+    declared, is_wide = counting.declared_resources(tables.declared)
+    if is_wide:
         bench.write(wide_findings(tables.declared, tables.live, judge_of), "wide")
         wide = bench.read("wide", WIDE)
         untold = notices(wide)
@@ -94,15 +101,15 @@ def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf) -> Map
     if tables.newest is not None:
         unseen = memory.unseen(found_rows, tables.newest, sight).withColumn("status", f.lit("unseen"))
     bench.write(unseen.select(*FINDINGS.names), "unseen")
-    return untold
+    return ByTheWay(declared, untold)
 
 
 def summed_up(
-    bench: Workbench, tables: Compared, run: AuditRun, before: Earlier | None, untold: Mapping[str, str]
+    bench: Workbench, tables: Compared, run: AuditRun, before: Earlier | None, known: ByTheWay
 ) -> Audit:
     """Write the table ``summary``, and what reports are made of; ``findings`` has been written.
 
-    before: the audits that came before, if there are any. untold: as `write_findings` gives it.
+    before: the audits that came before, if there are any. known: as `write_findings` gives it.
     Raises KdeclareError.
     """
     found_rows = bench.read("findings", FINDINGS)
@@ -116,16 +123,18 @@ def summed_up(
     mended: tuple[AuditRow, ...] = ()
     if tables.since is not None and before is not None:
         gone = memory.mended(found_rows, tables.since, tables.sight)
-        known = counting.known(found_rows)
+        seen = counting.known(found_rows)
         one = before.since
-        since = Since(one.audit_id, one.taken_at, count - known, known, counting.rows_of(gone))
+        since = Since(one.audit_id, one.taken_at, count - seen, seen, counting.rows_of(gone))
         mended = counting.worst(gone, _MENDED_SHOWN)
     summary = AuditSummary(
         audit_id=run.audit_id,
         fleet=run.fleet,
         taken_at=run.began,
         seconds=0.0,
-        clusters=counting.cluster_summaries(tables.declared, tables.live, by_cluster, untold),
+        clusters=counting.cluster_summaries(
+            tables.declared, tables.live, known.declared, by_cluster, known.untold
+        ),
         found=found,
         teams=counting.by_finding(table, "team"),
         heat=counting.heat(table),

@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.rows import CLUSTER, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster
+from kdeclare.fleet.spark.clusters import has_many, itself
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.summary import AuditRow, ClusterSummary, Counts, HeatCell
 
@@ -24,7 +25,7 @@ _INTERNAL = '"internal":true'
 def snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
     """Each cluster of a snapshot, by name. Raises KdeclareError."""
     with explained():
-        own = live.where(f.col("kind") == CLUSTER).collect()
+        own = itself(live).collect()
         counted = {row["cluster"]: row for row in _counted(live).collect()}
     return tuple(
         _snapshot_cluster(row, counted[row["cluster"]]) for row in sorted(own, key=lambda r: r["name"])
@@ -53,48 +54,56 @@ def _snapshot_cluster(own: Row, counted: Row) -> SnapshotCluster:
         counted["resources"],
         counted["failed"],
         own["error"],
+        counted["internal"],
     )
+
+
+def declared_resources(declared: DataFrame) -> tuple[dict[str, int], bool]:
+    """How many each cluster declares, and whether the second pass concerns any. Raises KdeclareError."""
+    with explained():
+        rows = has_many(declared).collect()
+    return {row["cluster"]: row["resources"] for row in rows}, any(row["concerned"] for row in rows)
 
 
 def cluster_summaries(
-    declared: DataFrame, live: DataFrame, found: Mapping[str, Counts], notices: Mapping[str, str]
+    declared: DataFrame,
+    live: DataFrame,
+    resources: Mapping[str, int],
+    found: Mapping[str, Counts],
+    notices: Mapping[str, str],
 ) -> tuple[ClusterSummary, ...]:
-    """Each cluster of an audit, by name. found, notices: by cluster. Raises KdeclareError."""
-    mine = declared.where(f.col("kind") == CLUSTER).select("cluster", "labels", "error")
-    resources = declared.groupBy("cluster").agg(f.count("desired").alias("declared"))
-    theirs = live.where(f.col("kind") == CLUSTER).select(
-        "cluster", "cluster_id", "body", "taken_at", f.col("error").alias("live_error")
-    )
-    rows = (
-        mine.join(resources, "cluster")
-        .join(theirs, "cluster", "left")
-        .join(_counted(live), "cluster", "left")
-    )
+    """Each cluster of an audit, by name. Raises KdeclareError.
+
+    resources: how many are declared; found, notices: all by cluster.
+    """
     with explained():
-        collected = rows.collect()
+        mine = itself(declared).select("cluster", "labels", "error").collect()
+    theirs = {cluster.name: cluster for cluster in snapshot_clusters(live)}
     return tuple(
-        _cluster_summary(row, found.get(row["cluster"], {}), notices.get(row["cluster"]))
-        for row in sorted(collected, key=_name)
+        _cluster_summary(
+            row,
+            theirs.get(name, SnapshotCluster(name, error="The snapshot lacks it.")),
+            resources[name],
+            found.get(name, {}),
+            notices.get(name),
+        )
+        for name, row in sorted((row["cluster"], row) for row in mine)
     )
 
 
-def _name(row: Row) -> str:
-    return str(row["cluster"])
-
-
-def _cluster_summary(row: Row, found: Counts, notice: str | None) -> ClusterSummary:
-    failed = row["failed"] or 0
-    partly = f"{failed} resources could not be read." if failed else None
-    lacking = None if row["resources"] is not None else "The snapshot lacks it."
-    told = [text for text in (row["error"], row["live_error"], lacking, partly) if text]
+def _cluster_summary(
+    own: Row, live: SnapshotCluster, declared: int, found: Counts, notice: str | None
+) -> ClusterSummary:
+    partly = f"{live.failed:,} of its resources could not be read." if live.failed else None
+    told = [text for text in (own["error"], live.error, partly) if text]
     return ClusterSummary(
-        row["cluster"],
-        dict(row["labels"] or {}),
-        row["cluster_id"],
-        _version(row["body"]),
-        _utc(row["taken_at"]) if row["taken_at"] else None,
-        (row["topics"] or 0) - (row["internal"] or 0),
-        row["declared"],
+        own["cluster"],
+        dict(own["labels"] or {}),
+        live.cluster_id,
+        live.version,
+        live.taken_at,
+        live.topics - live.internal,
+        declared,
         found,
         " ".join(told) or None,
         notice,

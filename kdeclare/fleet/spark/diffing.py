@@ -9,7 +9,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from kdeclare.fleet.comparing import found, other_cluster
 from kdeclare.fleet.finding import Found
-from kdeclare.fleet.rows import CLUSTER, FOUND
+from kdeclare.fleet.rows import FOUND
+from kdeclare.fleet.spark.clusters import of_clusters
 from kdeclare.fleet.spark.memory import is_unmanaged_key
 from kdeclare.fleet.spark.schemas import as_spark
 
@@ -81,18 +82,6 @@ def findings(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = Tru
 def without_unmanaged_keys(found_rows: DataFrame) -> DataFrame:
     """All but those of which `memory.is_unmanaged_key` is true."""
     return found_rows.where(~is_unmanaged_key())
-
-
-def of_clusters(declared: DataFrame, live: DataFrame) -> DataFrame:
-    """When each cluster was read, and ``within``, its body: null unless both of its rows are well."""
-    is_well = (f.col("kind") == CLUSTER) & f.col("error").isNull()
-    mine = declared.where(is_well).select(
-        "cluster", f.lit(True).alias("well"), f.col("cluster_id").alias("planned_id")
-    )
-    theirs = live.where(f.col("kind") == CLUSTER).select("cluster", "cluster_id", "taken_at", "body", "error")
-    is_same = f.col("planned_id").isNull() | (f.col("planned_id") == f.col("cluster_id"))
-    within = f.when(f.col("well") & f.col("error").isNull() & is_same, f.col("body")).alias("within")
-    return theirs.join(mine, "cluster", "left").select("cluster", "taken_at", within)
 
 
 def duplicates(table: DataFrame) -> DataFrame:

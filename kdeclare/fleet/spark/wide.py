@@ -11,7 +11,8 @@ from pyspark.sql import functions as f
 
 from kdeclare.fleet.finding import Found
 from kdeclare.fleet.rows import CLUSTER, FINDINGS, FOUND
-from kdeclare.fleet.spark.diffing import RESULT, of_clusters
+from kdeclare.fleet.spark.clusters import has_many, itself, of_clusters
+from kdeclare.fleet.spark.diffing import RESULT
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.schemas import schema_of
 from kdeclare.fleet.whole import Judge, WholeCluster, found_in_cluster
@@ -40,29 +41,17 @@ _SIDES = ("cluster", "declared", "live")
 """What a row is of, in the order of their names: first the cluster itself, once."""
 
 
-def concerned(declared: DataFrame) -> DataFrame:
-    """The clusters that have policies (``always`` on their own row), or resources that are not alone."""
-    return (
-        declared.where(
-            ((f.col("alone") == f.lit(False)) & f.col("desired").isNotNull())
-            | ((f.col("kind") == CLUSTER) & f.col("always"))
-        )
-        .select("cluster")
-        .distinct()
-    )
-
-
 def wide_findings(declared: DataFrame, live: DataFrame, judge_of: JudgeOf) -> DataFrame:
-    """What is found by looking at whole clusters, those that are `concerned`; columns as `WIDE`.
+    """What is found by looking at whole clusters, those that are concerned; columns as `WIDE`.
 
-    What could not be told is among it, see `notices`.
+    Which are, `clusters.has_many` says. What could not be told is among it, see `notices`.
     """
     of_itself = f.col("kind") == CLUSTER
     clusters = (
         of_clusters(declared, live)
         .where("within is not null")
-        .join(concerned(declared), "cluster")
-        .join(declared.where(of_itself).select("cluster", "owned"), "cluster")
+        .join(has_many(declared).where("concerned").select("cluster"), "cluster")
+        .join(itself(declared).select("cluster", "owned"), "cluster")
     )
     own, mine, theirs = map(f.lit, _SIDES)
     resources = (

@@ -64,7 +64,9 @@ def test_no_drift_is_not_said_of_what_nobody_has_seen() -> None:
 
 
 def test_what_was_read_in_part_is_not_called_unread() -> None:
-    partly = replace(cluster("eu-2"), topics=4_999, declared=5_000, error="1 resources could not be read.")
+    partly = replace(
+        cluster("eu-2"), topics=4_999, declared=5_000, error="1 of its resources could not be read."
+    )
     unread = replace(cluster("eu-3"), topics=0, error="No broker answered.")
     assert headline(summary_of([], [cluster("eu-1"), partly])) == (
         "No drift in what could be read of 2 clusters of production: 1 only in part."
