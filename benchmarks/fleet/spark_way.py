@@ -10,11 +10,14 @@ from kdeclare.fleet.spark.diffing import findings
 from kdeclare.fleet.spark.schemas import schema_of
 from kdeclare.fleet.spark.session import spark_session
 
+_LONG_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
+"""Both of Java's compilers, as docs/scale.md has it for sessions that stay and for very large fleets."""
+
 
 @contextmanager
 def opened(master: str = "local[2]", *, unmanaged_keys: bool) -> Iterator[Any]:
     """The function that does it: from a folder with both tables to a new one."""
-    with spark_session(master, {}, log=None) as spark:
+    with spark_session(master, _LONG_LIVED, log=None) as spark:
 
         def run(data: Path, out: Path) -> None:
             declared = spark.read.schema(schema_of(DECLARED)).parquet(str(data / "declared"))

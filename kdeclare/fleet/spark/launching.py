@@ -20,6 +20,8 @@ from kdeclare.fleet.spark.problems import SparkFailure
 from kdeclare.model.diagnostics import error
 
 _SHELL = "pyspark-shell"
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1"
+"""Java's quick compiler alone: what the other one takes its time for pays off after minutes; measured."""
 _END_SECONDS = 10.0
 
 
@@ -71,7 +73,7 @@ def _launch(master: str | None, conf: Mapping[str, str], log: Path) -> JavaGatew
 def _how_to_start(master: str | None, conf: Mapping[str, str], log4j: Path) -> Mapping[str, str]:
     """The variables by which a JVM is told how to start: the weakest word of all, and the strongest."""
     # Before what is there: the last one wins.
-    options = f"-Dlog4j2.configurationFile={shlex.quote(log4j.as_uri())}"
+    options = f"-Dlog4j2.configurationFile={shlex.quote(log4j.as_uri())} {_SHORT_LIVED}"
     # In one process nobody else is to connect, and a machine need not know its own name.
     address = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     alone = master is None or local_cores(master) is not None
