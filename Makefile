@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
-# What takes long beside real brokers, and can run beside them.
-FLEETS := tests/spark tests/browser tests/kafka/test_fleet.py
+# Real clusters of their own, so that they can run beside those of the other tests.
+FLEETS := tests/kafka/test_fleet.py \
+	'tests/kafka/test_examples.py::test_keeps_its_promises_and_leaves_nothing_behind[fleet]'
 
-.PHONY: help install unit test test-engine test-fleets browser check format demo bench clean
+.PHONY: help install unit test test-brokers test-others browser check format demo bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 14
@@ -23,12 +24,13 @@ unit: $(READY)   ## fast tests: no Java, no broker, seconds
 
 test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromium if it is there, examples, the demo
 	$(MAKE) check
-	$(MAKE) -j2 --output-sync=target test-engine test-fleets
+	$(MAKE) -j2 --output-sync=target test-brokers test-others
 
-test-engine: $(READY) ## all tests but those of test-fleets
-	$(BIN)/python -m pytest -m '' --durations=10 $(FLEETS:%=--ignore=%)
+test-brokers: $(READY) ## the tests with real brokers, but for those of fleets
+	$(BIN)/python -m pytest -m kafka --durations=10 $(FLEETS:%=--deselect=%)
 
-test-fleets: $(READY) ## Spark, the pages in Chromium, a fleet of real clusters
+test-others: $(READY) ## all other tests: the fast ones, Spark, the pages in Chromium, fleets of real clusters
+	$(BIN)/python -m pytest -m 'not kafka' --durations=10
 	$(BIN)/python -m pytest -m '' --durations=10 $(FLEETS)
 
 browser:         ## Debian's Chromium, for the tests of pages, where there is none and it can be had

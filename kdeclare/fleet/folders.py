@@ -5,8 +5,13 @@ import json
 from kdeclare.fleet.storage import Storage
 from kdeclare.model.diagnostics import KdeclareError, error
 
-RECORDS = ("snapshots", "audits")
+SNAPSHOTS, AUDITS = "snapshots", "audits"
 """Folders of records, one file each, called so that they sort by time."""
+
+
+def records(storage: Storage, folder: str) -> tuple[str, ...]:
+    """The ids of all records in one of these folders, oldest first."""
+    return tuple(name.removesuffix(".json") for name in storage.names(folder) if name.endswith(".json"))
 
 
 def refuse_other_fleet(storage: Storage, fleet: str) -> None:
@@ -14,11 +19,11 @@ def refuse_other_fleet(storage: Storage, fleet: str) -> None:
 
     A record that cannot be read is told by whoever needs it.
     """
-    for folder in RECORDS:
-        names = [name for name in storage.names(folder) if name.endswith(".json")]
-        if not names:
+    for folder in (SNAPSHOTS, AUDITS):
+        known = records(storage, folder)
+        if not known:
             continue
-        path = f"{folder}/{names[-1]}"
+        path = f"{folder}/{known[-1]}.json"
         found = _fleet_of(storage.read(path))
         if found not in (None, fleet):
             raise KdeclareError(

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdeclare.app.fleet.earlier import AUDITS, earlier_audits, known_audits
+from kdeclare.app.fleet.collect import Collected, collect
+from kdeclare.app.fleet.earlier import earlier_audits, known_audits
 from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.judging import judge_of
 from kdeclare.app.fleet.reading import read_declared
 from kdeclare.app.fleet.snapshot import collect_live, snapshot_record
-from kdeclare.fleet.folders import refuse_other_fleet
+from kdeclare.fleet.folders import AUDITS, refuse_other_fleet
 from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE
 from kdeclare.fleet.summary import Audit, AuditRun, Earlier
@@ -22,6 +23,9 @@ from kdeclare.report.audit_markdown import audit_markdown
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.auditing import Compared
     from kdeclare.fleet.spark.tables import DataFrame, Workbench
+
+
+_DECLARED = Collected("declared", DECLARED, "Reading manifests", by_cluster=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ def audit_fleet(
     ):
         run = AuditRun(job.identity, job.fleet.name, job.began)
         before = earlier_audits(job.storage, looking.since)
-        _collect_declared(job, bench)
+        collect(job, bench, _DECLARED, partial(read_declared, job.reach))
         tables = _tables(job, bench, looking, before)
         with watched(job.spark, progress, "Comparing"):
             known = write_findings(bench, tables, partial(judge_of, job.reach))
@@ -124,17 +128,6 @@ def _live(job: FleetJob, bench: "Workbench", looking: Looking) -> "DataFrame":
     live = live.where(live.cluster.isin(list(job.names)))
     refuse_altered(live, [c for c in record.clusters if c.name in job.names], f"{storage.uri}/{record.path}")
     return live
-
-
-def _collect_declared(job: FleetJob, bench: "Workbench") -> None:
-    from kdeclare.fleet.spark.progress import watched
-    from kdeclare.fleet.spark.tasks import each_cluster
-
-    rows = each_cluster(
-        job.spark, job.names, partial(read_declared, job.reach), DECLARED, at_once=job.fleet.max_concurrent
-    )
-    with watched(job.spark, job.progress, "Reading manifests"):
-        bench.write(rows, "declared")
 
 
 def _reports(audit: Audit) -> Mapping[str, str]:

@@ -1,12 +1,10 @@
 """Finding the audits that a folder holds, for the next one to be compared with."""
 
+from kdeclare.fleet.folders import AUDITS, records
 from kdeclare.fleet.storage import Storage
 from kdeclare.fleet.summary import AuditSummary, Earlier
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.report.audit_json import summary_from_json
-
-AUDITS = "audits"
-"""The folder of their records."""
 
 _LATEST = "latest"
 
@@ -16,7 +14,7 @@ def known_audits(storage: Storage, since: str | None) -> tuple[str, ...]:
 
     since: an id, ``latest``, or None where any will do. Raises KdeclareError where it is not among them.
     """
-    known = tuple(name.removesuffix(".json") for name in storage.names(AUDITS) if name.endswith(".json"))
+    known = records(storage, AUDITS)
     if since not in (None, _LATEST, *known):
         raise KdeclareError(
             error(

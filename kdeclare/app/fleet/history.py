@@ -1,7 +1,8 @@
 """What one topic was at the times of the snapshots."""
 
 from kdeclare.app.fleet.job import FleetOptions, spark_storage
-from kdeclare.app.fleet.snapshot import snapshot_record, snapshots
+from kdeclare.app.fleet.snapshot import snapshot_record
+from kdeclare.fleet.folders import SNAPSHOTS, records
 from kdeclare.fleet.history import TopicVersion
 from kdeclare.fleet.snapshots import SnapshotRecord
 from kdeclare.fleet.storage import Storage
@@ -18,17 +19,17 @@ def topic_history(
 
     progress("Starting Spark", 0, 0)
     with spark_storage(options) as (spark, storage):
-        records = _records(storage, cluster)
+        snapshots = _snapshots(storage, cluster)
         progress("Reading snapshots", 0, 0)
-        return versions(spark, storage, records, cluster, topic)
+        return versions(spark, storage, snapshots, cluster, topic)
 
 
-def _records(storage: Storage, cluster: str) -> list[SnapshotRecord]:
-    records = [snapshot_record(storage, name) for name in snapshots(storage)]
-    found = [r for r in records if any(c.name == cluster for c in r.clusters)]
+def _snapshots(storage: Storage, cluster: str) -> list[SnapshotRecord]:
+    every = [snapshot_record(storage, name) for name in records(storage, SNAPSHOTS)]
+    found = [r for r in every if any(c.name == cluster for c in r.clusters)]
     if found:
         return found
-    known = sorted({c.name for record in records for c in record.clusters})
+    known = sorted({c.name for record in every for c in record.clusters})
     detail = f"No snapshot in {storage.uri} has a cluster '{cluster}'."
     hint = did_you_mean(cluster, known) if known else "kdeclare fleet snapshot takes one."
     raise KdeclareError(error("no-snapshot", "No such cluster", detail, hint=hint))

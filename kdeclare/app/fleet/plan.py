@@ -8,6 +8,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from kdeclare.app.fleet.collect import Collected, collect
 from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.plan import make_plan, saved_text
@@ -41,18 +42,14 @@ def plan_fleet(
     Raises KdeclareError.
     """
     from kdeclare.fleet.spark.problems import explained
-    from kdeclare.fleet.spark.progress import watched
     from kdeclare.fleet.spark.tables import workbench
-    from kdeclare.fleet.spark.tasks import each_cluster
 
     with (
         fleet_job(options, environ, progress) as job,
         workbench(job.spark, job.storage, job.identity) as bench,
     ):
         read = partial(read_plan, job.reach, scope, command)
-        plans = each_cluster(job.spark, job.names, read, _PLANS, at_once=job.fleet.max_concurrent)
-        with watched(job.spark, progress, "Planning"):
-            bench.write(plans, "plans", ["cluster"])
+        collect(job, bench, Collected("plans", _PLANS, "Planning"), read)
         job.storage.remove(OVERVIEW)  # until the last plan is written there is none
         found: dict[str, PlannedCluster] = {}
         with explained():

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kdeclare.app.fleet.collect import Collected, collect
 from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.reading import read_live
+from kdeclare.fleet.folders import SNAPSHOTS, records
 from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.snapshots import SnapshotRecord, read_record, record_document, snapshot_path
 from kdeclare.fleet.storage import Storage
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from kdeclare.fleet.spark.tables import Workbench
 
 LATEST = "latest"
-_RECORDS = "snapshots"
 
 
 def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: Progress) -> SnapshotRecord:
@@ -38,30 +39,18 @@ def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: P
         record = SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
         text = json.dumps(record_document(record), indent=1) + "\n"
         with bench.published({"live": path}):
-            job.storage.write(f"{_RECORDS}/{job.identity}.json", text)
+            job.storage.write(f"{SNAPSHOTS}/{job.identity}.json", text)
         return record
 
 
 def collect_live(job: FleetJob, bench: "Workbench") -> None:
     """Read the clusters into the table ``live``. Raises KdeclareError."""
-    from kdeclare.fleet.spark.progress import watched
-    from kdeclare.fleet.spark.tasks import each_cluster
-
-    live = each_cluster(
-        job.spark, job.names, partial(read_live, job.reach), LIVE, at_once=job.fleet.max_concurrent
-    )
-    with watched(job.spark, job.progress, "Reading clusters"):
-        bench.write(live, "live", ["cluster"])
-
-
-def snapshots(storage: Storage) -> tuple[str, ...]:
-    """The ids of all snapshots of a folder, oldest first."""
-    return tuple(name.removesuffix(".json") for name in storage.names(_RECORDS) if name.endswith(".json"))
+    collect(job, bench, Collected("live", LIVE, "Reading clusters"), partial(read_live, job.reach))
 
 
 def snapshot_record(storage: Storage, wanted: str) -> SnapshotRecord:
     """The record of one, or of the latest. Raises KdeclareError where there is none."""
-    known = snapshots(storage)
+    known = records(storage, SNAPSHOTS)
     if not known or wanted not in (*known, LATEST):
         raise KdeclareError(
             error(
@@ -71,5 +60,5 @@ def snapshot_record(storage: Storage, wanted: str) -> SnapshotRecord:
                 hint=f"It holds {', '.join(known[-5:])}." if known else "kdeclare fleet snapshot takes one.",
             )
         )
-    path = f"{_RECORDS}/{known[-1] if wanted == LATEST else wanted}.json"
+    path = f"{SNAPSHOTS}/{known[-1] if wanted == LATEST else wanted}.json"
     return read_record(storage.read(path), f"{storage.uri}/{path}")
