@@ -1,0 +1,139 @@
+"""What an audit finds in rows as they are collected is what a plan of that very cluster would change."""
+
+import json
+from collections.abc import Iterator, Mapping
+from random import Random
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.rows import CLUSTER
+from kdeclare.kinds.base import Desired
+from kdeclare.model.changes import Action
+from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.plan import Plan
+from kdeclare.planning.build import build_plan
+from kdeclare.planning.request import PlanRequest, Scope
+from tests.engine.world import Secrets, desired, nothing, topic
+from tests.unit.fleet.wholes import cluster_of, state_with, tables
+
+Change = tuple[str, str, Any, Any]
+"""Path, op, before and after."""
+
+VALUES: Mapping[str, list[str]] = {
+    "retention.ms": ["1000", "604800000"],
+    "max.message.bytes": ["5000", "1048588"],
+    "cleanup.policy": ["compact", "delete", "compact,delete"],
+    "leader.replication.throttled.replicas": ["0:1", "0:1,0:2"],
+}
+BROKER_VALUES: Mapping[str, list[str]] = {
+    "log.cleaner.threads": ["1", "2"],
+    "log.cleanup.policy": ["compact", "delete"],
+    "num.io.threads": ["8", "9"],
+}
+
+
+class Drawn:
+    """A cluster with overrides, what is declared of it, and what was applied before."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        names = [f"t.{n}" for n in range(5)]
+        live = [name for name in names if self._often(0.8)]
+        self.cluster: MemoryCluster = cluster_of(**{name: [(1, 2)] * random.randint(1, 2) for name in live})
+        for name in live:
+            self._set(ConfigScope.TOPIC, name, VALUES)
+        for broker in ("", "1"):
+            self._set(ConfigScope.BROKER, broker, BROKER_VALUES)
+        self.declared: list[Desired] = [self._topic(name) for name in names if self._often(0.8)]
+        for broker in ("cluster-default", "1"):
+            self.declared.append(desired("BrokerConfig", broker, configs=self._wishes(BROKER_VALUES)))
+        self.state = state_with(owned=dict(self._owned()))
+
+    def _often(self, share: float) -> bool:
+        return self._random.random() < share
+
+    def _set(self, scope: ConfigScope, name: str, values: Mapping[str, list[str]]) -> None:
+        chosen = {key: self._random.choice(some) for key, some in values.items() if self._often(0.4)}
+        self.cluster.set_overrides(ConfigResource(scope, name), chosen)
+
+    def _topic(self, name: str) -> Desired:
+        return topic(
+            name,
+            partitions=self._random.randint(1, 3),
+            replicationFactor=2,
+            configs=self._wishes(VALUES),
+            unmanagedConfigs=self._random.choice(["keep", "keep", "remove"]),
+        )
+
+    def _wishes(self, values: Mapping[str, list[str]]) -> dict[str, Any]:
+        wishes: dict[str, Any] = {}
+        for key, some in values.items():
+            if self._often(0.5):
+                continue
+            wishes[key] = self._random.choice(some)
+            if "policy" in key and self._often(0.5):
+                wishes[key] = {"append": ["compact"]}
+            elif self._often(0.1):
+                wishes[key] = None
+        return wishes
+
+    def _owned(self) -> Iterator[tuple[str, Json]]:
+        for item in self.declared:
+            if self._often(0.5):
+                yield str(item.id), {"configs": {"retention.ms": {"value": "1000"}}, "partitions": 1}
+
+    def plan(self) -> Plan:
+        """What a plan says of it."""
+        request = PlanRequest("p", "d", "eu-1", tuple(self.declared), self.state, Scope(preflight=False))
+        return build_plan(request, self.cluster, Secrets(), nothing)
+
+    def found(self) -> dict[str, list[Change]]:
+        """What an audit says that an apply would change, by resource."""
+        changes: dict[str, list[Change]] = {}
+        for row in audit(*tables(self.cluster, self.declared, self.state)):
+            if row["op"] is not None and row["kind"] != CLUSTER:
+                before, after = (
+                    None if row[side] is None else json.loads(row[side]) for side in ("before", "after")
+                )
+                change = (row["path"] or "", row["op"], before, after)
+                changes.setdefault(f"{row['kind']}/{row['name']}", []).append(change)
+        return {name: sorted(items, key=repr) for name, items in changes.items()}
+
+
+def _data(text: str | None) -> Json:
+    return None if text is None else json.loads(text)
+
+
+def planned(plan: Plan) -> dict[str, list[Change]]:
+    """The same of a plan."""
+    changes: dict[str, list[Change]] = {}
+    for change in plan.changes:
+        if change.action is Action.NO_OP:
+            continue
+        items: list[Change] = [(f.path, str(f.op), f.before, f.after) for f in change.fields]
+        if change.action is Action.CREATE:
+            items = [("", str(Action.CREATE), None, {f.path: f.after for f in change.fields})]
+        changes[str(change.id)] = sorted(items, key=repr)
+    return {name: items for name, items in changes.items() if items}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 2**32))
+def test_an_audit_finds_what_a_plan_changes(seed: int) -> None:
+    drawn = Drawn(Random(seed))
+    assert drawn.found() == planned(drawn.plan())
+
+
+def test_the_clusters_differ_enough() -> None:
+    """Or the property would be about nothing."""
+    plans = [Drawn(Random(seed)).plan() for seed in range(40)]
+    ops = {str(f.op) for plan in plans for change in plan.changes for f in change.fields}
+    assert {"SET", "DELETE", "APPEND"} <= ops
+    kinds = {ResourceId.parse(str(change.id)).kind for plan in plans for change in plan.changes}
+    assert kinds == {"Topic", "BrokerConfig"}
+    assert {change.action for plan in plans for change in plan.changes} >= {Action.CREATE, Action.UPDATE}
