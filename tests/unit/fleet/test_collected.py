@@ -45,6 +45,10 @@ class Drawn:
         names = [f"t.{n}" for n in range(5)]
         live = [name for name in names if self._often(0.8)]
         self.cluster: MemoryCluster = cluster_of(**{name: [(1, 2)] * random.randint(1, 2) for name in live})
+        for broker in (1, 2, 3, 4):  # what is appended to where a topic has no value of its own
+            self.cluster.set_static(
+                broker, {"log.cleanup.policy": self._random.choice(["compact", "delete"])}
+            )
         for name in live:
             self._set(ConfigScope.TOPIC, name, VALUES)
         for broker in ("", "1"):
