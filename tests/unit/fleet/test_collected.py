@@ -51,11 +51,11 @@ class Drawn:
             )
         for name in live:
             self._set(ConfigScope.TOPIC, name, VALUES)
-        for broker in ("", "1"):
-            self._set(ConfigScope.BROKER, broker, BROKER_VALUES)
+        for entity in ("", "1"):
+            self._set(ConfigScope.BROKER, entity, BROKER_VALUES)
         self.declared: list[Desired] = [self._topic(name) for name in names if self._often(0.8)]
-        for broker in ("cluster-default", "1"):
-            self.declared.append(desired("BrokerConfig", broker, configs=self._wishes(BROKER_VALUES)))
+        for resource in ("cluster-default", "1"):
+            self.declared.append(desired("BrokerConfig", resource, configs=self._wishes(BROKER_VALUES)))
         self.state = state_with(owned=dict(self._owned()))
 
     def _often(self, share: float) -> bool:
