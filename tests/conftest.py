@@ -38,13 +38,20 @@ def free_ports_of_clusters(clusters: int) -> int:
             return members[0].port
 
 
+_LOGGERS = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
+_AT_FIRST = [(logger.handlers, logger.propagate, logger.level) for logger in _LOGGERS]
+
+
 @pytest.fixture(autouse=True)
 def _quiet_again() -> Iterator[None]:
-    """A command that ran in this process has its own idea of where the log goes."""
-    loggers = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
-    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    """A command that ran in this process, for a fixture maybe, has its own idea of where the log goes."""
+    _log_as_at_first()
     yield
-    for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+    _log_as_at_first()
+
+
+def _log_as_at_first() -> None:
+    for logger, (handlers, propagate, level) in zip(_LOGGERS, _AT_FIRST, strict=True):
         logger.handlers, logger.propagate = handlers, propagate
         logger.setLevel(level)
 

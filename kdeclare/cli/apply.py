@@ -10,7 +10,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Planning, Reach, Yes
-from kdeclare.cli.running import Manner, carry_out
+from kdeclare.cli.running import Manner, carry_out, run_shown
 from kdeclare.model.exits import ExitCode
 
 _EPILOG = epilog(
@@ -74,7 +74,13 @@ def apply(
             raise typer.BadParameter("goes with a plan file only.", param_hint="--skip-stale")
         scope = planning.scope()
         workspace = reach.workspace()
-        return carry_out(console, asking, manner, lambda how: apply_manifests(workspace, files, scope, how))
+        return carry_out(
+            console,
+            asking,
+            manner,
+            lambda how: apply_manifests(workspace, files, scope, how),
+            run_shown(console),
+        )
     if len(files) > 1:
         raise typer.BadParameter(f"{plan_file} is a plan; it goes alone.", param_hint="PATH")
     if planning.is_given:
@@ -83,4 +89,10 @@ def apply(
         )
     loaded = load_plan(plan_file)
     workspace = reach.workspace()
-    return carry_out(console, asking, manner, lambda how: apply_saved(workspace, loaded, how), loaded.plan_id)
+    return carry_out(
+        console,
+        asking,
+        manner,
+        lambda how: apply_saved(workspace, loaded, how),
+        run_shown(console, loaded.plan_id),
+    )

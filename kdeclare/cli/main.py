@@ -22,6 +22,8 @@ _MODULES = {
     "apply": "apply",
     "rollback": "rollback",
     "reassign": "reassign",
+    "topic": "topic",
+    "config": "config",
     "policy": "policy",
     "fleet": "fleet",
     "status": "status",

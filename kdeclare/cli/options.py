@@ -4,7 +4,7 @@ Whatever is heavy is imported where it is used: all of this is read for every ``
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -146,7 +146,48 @@ class Overriding:
 
 
 @dataclass(frozen=True)
-class Planning(Overriding):
+class Careful(Overriding):
+    """What is asked of the brokers beforehand, and how moves are guarded."""
+
+    no_preflight: Annotated[
+        bool, typer.Option("--no-preflight", help="Do not have the brokers check the changes beforehand.")
+    ] = False
+    rf_guard: Annotated[
+        Literal["broker", "client"] | None,
+        typer.Option(
+            metavar="broker|client",
+            help="Who keeps a move from changing the replication factor: the brokers (default; Kafka 4.1 "
+            "and later), or kdeclare, which cannot exclude a change right before the request.",
+        ),
+    ] = None
+    await_reassignments: Annotated[
+        bool,
+        typer.Option(
+            "--await-reassignments", help="Let changes wait for moves of others that are in their way."
+        ),
+    ] = False
+    override_reassignments: Annotated[
+        bool,
+        typer.Option(
+            "--override-reassignments", help="Send partitions elsewhere that others are moving right now."
+        ),
+    ] = False
+
+    def scope(self) -> "Scope":
+        """As the use-cases want it. Raises BadParameter for what is malformed."""
+        from kdeclare.planning.request import Scope
+
+        return Scope(
+            preflight=not self.no_preflight,
+            client_guard=self.rf_guard == "client",
+            await_moves=self.await_reassignments,
+            override_moves=self.override_reassignments,
+            overrides=self.overrides(),
+        )
+
+
+@dataclass(frozen=True)
+class Planning(Careful):
     """What a plan is about and may do."""
 
     target: Annotated[
@@ -164,30 +205,6 @@ class Planning(Overriding):
         list[str] | None,
         typer.Option(metavar="KIND/NAME", help="Let go of an orphan and keep it in the cluster. Repeatable."),
     ] = None
-    no_preflight: Annotated[
-        bool, typer.Option("--no-preflight", help="Do not have the brokers check the changes beforehand.")
-    ] = False
-    rf_guard: Annotated[
-        Literal["broker", "client"] | None,
-        typer.Option(
-            metavar="broker|client",
-            help="Who keeps a move from changing the replication factor: the brokers (default; Kafka 4.1 "
-            "and later), or kdeclare, which cannot exclude a change right before the request.",
-        ),
-    ] = None
-
-    await_reassignments: Annotated[
-        bool,
-        typer.Option(
-            "--await-reassignments", help="Let changes wait for moves of others that are in their way."
-        ),
-    ] = False
-    override_reassignments: Annotated[
-        bool,
-        typer.Option(
-            "--override-reassignments", help="Send partitions elsewhere that others are moving right now."
-        ),
-    ] = False
 
     @property
     def is_given(self) -> bool:
@@ -196,18 +213,12 @@ class Planning(Overriding):
 
     def scope(self) -> "Scope":
         """As the use-cases want it. Raises BadParameter for what is malformed."""
-        from kdeclare.planning.request import Scope
-
-        return Scope(
+        return replace(
+            super().scope(),
             targets=_resources("--target", self.target or ()),
             selector=pairs("--selector", self.selector),
             allow_deletes=self.allow_deletes,
             forget=_resources("--forget", self.forget or ()),
-            preflight=not self.no_preflight,
-            client_guard=self.rf_guard == "client",
-            await_moves=self.await_reassignments,
-            override_moves=self.override_reassignments,
-            overrides=self.overrides(),
         )
 
 

@@ -1,6 +1,6 @@
 """``kdeclare reassign``: the options, the files and the output of kafka-reassign-partitions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,14 +13,13 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Overriding, Servers, Yes
 from kdeclare.cli.running import Manner, carry_out
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.app.apply import How
     from kdeclare.app.reassign import Ended
     from kdeclare.manifests.reassignment_json import Assignment
-    from kdeclare.model.run import RunResult
 
 _EPILOG = epilog(
     "kdeclare reassign --generate --topics-to-move-json-file topics.json --broker-list 1,2,3",
@@ -264,25 +263,25 @@ def _run(
     console: Console, asking: Asking, overrides: Mapping[str, str], act: "Callable[[How], Ended]"
 ) -> ExitCode:
     """One run that waits for nothing; what the tool says of it has been printed by then."""
-    problems: list[Diagnostic] = []
 
-    def once(how: "How") -> "RunResult | None":
+    def once(how: "How") -> "Ended | None":
         ended = act(how)
-        problems.extend(ended.problems)
-        return ended.run
+        return ended if ended.run is not None else None
 
     return carry_out(
         console,
         asking,
         Manner(wait=False, overrides=overrides),
         once,
-        show=lambda run: _shown(console, run, problems),
+        lambda ended, _: _shown(console, ended),
     )
 
 
-def _shown(console: Console, run: "RunResult", problems: Sequence[Diagnostic]) -> ExitCode:
+def _shown(console: Console, ended: "Ended") -> ExitCode:
     from kdeclare.report.outcome import run_outcome
 
+    run, problems = ended.run, ended.problems
+    assert run is not None  # see `_run`
     code = run_outcome(run).exit_code
     if code is ExitCode.OK and problems:
         code = ExitCode.PARTIAL

@@ -10,7 +10,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Overriding, Reach, Yes
-from kdeclare.cli.running import Manner, carry_out
+from kdeclare.cli.running import Manner, carry_out, run_shown
 from kdeclare.model.exits import ExitCode
 
 _EPILOG = epilog(
@@ -62,6 +62,7 @@ def rollback(
         asking,
         Manner(overrides=overrides),
         lambda how: roll_back(workspace, run_id, how, allow_data_loss=allow_data_loss, out=out),
+        run_shown(console),
     )
     if out is not None and asking.plan is not None:
         show_plan(console, asking.plan)

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kdeclare.cli.asking import Asking
 from kdeclare.cli.console import Console
@@ -14,6 +14,8 @@ from kdeclare.model.run import RunResult
 
 if TYPE_CHECKING:
     from kdeclare.app.apply import How
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,13 @@ def carry_out(
     console: Console,
     asking: Asking,
     manner: Manner,
-    act: "Callable[[How], RunResult | None]",
-    identity: str | None = None,
-    show: "Callable[[RunResult], ExitCode] | None" = None,
+    act: "Callable[[How], T | None]",
+    show: Callable[[T, float], ExitCode],
 ) -> ExitCode:
     """Run ``act``, show what came of it, and say how to exit.
 
-    identity: the plan's id where it was read from a file. show: says what came of it in other words than
-    usual. Raises KdeclareError.
+    act: its result is None where the person said no. show: is given the result, and the seconds since the
+    answer. Raises KdeclareError.
     """
     from kdeclare.app.apply import How
     from kdeclare.applying.lookout import RunOptions
@@ -62,10 +63,8 @@ def carry_out(
         result = act(how)
     except KeyboardInterrupt:
         raise cut_short(begun=bool(asking.since)) from None
-    if result is not None and show is not None:
-        return show(result)
     if result is not None:
-        return _ended(console, result, identity, time.monotonic() - asking.since)
+        return show(result, time.monotonic() - asking.since)
     if asking.only_show:
         return ExitCode.OK
     if console.is_json:
@@ -74,7 +73,12 @@ def carry_out(
     return ExitCode.ERROR
 
 
-def _ended(console: Console, result: RunResult, identity: str | None, seconds: float) -> ExitCode:
+def run_shown(console: Console, identity: str | None = None) -> Callable[[RunResult, float], ExitCode]:
+    """Shows a run. identity: the plan's id where it was read from a file."""
+    return lambda result, seconds: _shown(console, result, identity, seconds)
+
+
+def _shown(console: Console, result: RunResult, identity: str | None, seconds: float) -> ExitCode:
     from kdeclare.report.outcome import run_outcome
 
     outcome = run_outcome(result)

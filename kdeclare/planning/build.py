@@ -174,7 +174,8 @@ def _assembled(
         diagnostics += item.difference.diagnostics
     state = request.state
     owned = state.resources if state else {}
-    ownership = tuple(_ownership(compared, by_id, {op.resource for op in operations}))
+    operated = {op.resource for op in operations}
+    ownership = () if request.scope.by_hand else tuple(_ownership(compared, by_id, operated))
     labels = declared_labels(request.desired, owned) if request.policies else {}
     return Plan(
         project=request.project,
@@ -238,7 +239,7 @@ def _summary(
         unchanged=len(unchanged),
         orphaned=counts[Action.NO_OP],
         blocked=len(blocked),
-        unmanaged=len(unmanaged),
+        unmanaged=0 if request.scope.by_hand else len(unmanaged),
         reassign=sum(len(o.args["partitions"]) for o in operations if VERBS[o.verb].moves),
         unmanaged_configs=sum(len(item.difference.unmanaged) for item in compared),
     )

@@ -55,6 +55,8 @@ def compare(request: PlanRequest, live: Snapshot, place: Placer) -> list[Compare
             query = KINDS[id_.kind].query(id_.name, desired.body, owned)
             own = not foreign if query.every_topic else foreign.isdisjoint(query.topics)
             difference = _let_through(request, difference, own=own)
+        if request.scope.by_hand:
+            difference = _by_hand(difference)
         result.append(Compared(id_, desired, owned, difference))
     changing = {str(item.id) for item in result if item.desired and item.change}
     return [replace(item, difference=_weighed(changing, item.difference)) for item in result]
@@ -89,6 +91,9 @@ def _owned(request: PlanRequest) -> Mapping[str, Json]:
 
 
 def _in_scope(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None, Json]]:
+    if request.scope.by_hand:
+        yield from _asked_for(request)
+        return
     owned = _owned(request)
     declared = {str(d.id): d for d in request.desired}
     forgotten = {str(id_) for id_ in request.scope.forget}
@@ -102,9 +107,27 @@ def _in_scope(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None
                 yield id_, None, owned[text]
 
 
+def _asked_for(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None, Json]]:
+    """What is owned says only what must not be deleted."""
+    asked: dict[ResourceId, Desired | None] = dict.fromkeys(request.scope.removals)
+    asked |= {desired.id: desired for desired in request.desired}
+    for id_ in sorted(asked):
+        yield id_, asked[id_], None if asked[id_] else _owned(request).get(str(id_))
+
+
+def _by_hand(difference: Difference) -> Difference:
+    change = difference.change
+    if change is None:
+        return difference
+    blocked = next((d.code for d in difference.diagnostics if d.blocks), None)
+    return replace(difference, change=replace(change, reason=Reason.ASKED, blocked=blocked), unmanaged=())
+
+
 def _undeclared(request: PlanRequest, id_: ResourceId, owned: Json, difference: Difference) -> Difference:
     """Forgotten, deleted where that was allowed, else an orphan; what is gone anyway is just let go of."""
     change = difference.change
+    if request.scope.by_hand:
+        return difference
     if id_ in request.scope.forget:
         return Difference(Change(id_, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE))
     if change is None:

@@ -20,6 +20,8 @@ class Scope:
     await_moves: what someone else's move is in the way of waits for it, instead of being denied.
     override_moves: the partitions of someone else's move are sent elsewhere.
     overrides: policies whose denials are not heeded, each with the reason.
+    by_hand: what is desired is asked for by a command: it is compared as if nothing were owned, and nothing
+        comes to be owned or is let go of. removals: what such a command deletes, owned or not.
     """
 
     complete: bool = True
@@ -32,6 +34,8 @@ class Scope:
     await_moves: bool = False
     override_moves: bool = False
     overrides: Mapping[str, str] = field(default_factory=dict)
+    by_hand: bool = False
+    removals: frozenset[ResourceId] = frozenset()
 
     @property
     def whole(self) -> bool:

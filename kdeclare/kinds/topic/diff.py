@@ -232,18 +232,20 @@ def _undeclared(resource: ResourceId, topic: Topic | None, owned: Json) -> Diffe
     change = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE, fields)
     problems: tuple[Diagnostic, ...] = ()
     if topic.internal:
-        problems = (_never_deleted(resource, "It is one of Kafka's internal topics."),)
+        problems = (_never_deleted(resource, "It is one of Kafka's internal topics.", ""),)
     elif (owned or {}).get("preventDestroy"):
-        problems = (_never_deleted(resource, "Its lifecycle.preventDestroy was true when last applied."),)
+        why = "Its lifecycle.preventDestroy was true when last applied."
+        hint = f"Declare it (again), or let go of it with 'kdeclare apply --forget {resource}'."
+        problems = (_never_deleted(resource, why, hint),)
     return Difference(change, None, (), problems)
 
 
-def _never_deleted(resource: ResourceId, why: str) -> Diagnostic:
+def _never_deleted(resource: ResourceId, why: str, hint: str) -> Diagnostic:
     return denied(
         PREVENT_DESTROY,
         "Deletion prevented",
-        f"Topic '{resource.name}' is declared no longer, and must not be deleted: {why}",
-        hint=f"Declare it again, or release it with --forget {resource}.",
+        f"Topic '{resource.name}' must not be deleted: {why}",
+        hint=hint,
         resource=str(resource),
     )
 
@@ -252,9 +254,9 @@ def _fewer_partitions(resource: ResourceId, desired: Desired, count: int) -> Dia
     return error(
         INVALID_PARTITIONS,
         "Fewer partitions than the topic has",
-        f"Topic '{resource.name}' has {count} partitions and {desired.body.partitions} are declared; "
+        f"Topic '{resource.name}' has {count} partitions, and {desired.body.partitions} are wanted; "
         "Kafka takes no partition away.",
-        hint=f"Declare {count} or more, or create a new topic and move its records.",
+        hint=f"Say {count} or more, or create a new topic and move its records.",
         place=desired.source,
         resource=str(resource),
     )

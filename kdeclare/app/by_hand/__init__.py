@@ -1,0 +1,1 @@
+"""Topics and configs by hand: the use-cases behind `kdeclare topic` and `kdeclare config`."""

@@ -1,0 +1,97 @@
+"""What the commands by hand have in common: plan apart, ask, run, verify; nothing is owned through them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kdeclare.app.apply import How, confirmed
+from kdeclare.app.by_hand.items import nothing_to_plan, viewed
+from kdeclare.app.by_hand.owners import owner_notices
+from kdeclare.app.by_hand.wanted import Wanted
+from kdeclare.app.policies import InForce, policies_in_force
+from kdeclare.app.recovering import recover_locked
+from kdeclare.app.secrets import ProjectSecrets, known_secrets
+from kdeclare.app.workspace import Workspace
+from kdeclare.applying.clock import SystemClock
+from kdeclare.applying.verifying import Verified, verify
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds.pace import Pace
+from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.run import RunResult, Status
+from kdeclare.planning.by_hand import plan_apart
+from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.report.by_hand_views import HandView
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How a command by hand goes about it.
+
+    scope: guards, preflight, moves of others. verify_s: how long to wait until what was done is seen.
+    throttle: of moves between brokers, in bytes a second. write: put into the manifests what was done.
+    """
+
+    scope: Scope = field(default_factory=Scope)
+    verify_s: float = 30.0
+    throttle: int | None = None
+    write: bool = False
+
+
+Ask = Callable[[Cluster], Wanted]
+"""Makes of the command line what is wanted, given what the cluster has."""
+
+
+def by_hand(workspace: Workspace, ask: Ask, manners: Manners, how: How) -> HandView | None:
+    """Plan, ask, run and verify; None when the person said no. Raises KdeclareError."""
+    with (
+        policies_in_force(workspace, overrides=how.overrides) as in_force,
+        workspace.cluster() as cluster,
+        workspace.store.lock(how.command),
+    ):
+        notices = (*in_force.diagnostics, *recover_locked(workspace, cluster, how.command))
+        wanted = ask(cluster)
+        if not wanted.is_left:
+            return nothing_to_plan(wanted)
+        secrets = ProjectSecrets(
+            workspace.project.folder, workspace.environ, known_secrets(wanted.desired, wanted.diagnostics)
+        )
+        request = _request(workspace, wanted, manners, in_force, how)
+        apart = plan_apart(request, cluster, secrets, how.progress)
+        wanted = replace(wanted, failed={**wanted.failed, **apart.failed})
+        if not wanted.is_left:
+            return nothing_to_plan(wanted)
+        notices = (*notices, *_failures(wanted.failed), *owner_notices(workspace, apart.plan))
+        run = confirmed(workspace, cluster, apart.plan, secrets, how, in_force, notices)
+        if run is None:
+            return None
+        return viewed(run, wanted, _verified(cluster, run, manners))
+
+
+def _request(
+    workspace: Workspace, wanted: Wanted, manners: Manners, in_force: InForce, how: How
+) -> PlanRequest:
+    project = workspace.project
+    scope = replace(
+        manners.scope, complete=False, by_hand=True, removals=wanted.removals, overrides=how.overrides
+    )
+    return PlanRequest(
+        project=project.name,
+        env=project.environment.name,
+        cluster_name=workspace.cluster_name,
+        desired=wanted.desired,
+        state=workspace.store.read(),
+        scope=scope,
+        diagnostics=wanted.diagnostics,
+        pace=Pace(throttle=manners.throttle).over(project.environment.pace),
+        policies=in_force.policies,
+    )
+
+
+def _failures(failed: Mapping[str, Sequence[Diagnostic]]) -> tuple[Diagnostic, ...]:
+    return tuple(problem for problems in failed.values() for problem in problems)
+
+
+def _verified(cluster: Cluster, run: RunResult, manners: Manners) -> Verified | None:
+    """Moves that go on count: where they are heading is the expected state."""
+    good = (Status.DONE, Status.STARTED)
+    done = [op for op in run.plan.operations if (r := run.results.get(op.id)) and r.status in good]
+    return verify(cluster, done, SystemClock(), manners.verify_s) if done else None

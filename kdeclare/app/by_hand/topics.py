@@ -1,0 +1,171 @@
+"""Creating, altering and deleting topics by hand, many in one request (KIP-4)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from kdeclare.app.apply import How
+from kdeclare.app.by_hand.references import resolved
+from kdeclare.app.by_hand.run import Manners, by_hand
+from kdeclare.app.by_hand.wanted import Wanted, certain
+from kdeclare.app.choosing import chosen, not_there
+from kdeclare.app.workspace import Workspace
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.topic.asked import Asked, altered, created
+from kdeclare.kinds.topic.spec import TopicBody
+from kdeclare.manifests.substitution import Unresolved
+from kdeclare.model.diagnostics import Diagnostic, error, warning
+from kdeclare.model.ids import ResourceId
+from kdeclare.report.by_hand_views import HandView
+
+BodyOf = Callable[[Asked], tuple[TopicBody, tuple[Diagnostic, ...]]]
+"""What an instruction makes of its topic, and what is wrong with it."""
+
+_THERE = "It is there already."
+_GONE = "It is not there."
+
+
+def create_topics(
+    workspace: Workspace, asked: Sequence[Asked], manners: Manners, how: How, *, if_not_exists: bool
+) -> HandView | None:
+    """Create topics; None when the person said no.
+
+    if_not_exists: leave those out that are there, instead of failing for them. Raises KdeclareError.
+    """
+
+    def ask(cluster: Cluster) -> Wanted:
+        wanted = _Wanted()
+        there = cluster.topics([item.topic for item in asked])
+        for item in wanted.last_of(asked):
+            if item.topic in there and if_not_exists:
+                wanted.left_out[str(item.resource)] = _THERE
+            elif item.topic in there:
+                wanted.fail(item.resource, _exists(item))
+            else:
+                wanted.add(workspace, item, created)
+        return wanted.done()
+
+    return by_hand(workspace, ask, manners, how)
+
+
+def alter_topics(
+    workspace: Workspace, asked: Sequence[Asked], manners: Manners, how: How, *, if_exists: bool
+) -> HandView | None:
+    """Change topics as KIP-4 has it; None when the person said no.
+
+    A name can be a regular expression (`app.choosing`): then all topics of such names are meant.
+    if_exists: leave those out that are not there, instead of failing for them. Raises KdeclareError.
+    """
+
+    def ask(cluster: Cluster) -> Wanted:
+        wanted = _Wanted()
+        there = chosen(cluster, [item.topic for item in asked])
+        items = [replace(item, topic=name) for item in asked for name in there.meant(item.topic)]
+        for item in wanted.last_of(items):
+            topic = there.topics.get(item.topic)
+            if topic is not None:
+                wanted.add(workspace, item, partial(altered, count=len(topic.partitions)))
+            else:
+                wanted.miss(item.resource, if_exists=if_exists, why=not_there(item.topic, there, item.place))
+        return wanted.done()
+
+    return by_hand(workspace, ask, manners, how)
+
+
+def delete_topics(
+    workspace: Workspace, names: Sequence[str], manners: Manners, how: How, *, if_exists: bool
+) -> HandView | None:
+    """Delete topics; None when the person said no. Names and if_exists as for `alter_topics`."""
+
+    def ask(cluster: Cluster) -> Wanted:
+        wanted = _Wanted()
+        there = chosen(cluster, names)
+        for item in wanted.last_of(Asked(name) for text in names for name in there.meant(text)):
+            if item.topic in there.topics:
+                wanted.removals.add(item.resource)
+            else:
+                wanted.miss(item.resource, if_exists=if_exists, why=not_there(item.topic, there))
+        return wanted.done()
+
+    return by_hand(workspace, ask, manners, how)
+
+
+@dataclass
+class _Wanted:
+    """What is wanted, while it is being put together."""
+
+    desired: list[Desired] = field(default_factory=list)
+    removals: set[ResourceId] = field(default_factory=set)
+    failed: dict[str, tuple[Diagnostic, ...]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def last_of(self, asked: Iterable[Asked]) -> list[Asked]:
+        """One instruction a topic: the last one (KIP-4)."""
+        last: dict[str, Asked] = {}
+        repeated: dict[str, Asked] = {}
+        for item in asked:
+            if item.topic in last:
+                repeated[item.topic] = item
+            last[item.topic] = item
+        self.diagnostics += [_repeated(item) for item in repeated.values()]
+        return list(last.values())
+
+    def add(self, workspace: Workspace, item: Asked, body_of: BodyOf) -> None:
+        """Want what an instruction says, unless something is wrong with it."""
+        try:
+            item = replace(item, configs=resolved(workspace, item.configs, str(item.resource)))
+        except Unresolved as problem:
+            self.fail(item.resource, replace(problem.diagnostic, place=item.place))
+            return
+        body, said = body_of(item)
+        diagnostics = tuple(replace(d, place=d.place or item.place) for d in said)
+        wrong = certain(diagnostics)
+        if wrong:
+            self.failed[str(item.resource)] = wrong
+            return
+        self.diagnostics += diagnostics
+        self.desired.append(Desired(item.resource, body, source=item.place))
+
+    def fail(self, resource: ResourceId, problem: Diagnostic) -> None:
+        """It cannot be had."""
+        self.failed[str(resource)] = (problem,)
+
+    def miss(self, resource: ResourceId, *, if_exists: bool, why: Diagnostic) -> None:
+        """It is not there."""
+        if if_exists:
+            self.left_out[str(resource)] = _GONE
+        else:
+            self.fail(resource, why)
+
+    def done(self) -> Wanted:
+        """As a value."""
+        return Wanted(
+            tuple(self.desired),
+            frozenset(self.removals),
+            self.failed,
+            self.left_out,
+            tuple(self.diagnostics),
+        )
+
+
+def _exists(item: Asked) -> Diagnostic:
+    return error(
+        "topic-exists",
+        "The topic is there already",
+        f"Topic '{item.topic}' exists; nothing of it was changed.",
+        hint="'kdeclare topic alter' changes it; --if-not-exists leaves it out.",
+        place=item.place,
+        resource=str(item.resource),
+    )
+
+
+def _repeated(item: Asked) -> Diagnostic:
+    return warning(
+        "asked-twice",
+        "Asked for more than once",
+        f"Several instructions are about topic '{item.topic}'; the last one counts.",
+        place=item.place,
+        resource=str(item.resource),
+    )

@@ -1,0 +1,133 @@
+"""What the commands that change something by hand share: options, the run, and what is said of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdeclare.cli.asking import Asking
+from kdeclare.cli.console import Console
+from kdeclare.cli.kafka_flags import Configs, config_changes, keys, listed_pairs
+from kdeclare.cli.running import Manner, carry_out
+from kdeclare.model.exits import ExitCode
+
+if TYPE_CHECKING:
+    from kdeclare.app.apply import How
+    from kdeclare.app.by_hand.run import Manners
+    from kdeclare.planning.request import Scope
+    from kdeclare.report.by_hand_views import HandView
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME", help="Topics; the same as --topic.", show_default=False),
+]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        metavar="NAME[,…]",
+        help="Topics. What holds other characters than a topic's name is a regular expression for whole "
+        "names. Repeatable.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Afterwards:
+    """What is done once the cluster has done its part."""
+
+    write_manifest: Annotated[
+        bool,
+        typer.Option(
+            "--write-manifest", help="Put the change into the manifest too, comments and layout kept."
+        ),
+    ] = False
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for moves of replicas to end.")] = (
+        False
+    )
+    verify_timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0, help="How long to read metadata until it shows what was done."
+        ),
+    ] = 30.0
+
+    def manners(self, scope: "Scope") -> "Manners":
+        """As the use-cases want it."""
+        from kdeclare.app.by_hand.run import Manners
+
+        return Manners(scope, self.verify_timeout, self.write_manifest)
+
+
+@dataclass(frozen=True)
+class ConfigChanges:
+    """Changes of configs, as kafka-configs writes them, and the two that it lacks."""
+
+    add_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V[,…]", help="Set configs; K=[V1,V2] where a value holds commas."),
+    ] = None
+    delete_config: Annotated[list[str] | None, typer.Option(metavar="K[,…]", help="Take overrides away.")] = (
+        None
+    )
+    append_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V[,…]", help="Put elements into a list, if they are not in it (KIP-339)."),
+    ] = None
+    subtract_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V[,…]", help="Take elements out of a list (KIP-339)."),
+    ] = None
+
+    def configs(self) -> Configs:
+        """All of it. Raises BadParameter."""
+        return config_changes(
+            listed_pairs("--add-config", self.add_config),
+            keys(self.delete_config),
+            listed_pairs("--append-config", self.append_config),
+            listed_pairs("--subtract-config", self.subtract_config),
+        )
+
+
+def named(names: Sequence[str] | None, topics: Sequence[str] | None) -> list[str]:
+    """The topics of a command line in the order given; those of one text are told apart by commas."""
+    from kdeclare.app.choosing import separated
+
+    return [name for text in (*(names or ()), *(topics or ())) for name in separated(text)]
+
+
+def run_by_hand(
+    console: Console,
+    question: str,
+    act: "Callable[[How], HandView | None]",
+    overrides: Mapping[str, str],
+    *,
+    yes: bool,
+    wait: bool = True,
+) -> ExitCode:
+    """Ask, run, and show what came of each resource. Raises KdeclareError."""
+    manner = Manner(wait=wait, skip_stale=True, overrides=overrides)
+    return carry_out(
+        console,
+        Asking(console, question, yes),
+        manner,
+        act,
+        lambda view, seconds: _shown(console, view, seconds),
+    )
+
+
+def _shown(console: Console, view: "HandView", seconds: float) -> ExitCode:
+    from kdeclare.report.by_hand_views import hand_exit_code
+
+    if console.is_json:
+        from kdeclare.report.by_hand_json import hand_document
+
+        console.out_json(hand_document(view, round(seconds, 3)))
+        return hand_exit_code(view)
+    if view.run is None:
+        console.notices(problem for problems in view.failed.values() for problem in problems)
+    from kdeclare.report.by_hand_text import hand_text
+
+    console.out(hand_text(view, console.style))
+    return hand_exit_code(view)

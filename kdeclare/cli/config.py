@@ -1,0 +1,75 @@
+"""``kdeclare config``: configs by hand, with Kafka's flags (ConfigCommand)."""
+
+from typing import Annotated
+
+import typer
+
+from kdeclare.cli.by_hand import Afterwards, ConfigChanges, named, run_by_hand
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.entities import Entities
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Careful, Format, Reach, Yes
+from kdeclare.model.exits import ExitCode
+
+_ALTER = epilog(
+    "kdeclare config alter --topic orders --add-config retention.ms=604800000,min.insync.replicas=2",
+    "kdeclare config alter --topic orders --append-config cleanup.policy=compact",
+    "kdeclare config alter --broker-defaults --delete-config log.cleaner.threads",
+    "kdeclare config alter --entity-type brokers --entity-name 1 --add-config log.cleaner.threads=2",
+    codes=(0, 1, 3, 5, 6, 64, 130),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into the application."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    command(group, "alter", epilog=_ALTER)(alter)
+    app.add_typer(group, name="config", help="Configs of topics and brokers by hand: alter, describe.")
+
+
+def alter(
+    *,
+    entities: Entities,
+    changes: ConfigChanges,
+    if_exists: Annotated[
+        bool, typer.Option("--if-exists", help="Leave out topics that are not there.")
+    ] = False,
+    yes: Yes = False,
+    output: Format = "text",
+    afterwards: Afterwards,
+    careful: Careful,
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Change configs of topics, of brokers, or of all brokers by default.
+
+    All changes of one topic or broker are made at once or not at all, and nothing else of it is touched
+    (KIP-339). A sensitive value is best given by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and
+    asks first.
+    """
+    from kdeclare.app.by_hand.configs import alter_broker_configs, alter_topic_configs
+
+    configs = changes.configs()
+    if not configs:
+        raise typer.BadParameter(
+            "say what is to change: --add-config, --delete-config, --append-config or --subtract-config.",
+            param_hint="alter",
+        )
+    brokers, topics = entities.brokers(), named(entities.topics(), ())
+    workspace, manners = reach.workspace(), afterwards.manners(careful.scope())
+    if topics:
+        return run_by_hand(
+            console,
+            "Change these configs?",
+            lambda how: alter_topic_configs(workspace, topics, configs, manners, how, if_exists=if_exists),
+            careful.overrides(),
+            yes=yes,
+        )
+    return run_by_hand(
+        console,
+        "Change these configs?",
+        lambda how: alter_broker_configs(workspace, brokers, configs, manners, how),
+        careful.overrides(),
+        yes=yes,
+    )

@@ -1,0 +1,230 @@
+"""``kdeclare topic``: topics by hand, with Kafka's flags (TopicCommand) and KIP-4's rules."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdeclare.cli.by_hand import Afterwards, ConfigChanges, Names, Topics, named, run_by_hand
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.kafka_flags import Configs, replica_assignment, single_pairs
+from kdeclare.cli.options import Careful, Format, Overriding, Reach, Yes
+from kdeclare.model.exits import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kdeclare.kinds.topic.asked import Asked
+
+_CODES = (0, 1, 3, 5, 6, 64, 130)
+_CREATE = epilog(
+    "kdeclare topic create orders --partitions 12 --replication-factor 3 --config retention.ms=604800000",
+    "kdeclare topic create a b c                         the brokers' defaults",
+    "kdeclare topic create --from-file topics.yaml --yes",
+    codes=_CODES,
+)
+_ALTER = epilog(
+    "kdeclare topic alter orders --partitions 24",
+    "kdeclare topic alter orders --replication-factor 3   moves the least, rack-aware",
+    "kdeclare topic alter orders --replica-assignment 1:2,2:3,3:1",
+    "kdeclare topic alter 'payments\\..*' --append-config cleanup.policy=compact",
+    codes=_CODES,
+)
+_DELETE = epilog("kdeclare topic delete orders", "kdeclare topic delete 'test-.*'", codes=_CODES)
+
+Partitions = Annotated[int | None, typer.Option(metavar="N", min=1, help="How many partitions.")]
+Factor = Annotated[int | None, typer.Option(metavar="N", min=1, max=32767, help="How many replicas of each.")]
+Assignment = Annotated[
+    str | None,
+    typer.Option(
+        metavar="B:B,B:B…",
+        help="The brokers of partition 0, of partition 1 …; the first of each is its preferred leader.",
+    ),
+]
+FromFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A YAML or JSON file with a list 'topics' of {topic, partitions, replicationFactor, "
+        "assignments, configs}; what a topic does not say there is taken from the flags.",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into the application."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    command(group, "create", epilog=_CREATE)(create)
+    command(group, "alter", epilog=_ALTER)(alter)
+    command(group, "delete", epilog=_DELETE)(delete)
+    app.add_typer(group, name="topic", help="Topics by hand: create, alter, delete, describe, list.")
+
+
+def create(
+    names: Names = None,
+    *,
+    topic: Topics = None,
+    partitions: Partitions = None,
+    replication_factor: Factor = None,
+    replica_assignment: Assignment = None,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An override. Repeatable.")
+    ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Leave out what is there already.")
+    ] = False,
+    from_file: FromFile = None,
+    yes: Yes = False,
+    output: Format = "text",
+    afterwards: Afterwards,
+    careful: Careful,
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Create topics, as many as are named, each with a result of its own.
+
+    What is not said is the brokers' default. Shows the plan and asks first; 'kdeclare rollback' deletes
+    again what is still empty. Nothing is owned through it: see --write-manifest.
+    """
+    from kdeclare.app.by_hand.topics import create_topics
+
+    if replica_assignment is not None and (partitions is not None or replication_factor is not None):
+        raise typer.BadParameter(
+            "says the number of partitions and of replicas, too; leave --partitions and --replication-factor "
+            "out.",
+            param_hint="--replica-assignment",
+        )
+    configs = single_pairs("--config", config)
+    asked = _asked(
+        named(names, topic), from_file, partitions, replication_factor, replica_assignment, configs
+    )
+    workspace, manners = reach.workspace(), afterwards.manners(careful.scope())
+    return run_by_hand(
+        console,
+        "Create these topics?",
+        lambda how: create_topics(workspace, asked, manners, how, if_not_exists=if_not_exists),
+        careful.overrides(),
+        yes=yes,
+    )
+
+
+def alter(
+    names: Names = None,
+    *,
+    topic: Topics = None,
+    partitions: Partitions = None,
+    replication_factor: Factor = None,
+    replica_assignment: Assignment = None,
+    changes: ConfigChanges,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Leave out what is not there.")] = False,
+    throttle: Annotated[
+        int | None, typer.Option(metavar="BYTES", min=1, help="Of moves between brokers, a second, at most.")
+    ] = None,
+    from_file: FromFile = None,
+    yes: Yes = False,
+    output: Format = "text",
+    afterwards: Afterwards,
+    careful: Careful,
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Change topics: partitions, replicas, configs.
+
+    As KIP-4 has it: a replica assignment says all, for the partitions that it names; those that are not there
+    yet are added, and counts beside it are ignored. Else a replication factor places the replicas of all
+    partitions anew, moving the least, those that --partitions adds among them. Else --partitions adds some;
+    fewer than there are is an error. Shows the plan and asks first.
+    """
+    from kdeclare.app.by_hand.topics import alter_topics
+
+    asked = _asked(
+        named(names, topic), from_file, partitions, replication_factor, replica_assignment, changes.configs()
+    )
+    if all(item.says_nothing for item in asked):
+        raise typer.BadParameter(
+            "say what is to change: --partitions, --replication-factor, --replica-assignment or configs.",
+            param_hint="alter",
+        )
+    workspace = reach.workspace()
+    manners = replace(afterwards.manners(careful.scope()), throttle=throttle)
+    return run_by_hand(
+        console,
+        "Change these topics?",
+        lambda how: alter_topics(workspace, asked, manners, how, if_exists=if_exists),
+        careful.overrides(),
+        yes=yes,
+        wait=not afterwards.no_wait,
+    )
+
+
+def delete(
+    names: Names = None,
+    *,
+    topic: Topics = None,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Leave out what is not there.")] = False,
+    yes: Yes = False,
+    output: Format = "text",
+    afterwards: Afterwards,
+    overriding: Overriding,
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Delete topics with all their records. Nothing brings those back.
+
+    Kafka's internal topics, and those whose manifest says preventDestroy, are never deleted. Shows the plan
+    and asks first.
+    """
+    from kdeclare.app.by_hand.topics import delete_topics
+    from kdeclare.planning.request import Scope
+
+    overrides = overriding.overrides()
+    wanted = _some(named(names, topic))
+    workspace, manners = reach.workspace(), afterwards.manners(Scope(overrides=overrides))
+    return run_by_hand(
+        console,
+        "Delete these topics, and their records?",
+        lambda how: delete_topics(workspace, wanted, manners, how, if_exists=if_exists),
+        overrides,
+        yes=yes,
+    )
+
+
+def _asked(
+    names: "Sequence[str]",
+    file: Path | None,
+    partitions: int | None,
+    factor: int | None,
+    assignment: str | None,
+    configs: "Configs | Mapping[str, str]",
+) -> "list[Asked]":
+    """One instruction for each name, and for each entry of a file; the flags say what an entry does not."""
+    from kdeclare.kinds.topic.asked import Asked
+
+    replicas = replica_assignment(assignment)
+    flags = Asked("", partitions, factor, replicas, configs)
+    entries = []
+    if file is not None:
+        from kdeclare.manifests.requests import read_requests
+
+        entries = [_completed(entry, flags) for entry in read_requests(file)]
+    return [*(replace(flags, topic=name) for name in _some(names, entries)), *entries]
+
+
+def _completed(entry: "Asked", flags: "Asked") -> "Asked":
+    placed = bool(entry.assignments) or entry.partitions is not None or entry.replication_factor is not None
+    return replace(
+        entry,
+        partitions=entry.partitions if placed else flags.partitions,
+        replication_factor=entry.replication_factor if placed else flags.replication_factor,
+        assignments=entry.assignments if placed else flags.assignments,
+        configs={**flags.configs, **entry.configs},
+    )
+
+
+def _some(names: "Sequence[str]", others: "Sequence[object]" = ()) -> "Sequence[str]":
+    if not (names or others):
+        raise typer.BadParameter("name the topics.", param_hint="NAME")
+    return names

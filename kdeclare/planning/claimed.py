@@ -1,0 +1,61 @@
+"""What of a change by hand is the business of manifests: declared there, or owned since they were applied."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.changes import Action, Change, FieldChange
+from kdeclare.model.diagnostics import Place
+from kdeclare.model.jsontypes import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A change that touches what is not its own.
+
+    fields: paths as in the plan; empty where the resource as a whole is concerned.
+    place: where it is declared; None where it is only owned, and no manifest declares it any more.
+    """
+
+    change: Change
+    fields: tuple[str, ...]
+    place: Place | None = None
+
+
+def claimed(
+    changes: Sequence[Change], declared: Sequence[Desired], owned: Mapping[str, Json]
+) -> tuple[Claimed, ...]:
+    """The changes that manifests, or what was last applied of them, say something else about."""
+    stated = {str(desired.id): desired for desired in declared}
+    found = []
+    for change in changes:
+        desired = stated.get(str(change.id))
+        record = _record(desired) if desired else owned.get(str(change.id))
+        if record is None:
+            continue
+        place = desired.source if desired else None
+        if change.action is not Action.UPDATE:
+            found.append(Claimed(change, (), place))
+        elif paths := tuple(dict.fromkeys(f.path for f in change.fields if _is_stated(f, record))):
+            found.append(Claimed(change, paths, place))
+    return tuple(found)
+
+
+def _record(desired: Desired) -> Json:
+    return KINDS[desired.id.kind].to_json(desired.id.name, desired.body)
+
+
+def _is_stated(field: FieldChange, record: Mapping[str, Json]) -> bool:
+    """Whether a record of ownership, or a body as data, says something of a field."""
+    first, _, rest = field.path.partition(".")
+    if first == "configs":
+        return rest in record.get("configs", {})
+    assignments = record.get("assignments")
+    if first != "assignments":
+        return record.get(first) is not None or assignments is not None
+    if assignments is not None:
+        return True
+    factor, is_new = record.get("replicationFactor"), field.before is None
+    resized = factor is not None and len(field.after or ()) != factor
+    return resized or (is_new and record.get("partitions") is not None)

@@ -1,0 +1,125 @@
+"""`kdeclare config alter` at an in-memory cluster."""
+
+import json
+
+import pytest
+
+from kdeclare.cluster.port import ConfigQuery, NewTopic
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from tests.unit.cli.command_line import CommandLine
+
+
+def make(kdeclare: CommandLine, *names: str) -> None:
+    kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in names])
+
+
+def overrides(kdeclare: CommandLine, scope: str, name: str) -> dict[str, str | None]:
+    resource = ConfigResource(ConfigScope(scope), name)
+    found = kdeclare.cluster.configs([ConfigQuery(resource, overrides=True)])
+    return {key: entry.value for key, entry in found[resource].items()}
+
+
+def test_all_changes_of_a_topic_at_once(kdeclare: CommandLine) -> None:
+    make(kdeclare, "t")
+    kdeclare("config", "alter", "--topic", "t", "--add-config", "max.message.bytes=5", "--yes")
+    options = ("--add-config", "retention.ms=7,min.insync.replicas=1", "--delete-config", "max.message.bytes")
+    ran = kdeclare(
+        "config", "alter", "--entity-type", "topics", "--entity-name", "t", *options, answer="yes\n"
+    )
+    assert ran.code == 0
+    assert overrides(kdeclare, "TOPIC", "t") == {"retention.ms": "7", "min.insync.replicas": "1"}
+    assert kdeclare("rollback", "--yes").code == 0
+    assert overrides(kdeclare, "TOPIC", "t") == {"max.message.bytes": "5"}
+
+
+def test_lists_whole_and_by_part(kdeclare: CommandLine) -> None:
+    make(kdeclare, "t")
+    kdeclare("config", "alter", "--topic", "t", "--append-config", "cleanup.policy=compact", "--yes")
+    assert overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "delete,compact"}
+    kdeclare("config", "alter", "--topic", "t", "--subtract-config", "cleanup.policy=delete", "--yes")
+    assert overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "compact"}
+    both = ("--append-config", "cleanup.policy=delete", "--subtract-config", "cleanup.policy=compact")
+    assert kdeclare("config", "alter", "--topic", "t", *both, "--yes").code == 0
+    assert overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "delete"}
+    kdeclare("config", "alter", "--topic", "t", "--add-config", "cleanup.policy=[compact,delete]", "--yes")
+    assert overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "delete,compact"}  # what is there, stays
+
+
+def test_append_takes_lists_only(kdeclare: CommandLine) -> None:
+    make(kdeclare, "t")
+    ran = kdeclare("config", "alter", "--topic", "t", "--append-config", "retention.ms=1", "--yes")
+    assert ran.code == 1
+    assert "is no list" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (("--broker", "1"), "1"),
+        (("--entity-type", "brokers", "--entity-name", "1"), "1"),
+        (("--broker-defaults",), ""),
+        (("--entity-type", "brokers", "--entity-default"), ""),
+    ],
+)
+def test_brokers_and_their_default(kdeclare: CommandLine, options: tuple[str, ...], name: str) -> None:
+    before = overrides(kdeclare, "BROKER", name)
+    assert kdeclare("config", "alter", *options, "--add-config", "log.cleaner.threads=2", "--yes").code == 0
+    assert overrides(kdeclare, "BROKER", name) == {**before, "log.cleaner.threads": "2"}
+    assert kdeclare("config", "alter", *options, "--delete-config", "log.cleaner.threads", "--yes").code == 0
+    assert overrides(kdeclare, "BROKER", name) == before
+
+
+def test_several_topics_fail_apart(kdeclare: CommandLine) -> None:
+    make(kdeclare, "a", "b")
+    options = ("--topic", "a,b,gone", "--add-config", "retention.ms=7", "--yes", "--format", "json")
+    ran = kdeclare("config", "alter", *options)
+    assert ran.code == 5
+    found = {item["resource"]: item["result"] for item in json.loads(ran.out)["results"]}
+    assert found == {"Topic/a": "altered", "Topic/b": "altered", "Topic/gone": "failed"}
+
+
+def test_a_broker_that_is_not_there(kdeclare: CommandLine) -> None:
+    ran = kdeclare("config", "alter", "--broker", "1,9", "--add-config", "log.cleaner.threads=2", "--yes")
+    assert ran.code == 5
+    assert "Broker 9 is not registered in the cluster" in ran.err
+    assert overrides(kdeclare, "BROKER", "1") == {"log.cleaner.threads": "2"}
+
+
+def test_references_are_read_and_literal_secrets_stay_out_of_everything(
+    kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STORE_PASSWORD", "s3cret-by-reference")
+    key = "listener.name.internal.ssl.keystore.password"
+    options = ("--add-config", f"{key}=${{env.STORE_PASSWORD}}")
+    ran = kdeclare("config", "alter", "--broker", "1", *options, "--yes", "--format", "json")
+    assert ran.code == 0
+    assert overrides(kdeclare, "BROKER", "1") == {key: None}  # sensitive: unknown, not unset
+    everything = [p.read_text() for p in (kdeclare.folder / "state").rglob("*") if p.is_file()]
+    assert "s3cret" not in "".join([*everything, ran.out, ran.err])
+
+
+def test_a_reference_that_leads_nowhere(kdeclare: CommandLine) -> None:
+    make(kdeclare, "t")
+    ran = kdeclare("config", "alter", "--topic", "t", "--add-config", "retention.ms=${env.NO_SUCH}", "--yes")
+    assert ran.code == 1
+    assert "The environment variable 'NO_SUCH' is not set." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name topics or brokers"),
+        (("--topic", "t"), "say what is to change"),
+        (("--topic", "t", "--broker", "1"), "not both"),
+        (("--entity-type", "users", "--entity-name", "u"), "not of users"),
+        (("--entity-type", "topcs", "--entity-name", "u"), "takes topics or brokers"),
+        (("--entity-name", "t"), "needs --entity-type"),
+        (("--entity-type", "topics", "--entity-default"), "no default of all topics"),
+        (("--broker", "one"), "is no broker id"),
+    ],
+)
+def test_wrong_usage(kdeclare: CommandLine, arguments: tuple[str, ...], said: str) -> None:
+    change = () if "say what" in said else ("--add-config", "retention.ms=1")
+    ran = kdeclare("config", "alter", *arguments, *change, "--yes")
+    assert ran.code == 64
+    assert said in " ".join(ran.err.split())
