@@ -1,8 +1,6 @@
 """Real brokers with policies of their own: RecordingPolicy.java, and what it was shown."""
 
 import json
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,10 +12,11 @@ import pytest
 from kdeclare.cluster import sandbox as kafka_sandbox
 from kdeclare.cluster.kafka import connect
 from kdeclare.cluster.port import NewTopic
-from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, config, jars, kafka_classpath, launch
+from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, config, jars, launch
 from kdeclare.cluster.sandbox.settings import HOST
 from tests.beds import KafkaBed
 from tests.conftest import free_port
+from tests.kafka.java import compile_java
 
 CONTROLLER, ALONE = 1, 2
 """The brokers: one is the controller too, one is nothing else."""
@@ -105,7 +104,7 @@ def one(name: str, configs: Mapping[str, str] | None = None) -> Line:
 def policed(folder: Path) -> Iterator[Policed]:
     """A sandbox in that folder for as long as the block lasts."""
     classes, shown = folder / "classes", folder / "shown.jsonl"
-    _compile(classes)
+    compile_java(_SOURCE, classes)
     settings = SandboxSettings(folder / "sandbox", brokers=2, racks=2, port=free_port(4))
     try:
         with pytest.MonkeyPatch.context() as patch:
@@ -119,16 +118,6 @@ def policed(folder: Path) -> Iterator[Policed]:
 
 def _without_origin(line: Line) -> Line:
     return {key: value for key, value in line.items() if key not in ("node", "thread")}
-
-
-def _compile(into: Path) -> None:
-    javac = shutil.which("javac")
-    assert javac is not None, "the brokers' policies are compiled by the tests, which needs javac on PATH"
-    command = [javac, "-Xlint:all,-classfile,-processing", "-Werror", "-cp", kafka_classpath()]
-    done = subprocess.run(
-        [*command, "-d", str(into), str(_SOURCE)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _login(settings: SandboxSettings, broker: int) -> str:

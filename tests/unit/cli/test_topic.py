@@ -100,34 +100,6 @@ def test_a_topic_that_is_not_there_is_named_with_a_guess(kdeclare: CommandLine) 
     assert "Did you mean 'orders'?" in ran.err
 
 
-def test_rule_1_1_an_assignment_that_differs_is_a_reassignment(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t", (1, 2), (2, 3))
-    assert kdeclare("topic", "alter", "t", "--replica-assignment", "1:2,3:1", "--yes").code == 0
-    assert replicas(kdeclare, "t") == [(1, 2), (3, 1)]
-
-
-def test_rule_1_2_an_assignment_of_a_partition_that_is_not_there_adds_it(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t", (1, 2))
-    assert kdeclare("topic", "alter", "t", "--replica-assignment", "1:2,3:1", "--yes").code == 0
-    assert replicas(kdeclare, "t") == [(1, 2), (3, 1)]
-
-
-def test_rule_1_counts_beside_an_assignment_are_ignored_with_a_warning(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t", (1, 2), (2, 3), (3, 1))
-    counts = ("--partitions", "9", "--replication-factor", "1")
-    ran = kdeclare("topic", "alter", "t", "--replica-assignment", "2:1", *counts, "--yes")
-    assert ran.code == 0
-    assert "what is said of its partitions and replication factor is ignored" in ran.out
-    assert replicas(kdeclare, "t") == [(2, 1), (2, 3), (3, 1)]
-
-
-def test_rule_1_the_same_assignment_is_nothing(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t", (1, 2))
-    ran = kdeclare("topic", "alter", "t", "--replica-assignment", "1:2", "--yes")
-    assert ran.code == 0
-    assert "· Topic/t  in order already" in ran.out
-
-
 def test_an_assignment_must_leave_no_gap(kdeclare: CommandLine) -> None:
     make(kdeclare, "t", (1,))
     file = kdeclare.folder / "gap.yaml"
@@ -136,45 +108,6 @@ def test_an_assignment_must_leave_no_gap(kdeclare: CommandLine) -> None:
     assert ran.code == 1
     assert "partition 3 cannot be added without partition 1" in ran.err
     assert "gap.yaml:2:10" in ran.err
-
-
-def test_rule_2_1_factor_and_partitions_place_old_and_new_ones(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t", (1,), (2,))
-    options = ("--replication-factor", "2", "--partitions", "4")
-    assert kdeclare("topic", "alter", "t", *options, "--yes").code == 0
-    assert [len(r) for r in replicas(kdeclare, "t")] == [2, 2, 2, 2]
-    assert [r[0] for r in replicas(kdeclare, "t")][:2] == [1, 2]  # the least is moved
-
-
-def test_rule_2_2_a_factor_alone_is_about_the_existing_partitions(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t", (1, 2, 3), (2, 3, 1))
-    assert kdeclare("topic", "alter", "t", "--replication-factor", "2", "--yes").code == 0
-    assert [len(r) for r in replicas(kdeclare, "t")] == [2, 2]
-
-
-def test_rule_3_1_fewer_partitions_is_invalid_partitions(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t", (1,), (2,))
-    ran = kdeclare("topic", "alter", "t", "--partitions", "1", "--yes", "--format", "json")
-    assert ran.code == 1
-    assert [d["code"] for d in json.loads(ran.out)["diagnostics"]] == ["InvalidPartitions"]
-
-
-def test_rule_3_2_more_partitions_are_placed_and_the_others_stay(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t", (1, 2), (2, 3))
-    assert kdeclare("topic", "alter", "t", "--partitions", "4", "--yes").code == 0
-    assert replicas(kdeclare, "t")[:2] == [(1, 2), (2, 3)]
-    assert [len(r) for r in replicas(kdeclare, "t")] == [2, 2, 2, 2]
-
-
-def test_of_several_instructions_the_last_one_counts_with_a_warning(kdeclare: CommandLine) -> None:
-    make(kdeclare, "t", (1,))
-    (kdeclare.folder / "twice.yaml").write_text(
-        "topics: [{topic: t, partitions: 9}, {topic: t, partitions: 2}]\n"
-    )
-    ran = kdeclare("topic", "alter", "--from-file", "twice.yaml", "--yes")
-    assert ran.code == 0
-    assert "Several instructions are about topic 't'; the last one counts." in ran.out
-    assert len(replicas(kdeclare, "t")) == 2
 
 
 def test_flags_say_what_an_entry_of_a_file_does_not(kdeclare: CommandLine) -> None:

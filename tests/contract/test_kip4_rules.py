@@ -1,0 +1,171 @@
+"""KIP-4's rules through `kdeclare topic`, one by one, at both clusters ("Alter Topic Request", 1 to 3)."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdeclare.model.live import Topic
+from tests.beds import AnyBed
+from tests.cases import case
+from tests.unit.cli.command_line import CommandLine, Ran
+
+
+class Kept:
+    """The bed's connection, which commands do not close."""
+
+    def __init__(self, bed: AnyBed) -> None:
+        self._cluster = bed.cluster
+
+    def __getattr__(self, name: str) -> Any:
+        return (lambda: None) if name == "close" else getattr(self._cluster, name)
+
+
+class Typed:
+    """Command lines about one topic."""
+
+    def __init__(self, bed: AnyBed, line: CommandLine) -> None:
+        self.bed = bed
+        self.line = line
+        line.cluster = Kept(bed)  # type: ignore[assignment]
+        self.name = bed.name()
+
+    def __call__(self, verb: str, *arguments: str, code: int = 0) -> Ran:
+        """Type it, with a yes."""
+        ran = self.line("topic", verb, *arguments, "--yes")
+        assert ran.code == code, ran.out + ran.err
+        return ran
+
+    def make(self, *partitions: tuple[int, ...]) -> None:
+        """The topic, placed so."""
+        self.bed.create(dict(enumerate(partitions)), name=self.name)
+
+    def alter(self, *arguments: str, code: int = 0) -> Ran:
+        """``topic alter`` of it."""
+        return self("alter", self.name, *arguments, code=code)
+
+    def eventually(self, check: Callable[[list[tuple[int, ...]]], bool]) -> None:
+        """The replicas of its partitions come to be so."""
+
+        def seen() -> None:
+            topic: Topic = self.bed.topic(self.name)
+            assert check([p.replicas for p in topic.partitions]), topic
+
+        self.bed.eventually(seen)
+
+
+@pytest.fixture
+def typed(
+    bed: AnyBed, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Typed:
+    """A command line at the bed."""
+    return Typed(bed, CommandLine(tmp_path, capsys, monkeypatch))
+
+
+def sizes(replicas: list[tuple[int, ...]]) -> list[int]:
+    return [len(each) for each in replicas]
+
+
+def test_create_with_counts_assignments_and_configs(typed: Typed) -> None:
+    typed(
+        "create", typed.name, "--partitions", "3", "--replication-factor", "2", "--config", "retention.ms=7"
+    )
+    typed.eventually(lambda found: sizes(found) == [2, 2, 2])
+    placed = typed.bed.own(typed.bed.name())
+    typed("create", placed, "--replica-assignment", "1:2,3:1")
+    assert [p.replicas for p in typed.bed.topic(placed).partitions] == [(1, 2), (3, 1)]
+
+
+def test_rule_1_1_an_assignment_that_differs_is_a_reassignment(typed: Typed) -> None:
+    typed.make((1, 2), (2, 3))
+    typed.alter("--replica-assignment", "1:2,3:1")
+    typed.eventually(lambda found: found == [(1, 2), (3, 1)])
+
+
+def test_rule_1_2_a_partition_that_is_not_there_is_added(typed: Typed) -> None:
+    typed.make((1, 2))
+    typed.alter("--replica-assignment", "1:2,3:1")
+    typed.eventually(lambda found: found == [(1, 2), (3, 1)])
+
+
+def test_rule_1_counts_beside_an_assignment_are_ignored_with_a_warning(typed: Typed) -> None:
+    typed.make((1, 2), (2, 3), (3, 1))
+    ran = typed.alter("--replica-assignment", "2:1", "--partitions", "9", "--replication-factor", "1")
+    assert "what is said of its partitions and replication factor is ignored" in ran.out
+    typed.eventually(lambda found: found == [(2, 1), (2, 3), (3, 1)])
+
+
+def test_rule_1_the_same_assignment_is_nothing(typed: Typed) -> None:
+    typed.make((1, 2))
+    assert "in order already" in typed.alter("--replica-assignment", "1:2").out
+
+
+@case("KIP4-03")
+def test_rule_2_1_a_factor_with_partitions_places_old_and_new_ones(typed: Typed) -> None:
+    typed.make((1,), (2,))
+    typed.alter("--replication-factor", "2", "--partitions", "3")
+    typed.eventually(lambda found: sizes(found) == [2, 2, 2] and [r[0] for r in found][:2] == [1, 2])
+
+
+def test_rule_2_2_a_factor_alone_is_about_the_existing_partitions(typed: Typed) -> None:
+    typed.make((1, 2, 3), (2, 3, 1))
+    typed.alter("--replication-factor", "2")
+    typed.eventually(lambda found: sizes(found) == [2, 2])
+
+
+def test_rule_3_1_fewer_partitions_is_invalid_partitions(typed: Typed) -> None:
+    typed.make((1,), (2,))
+    ran = typed.alter("--partitions", "1", "--format", "json", code=1)
+    assert [d["code"] for d in json.loads(ran.out)["diagnostics"]] == ["InvalidPartitions"]
+    typed.eventually(lambda found: found == [(1,), (2,)])
+
+
+@case("KIP4-06")
+def test_rule_3_2_more_partitions_are_placed_and_the_others_stay(typed: Typed) -> None:
+    typed.make((1, 2), (2, 3), (3, 1), (1, 3))
+    typed.alter("--partitions", "6")
+    typed.eventually(lambda found: found[:4] == [(1, 2), (2, 3), (3, 1), (1, 3)] and sizes(found) == [2] * 6)
+
+
+def test_of_several_instructions_the_last_one_counts_with_a_warning(typed: Typed) -> None:
+    typed.make((1,))
+    entries = ", ".join(f"{{topic: {typed.name}, partitions: {count}}}" for count in (9, 2))
+    (typed.line.folder / "twice.yaml").write_text(f"topics: [{entries}]\n")
+    ran = typed("alter", "--from-file", "twice.yaml")
+    assert f"Several instructions are about topic '{typed.name}'; the last one counts." in ran.out
+    typed.eventually(lambda found: len(found) == 2)
+
+
+def test_each_topic_has_a_result_of_its_own(typed: Typed) -> None:
+    typed.make((1,), (2,))
+    new = typed.bed.own(typed.bed.name())
+    ran = typed("create", typed.name, new, "--partitions", "1", "--format", "json", code=5)
+    found = {item["resource"]: item["result"] for item in json.loads(ran.out)["results"]}
+    assert found == {f"Topic/{typed.name}": "failed", f"Topic/{new}": "created"}
+
+
+@case("KIP4-08")
+def test_what_was_done_is_read_back_from_metadata(typed: Typed) -> None:
+    typed.make((1, 2))
+    ran = typed.alter("--replica-assignment", "2:3,3:1", "--format", "json")
+    told = json.loads(ran.out)
+    (item,) = told["results"]
+    assert (item["result"], item["not_seen"]) == ("altered", [])
+    assert {name: item["seen"][name] for name in ("partitions", "factors")} == {
+        "partitions": 2,
+        "factors": [2],
+    }
+    assert told["verified_seconds"] >= 0
+
+
+def test_a_topic_is_deleted_and_one_that_is_not_there_fails(typed: Typed) -> None:
+    typed.make((1,))
+    typed("delete", typed.name)
+
+    def gone() -> None:
+        assert typed.name not in typed.bed.cluster.topics([typed.name])
+
+    typed.bed.eventually(gone)
+    assert "The cluster has no topic" in typed("delete", typed.name, code=1).err

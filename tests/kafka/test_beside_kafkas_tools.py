@@ -1,0 +1,195 @@
+"""The same command lines for kdeclare and for Kafka's TopicCommand and ConfigCommand: the same end state."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cli.main import main
+from kdeclare.cluster.kafka import connect
+from kdeclare.cluster.sandbox import SandboxStatus
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from tests.beds import DELETE, KafkaBed
+from tests.kafka.java import KafkaTools
+
+pytestmark = pytest.mark.kafka
+
+TOOLS = {"topic": "org.apache.kafka.tools.TopicCommand", "config": "kafka.admin.ConfigCommand"}
+DONE, REFUSED, EITHER = "done", "refused", "either"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One command line, ``{t}`` being the topic and ``{u}`` another one.
+
+    before: whether they are there, with two partitions of two replicas and ``retention.ms=1000``.
+    ended: how both say that it ended; EITHER where Kafka's tool refuses what changes nothing.
+    exact: whether the very replicas are compared, or only how many there are.
+    """
+
+    command: str
+    before: bool = True
+    ended: str = DONE
+    exact: bool = False
+
+    def __str__(self) -> str:
+        return self.command
+
+
+TABLE = (
+    Line("topic create --topic {t} --partitions 3 --replication-factor 2", before=False),
+    Line("topic create --topic {t} --partitions 3", before=False),
+    Line("topic create --topic {t} --replication-factor 3", before=False),
+    Line("topic create --topic {t}", before=False),
+    Line("topic create --topic {t} --replica-assignment 1:2,2:3,3:1", before=False, exact=True),
+    Line("topic create --topic {t} --config retention.ms=1000", before=False),
+    Line(
+        "topic create --topic {t} --config cleanup.policy=compact,delete --config segment.ms=9", before=False
+    ),
+    Line("topic create --topic {t} --partitions 2 --config min.insync.replicas=1", before=False),
+    Line("topic create --topic {t} --if-not-exists --partitions 9"),
+    Line("topic create --topic {t} --partitions 9", ended=REFUSED),
+    Line("topic create --topic {t} --replication-factor 9", before=False, ended=REFUSED),
+    Line("topic create --topic {t} --partitions 0", before=False, ended=REFUSED),
+    Line("topic create --topic {t} --config no.such.key=1", before=False, ended=REFUSED),
+    Line("topic create --topic {t} --config retention.ms=long", before=False, ended=REFUSED),
+    Line("topic create --topic {t} --replica-assignment 1:1", before=False, ended=REFUSED),
+    Line("topic create --topic {t} --replica-assignment 1:2,9:1", before=False, ended=REFUSED),
+    Line("topic create --topic '{t}/x'", before=False, ended=REFUSED),
+    Line("topic alter --topic {t} --partitions 5"),
+    Line("topic alter --topic {t} --partitions 2", ended=EITHER),
+    Line("topic alter --topic {t} --partitions 1", ended=REFUSED),
+    Line("topic alter --topic {t} --partitions 4 --replica-assignment 1:2,2:3,3:1,1:3", exact=True),
+    Line("topic alter --topic {t} --partitions 5", before=False, ended=REFUSED),
+    Line("topic alter --topic {t} --partitions 5 --if-exists", before=False),
+    Line("topic alter --topic '({t}|{u})' --partitions 3"),
+    Line("topic delete --topic {t}"),
+    Line("topic delete --topic {t},{u}"),
+    Line("topic delete --topic '({t}|{u})'"),
+    Line("topic delete --topic {t}", before=False, ended=REFUSED),
+    Line("topic delete --topic {t} --if-exists", before=False),
+    Line("config alter --entity-type topics --entity-name {t} --add-config retention.ms=5"),
+    Line("config alter --topic {t} --add-config retention.ms=5,max.message.bytes=100"),
+    Line("config alter --topic {t} --add-config cleanup.policy=[compact,delete]"),
+    Line("config alter --topic {t} --add-config cleanup.policy=[compact,delete],segment.ms=7"),
+    Line("config alter --topic {t} --delete-config retention.ms"),
+    Line("config alter --topic {t} --add-config segment.ms=7 --delete-config retention.ms"),
+    Line("config alter --topic {t} --delete-config segment.ms"),
+    Line("config alter --topic {t} --add-config no.such.key=1", ended=REFUSED),
+    Line("config alter --topic {t} --add-config retention.ms=long", ended=REFUSED),
+    Line("config alter --topic {t} --add-config retention.ms", ended=REFUSED),
+    Line("config alter --topic {t} --add-config retention.ms=5", before=False, ended=REFUSED),
+    Line("config alter --entity-type brokers --entity-name 1 --add-config log.cleaner.threads=2"),
+    Line("config alter --broker 2 --add-config background.threads=8"),
+    Line("config alter --entity-type brokers --entity-default --add-config log.cleaner.threads=2"),
+    Line("config alter --broker-defaults --add-config log.cleaner.io.max.bytes.per.second=1000000.0"),
+    Line("config alter --broker 1 --add-config broker.id=7", ended=REFUSED),
+    Line("config alter --broker 1 --add-config background.threads=many", ended=REFUSED),
+)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The two at the same brokers, each with topics of its own."""
+
+    bed: KafkaBed
+    bootstrap: str
+    tools: KafkaTools
+
+    def kafkas(self, words: list[str]) -> bool:
+        """Whether Kafka's tool is content."""
+        tool, verb, *rest = words
+        return self.tools(TOOLS[tool], f"--{verb}", *rest, "--bootstrap-server", self.bootstrap).code == 0
+
+    def ours(self, words: list[str]) -> bool:
+        """Whether kdeclare is."""
+        return main([*words, "--yes", "--quiet", "--bootstrap-server", self.bootstrap]) == 0
+
+    def names(self, line: Line) -> dict[str, str]:
+        """Two names; the topics are there if the line wants them."""
+        names = {short: self.bed.name() for short in "tu"}
+        for name in names.values() if line.before else ():
+            self.bed.create({0: (1, 2), 1: (2, 3)}, name=name, configs={"retention.ms": "1000"})
+        return names
+
+    def topics(self, names: dict[str, str], *, exact: bool) -> dict[str, object]:
+        """Replicas and overrides of those that are there; a list's elements have no order."""
+        found: dict[str, object] = {}
+        there = self.bed.cluster.topics(list(names.values()))
+        for short, name in names.items():
+            if name in there:
+                replicas = [p.replicas if exact else len(p.replicas) for p in there[name].partitions]
+                overrides = self.bed.overrides(ConfigResource(ConfigScope.TOPIC, name))
+                found[short] = replicas, {k: sorted((v or "").split(",")) for k, v in overrides.items()}
+        return found
+
+    def brokers(self) -> dict[str, object]:
+        """What is set on brokers, and on all of them by default."""
+        entities = [ConfigResource(ConfigScope.BROKER, name) for name in ("", "1", "2", "3")]
+        return {entity.name: self.bed.overrides(entity) for entity in entities}
+
+    def reset_brokers(self, before: dict[str, object]) -> None:
+        """As before, so that the other one begins where this one did."""
+        for name, wanted in before.items():
+            entity = ConfigResource(ConfigScope.BROKER, name)
+            extra = set(self.bed.overrides(entity)) - set(wanted if isinstance(wanted, dict) else ())
+            if extra:
+                assert self.bed.alter(entity, *((key, DELETE, None) for key in extra)) is None
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
+    """Kafka's tools, started once."""
+    started = KafkaTools(tmp_path_factory.mktemp("tools"))
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def beside(
+    sandbox: SandboxStatus, tools: KafkaTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Beside]:
+    """Both, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    cluster = connect(sandbox.bootstrap, {})
+    bed = KafkaBed(cluster, sandbox.bootstrap)
+    yield Beside(bed, sandbox.bootstrap, tools)
+    bed.clean()
+    cluster.close()
+
+
+@pytest.mark.parametrize("line", TABLE, ids=str)
+def test_the_same_line_leads_to_the_same_state(beside: Beside, line: Line) -> None:
+    before = beside.brokers()
+    well, names, brokers = [], [], []
+    for run in (beside.kafkas, beside.ours):
+        names.append(beside.names(line))
+        well.append(run(shlex.split(line.command.format(**names[-1]))))
+        if "--broker" in line.command or "brokers" in line.command:
+            beside.bed.eventually(lambda: _settled(beside, before, changed=line.ended == DONE))
+            brokers.append(beside.brokers())
+            beside.reset_brokers(before)
+
+    def alike() -> None:
+        theirs, mine = (beside.topics(each, exact=line.exact) for each in names)
+        assert theirs == mine
+        assert len(mine) == _expected(line, well[1])
+
+    beside.bed.eventually(alike)
+    assert not brokers or brokers[0] == brokers[1]
+    assert well == {DONE: [True, True], REFUSED: [False, False], EITHER: [False, True]}[line.ended]
+
+
+def _settled(beside: Beside, before: dict[str, object], *, changed: bool) -> None:
+    assert (beside.brokers() != before) == changed
+
+
+def _expected(line: Line, went_well: bool) -> int:
+    """How many of the two topics are there afterwards: a line that does nothing at all must not pass."""
+    if not line.before:
+        return int(line.command.startswith("topic create") and went_well)
+    if not line.command.startswith("topic delete"):
+        return 2
+    return 0 if "{u}" in line.command else 1
