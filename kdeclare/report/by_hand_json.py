@@ -9,7 +9,7 @@ from kdeclare.report.json_output import FORMAT_VERSION, run_document
 
 
 def hand_document(view: HandView, seconds: float | None = None) -> dict[str, Any]:
-    """A result for each resource, and the run as `kdeclare apply` has it."""
+    """A result for each resource, and the run (docs/schemas/by-hand.schema.json)."""
     failed = [problem for problems in view.failed.values() for problem in problems]
     return {
         "format_version": FORMAT_VERSION,
