@@ -1,0 +1,133 @@
+"""What a plan by hand is: nothing is owned through it, and nothing else is touched by it."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+
+from kdeclare.applying.verifying import verify
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.model.changes import Action, Reason
+from kdeclare.model.ids import ResourceId
+from kdeclare.planning.by_hand import plan_apart
+from kdeclare.planning.claimed import claimed
+from kdeclare.planning.request import Scope
+from tests.engine.test_properties import _configs, _overrides
+from tests.engine.world import TestClock, World, nothing, topic
+
+HAND = Scope(complete=False, by_hand=True)
+
+
+def removing(*names: str) -> Scope:
+    return Scope(complete=False, by_hand=True, removals=frozenset(ResourceId("Topic", n) for n in names))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(declared=_configs, others=_overrides, asked=_configs)
+def test_only_what_is_asked_for_changes_and_no_record_of_ownership(
+    declared: dict[str, Any], others: dict[str, str], asked: dict[str, Any]
+) -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1, configs=declared))
+    world.set("t", **others)
+    before, owned = world.overrides("t"), world.owned()
+    run = world.apply(topic("t", configs=asked), scope=HAND)
+    assert run.complete
+    after = world.overrides("t")
+    assert {k: v for k, v in after.items() if k not in asked} == {
+        k: v for k, v in before.items() if k not in asked
+    }
+    assert world.owned() == owned
+    assert not world.plan(topic("t", configs=asked), scope=HAND).has_changes
+    assert {change.reason for change in run.plan.changes} <= {Reason.ASKED}
+
+
+def test_what_is_not_declared_is_no_orphan_and_is_not_counted() -> None:
+    world = World()
+    world.apply(topic("mine", partitions=1, replicationFactor=1))
+    world.apply(topic("t", partitions=1, replicationFactor=1), scope=HAND)
+    plan = world.plan(topic("t", partitions=2), scope=HAND)
+    assert (plan.summary.orphaned, plan.summary.unmanaged) == (0, 0)
+    assert plan.diagnostics == ()
+    assert set(world.owned()) == {"Topic/mine"}
+
+
+def test_a_removal_of_what_is_owned_keeps_the_record_and_makes_it_missing() -> None:
+    world = World()
+    mine = topic("mine", partitions=1, replicationFactor=1)
+    world.apply(mine)
+    owned = world.owned()
+    assert world.apply(scope=removing("mine")).complete
+    assert "mine" not in world.cluster.topics()
+    assert world.owned() == owned
+    (change,) = world.plan(mine).changes
+    assert (change.action, change.reason) == (Action.CREATE, Reason.MISSING)
+
+
+def test_what_is_owned_and_must_not_be_destroyed_is_not_removed_by_hand() -> None:
+    world = World()
+    world.apply(topic("mine", partitions=1, replicationFactor=1, lifecycle={"preventDestroy": True}))
+    run = world.apply(scope=removing("mine"))
+    assert not run.results
+    assert "mine" in world.cluster.topics()
+    assert run.plan.summary.blocked == 1
+
+
+def test_one_resource_after_the_other_is_taken_out_until_the_rest_can_be_had() -> None:
+    world = World()
+    world.apply(
+        topic("two", partitions=2, replicationFactor=1), topic("a_b", partitions=1, replicationFactor=1)
+    )
+    asked = (
+        topic("two", partitions=1),  # fewer than there are: told by the diff
+        topic("a.b", partitions=1, replicationFactor=1),  # collides: told by the brokers, once they are asked
+        topic("fine", partitions=1, replicationFactor=1),
+    )
+    apart = plan_apart(world._request(asked, HAND), world.cluster, world.secrets, nothing)
+    assert {resource: [d.code for d in said] for resource, said in apart.failed.items()} == {
+        "Topic/two": ["InvalidPartitions"],
+        "Topic/a.b": ["refused-by-cluster"],
+    }
+    assert [str(change.id) for change in apart.plan.changes] == ["Topic/fine"]
+    assert not apart.plan.has_errors
+
+
+def test_the_manifests_fields_are_told_from_others() -> None:
+    world = World()
+    declared = topic("t", partitions=2, replicationFactor=1, configs={"retention.ms": 1})
+    world.apply(declared)
+    asked = topic("t", partitions=3, configs={"retention.ms": 2, "flush.ms": 3})
+    changes = world.plan(asked, scope=HAND).changes
+    (found,) = claimed(changes, (declared,), {})
+    assert found.fields == ("partitions", "configs.retention.ms")
+    (owned,) = claimed(changes, (), world.owned())
+    assert owned.fields == found.fields
+    assert claimed(changes, (), {}) == ()
+
+
+def test_verifying_waits_until_metadata_shows_it() -> None:
+    world = World(MemoryCluster())
+    world.cluster.stale_reads = 3
+    run = world.apply(topic("t", partitions=2, replicationFactor=1), scope=HAND)
+    world.cluster._stale_left = 3  # it lags once more, for whoever looks now
+    found = verify(world.cluster, run.plan.operations, TestClock(), 10)
+    assert (found.unlike, len(found.live.topics["t"].partitions)) == ({}, 2)
+
+
+def test_verifying_gives_up_and_says_what_it_did_not_see() -> None:
+    world = World()
+    run = world.apply(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": 1}), scope=HAND)
+    world.set("t", retention_ms="2")  # somebody was quicker
+    found = verify(world.cluster, run.plan.operations, TestClock(), 2)
+    assert found.unlike == {"topic.create:Topic/t": ("configs",)}
+    assert found.seconds >= 2
+
+
+def test_verifying_looks_at_the_last_word_on_each_key() -> None:
+    world = World()
+    world.apply(
+        topic("t", partitions=1, replicationFactor=1, configs={"cleanup.policy": ["delete"]}), scope=HAND
+    )
+    both = {"cleanup.policy": {"append": ["compact"], "subtract": ["delete"]}}
+    run = world.apply(topic("t", configs=both), scope=HAND)
+    assert len(run.plan.operations) == 2
+    assert verify(world.cluster, run.plan.operations, TestClock(), 1).unlike == {}
