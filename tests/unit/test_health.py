@@ -1,0 +1,55 @@
+"""What a partition is, as Kafka's TopicCommand counts it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.model.health import Condition, conditions
+from kdeclare.model.live import Move, Partition
+
+OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = Condition
+
+
+@pytest.mark.parametrize(
+    ("partition", "min_isr", "expected"),
+    [
+        (Partition((1, 2, 3), 1, (1, 2, 3)), 2, ()),
+        (Partition((1, 2, 3), 2, (3, 2, 1)), 2, (OTHER,)),
+        (Partition((1, 2, 3), 1, (1, 2)), 2, (UNDER, AT_MIN)),
+        (Partition((1, 2, 3), 1, (1,)), 2, (UNDER_MIN, UNDER)),
+        (Partition((1, 2, 3), 1, (1,)), None, (UNDER,)),
+        (Partition((1, 2, 3), None, (3,)), None, (OFFLINE, UNDER)),
+        (Partition((1, 2, 3), None, (3,)), 1, (OFFLINE, UNDER_MIN, UNDER, AT_MIN)),
+        (Partition((1,), 1, (1,)), 1, (AT_MIN,)),
+    ],
+)
+def test_at_rest(partition: Partition, min_isr: int | None, expected: tuple[Condition, ...]) -> None:
+    assert conditions(partition, None, min_isr) == expected
+
+
+@pytest.mark.parametrize(
+    ("partition", "move", "expected"),
+    [
+        # 4 is on its way in for 3: three replicas are to be in sync meanwhile
+        (Partition((1, 2, 4, 3), 1, (1, 2, 3)), Move((1, 2, 4, 3), (4,), (3,)), (MOVING,)),
+        (Partition((1, 2, 4, 3), 1, (1, 2)), Move((1, 2, 4, 3), (4,), (3,)), (UNDER, MOVING)),
+        # a factor that is raised is not missed, one that is lowered is kept to the end
+        (Partition((1, 2, 3), 1, (1,)), Move((1, 2, 3), (2, 3), ()), (MOVING,)),
+        (Partition((1, 2, 3), 1, (1, 2)), Move((1, 2, 3), (), (3,)), (UNDER, MOVING)),
+        # the preferred leader is that of the replicas after the move
+        (Partition((4, 1, 2), 1, (1, 2)), Move((4, 1, 2), (4,), (2,)), (OTHER, MOVING)),
+        (Partition((3, 1, 2), 1, (3, 1, 2)), Move((3, 1, 2), (), (3,)), (MOVING,)),
+    ],
+)
+def test_during_a_move(partition: Partition, move: Move, expected: tuple[Condition, ...]) -> None:
+    assert conditions(partition, move, None) == expected
+
+
+@given(st.permutations(range(5)), st.integers(0, 5), st.integers(0, 5), st.integers(1, 6))
+def test_minimum_and_factor(replicas: list[int], factor: int, in_sync: int, min_isr: int) -> None:
+    partition = Partition(tuple(replicas[:factor]), 0, tuple(replicas[: min(factor, in_sync)]))
+    found = conditions(partition, None, min_isr)
+    assert (UNDER_MIN in found) == (len(partition.isr) < min_isr)
+    assert (AT_MIN in found) == (len(partition.isr) == min_isr)
+    assert (UNDER in found) == (len(partition.isr) < factor)
+    assert not {OFFLINE, MOVING} & set(found)
