@@ -1,0 +1,96 @@
+"""Tables fit the terminal, say when something is left out, and lose nothing otherwise."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.report.style import PLAIN, Style
+from kdeclare.report.table import Cell, Column, Cut, Painted, elided, table, width_of
+
+NAME = Column("NAME", cut=Cut.MIDDLE)
+COUNT = Column("COUNT", right=True)
+STATE = Column("STATE", cut=Cut.END)
+TEXTS = st.text(st.characters(categories=("L", "N", "P", "S", "Mn")), max_size=30)
+COLUMNS = st.builds(
+    Column, st.sampled_from(["A", "LONG TITLE"]), st.booleans(), st.sampled_from(Cut), st.integers(1, 20)
+)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Column], list[list[str]]]:
+    columns = draw(st.lists(COLUMNS, min_size=1, max_size=6))
+    rows = st.lists(TEXTS, min_size=len(columns), max_size=len(columns))
+    return columns, draw(st.lists(rows, max_size=5))
+
+
+def test_columns_and_alignment() -> None:
+    rows = [("orders", "12", "ok"), ("p", "3", "")]
+    assert list(table([NAME, COUNT, STATE], rows)) == [
+        "NAME    COUNT  STATE",
+        "orders     12  ok",
+        "p           3",
+    ]
+
+
+def test_a_column_without_anything_is_left_out() -> None:
+    assert list(table([NAME, STATE, COUNT], [("a", "", "1")], indent="  ")) == [
+        "  NAME  COUNT",
+        "  a         1",
+    ]
+
+
+def test_names_lose_their_middle_and_texts_their_end() -> None:
+    rows = [("payments.captured.europe.v1", "3", "under-replicated, moving")]
+    lines = list(table([NAME, COUNT, STATE], rows, 40))
+    assert lines[1] == "payment…rope.v1      3  under-replicate…"
+    assert max(map(len, lines)) == 40
+
+
+def test_the_widest_gives_first_and_none_more_than_is_worth_reading() -> None:
+    columns = [Column("NAME", cut=Cut.MIDDLE, least=20), STATE]
+    row = ("n" * 40, "s" * 30)
+    assert [len(cell) for cell in list(table(columns, [row], 62))[1].split()] == [30, 30]
+    assert [len(cell) for cell in list(table(columns, [row], 32))[1].split()] == [20, 10]
+    assert [len(cell) for cell in list(table(columns, [row], 20))[1].split()] == [10, 8]
+
+
+def test_colours_take_no_room() -> None:
+    rows: list[tuple[Cell, ...]] = [(Painted("abc", Style(on=True).red), "1"), ("abcd", "2")]
+    lines = list(table([NAME, COUNT], rows, style=Style(on=True)))
+    plain = [re.sub(r"\x1b\[\d+m", "", line) for line in lines]
+    assert lines[1].startswith("\x1b[31mabc\x1b[0m ")
+    assert plain == list(table([NAME, COUNT], [("abc", "1"), ("abcd", "2")]))
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "cut", "shown"),
+    [
+        ("abcdefg", 7, Cut.MIDDLE, "abcdefg"),
+        ("abcdefg", 6, Cut.MIDDLE, "abc…fg"),
+        ("abcdefg", 5, Cut.END, "abcd…"),
+        ("abcdefg", 1, Cut.MIDDLE, "…"),
+        ("日本語", 5, Cut.END, "日本…"),
+        ("日本語", 4, Cut.END, "日…"),
+        ("e\u0301e\u0301e\u0301", 2, Cut.END, "e\u0301…"),
+    ],
+)
+def test_elided(text: str, room: int, cut: Cut, shown: str) -> None:
+    assert elided(text, room, cut) == shown
+
+
+@given(tables(), st.integers(18, 120))
+def test_no_line_is_wider_than_the_terminal(drawn: tuple[list[Column], list[list[str]]], width: int) -> None:
+    columns, rows = drawn
+    lines = list(table(columns, rows, width, PLAIN))
+    assert len(lines) == len(rows) + 1
+    assert all(width_of(line) <= width for line in lines)
+
+
+@given(tables())
+def test_nothing_is_lost_where_there_is_room(drawn: tuple[list[Column], list[list[str]]]) -> None:
+    columns, rows = drawn
+    lines = list(table(columns, rows))
+    assert all(cell.strip() in line for line, row in zip(lines[1:], rows, strict=True) for cell in row)
+    assert lines == list(table(columns, rows, 1000))
