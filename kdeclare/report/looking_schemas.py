@@ -1,0 +1,187 @@
+"""The JSON Schemas of what ``topic list``, ``topic describe`` and ``config describe`` print."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from kdeclare.planning.planfile_schema import CLOSED, DiagnosticDocument
+
+Kind = Literal[
+    "offline",
+    "under-min-isr",
+    "under-replicated",
+    "at-min-isr",
+    "not-preferred-leader",
+    "moving",
+]
+Bytes = Annotated[int | None, Field(description="Null where a broker does not say, or there is no leader.")]
+
+
+@with_config(CLOSED)
+class ConfigDocument(TypedDict):
+    """One key of one resource."""
+
+    key: str
+    value: Annotated[str | None, Field(description="Null where there is none, and where it is sensitive.")]
+    source: Annotated[
+        Literal[
+            "DYNAMIC_TOPIC_CONFIG",
+            "DYNAMIC_BROKER_CONFIG",
+            "DYNAMIC_DEFAULT_BROKER_CONFIG",
+            "STATIC_BROKER_CONFIG",
+            "DEFAULT_CONFIG",
+            "DYNAMIC_BROKER_LOGGER_CONFIG",
+            "UNKNOWN_CONFIG",
+        ],
+        Field(description="As Kafka's DescribeConfigs has it."),
+    ]
+    sensitive: bool
+    read_only: bool
+    beneath: Annotated[
+        str | None, Field(description="Of a key set on a broker: what would hold there without it.")
+    ]
+
+
+@with_config(CLOSED)
+class SizesDocument(TypedDict):
+    """Bytes of a topic."""
+
+    data: Annotated[Bytes, Field(description="Of the leaders' replicas.")]
+    on_disk: Annotated[Bytes, Field(description="Of all replicas.")]
+
+
+CountsDocument = TypedDict(
+    "CountsDocument",
+    {
+        "offline": Annotated[int, Field(description="Partitions without a leader.")],
+        "under-min-isr": Annotated[int, Field(description="0 where configs were not read.")],
+        "under-replicated": int,
+        "at-min-isr": Annotated[int, Field(description="0 where configs were not read.")],
+        "not-preferred-leader": int,
+        "moving": int,
+    },
+)
+CountsDocument.__doc__ = "How many partitions are what; one can be several of these."
+with_config(CLOSED)(CountsDocument)
+
+
+@with_config(CLOSED)
+class TopicDocument(TypedDict):
+    """One topic as a whole."""
+
+    name: str
+    topic_id: Annotated[str | None, Field(description="As Kafka's tools write it.")]
+    internal: bool
+    partition_count: int
+    replication_factor: Annotated[int | None, Field(description="Null while partitions differ.")]
+    replication_factors: Annotated[
+        list[int],
+        Field(description="All there are, sorted. Of a partition that is moving, the one after it."),
+    ]
+    counts: CountsDocument
+    overrides: Annotated[
+        list[ConfigDocument] | None, Field(description="Null where not asked for, or not readable.")
+    ]
+    sizes: Annotated[SizesDocument | None, Field(description="Null where not asked for.")]
+
+
+@with_config(CLOSED)
+class ReplicaSizeDocument(TypedDict):
+    """Bytes of one replica."""
+
+    broker: int
+    bytes: Annotated[int | None, Field(description="Null where the broker does not say.")]
+
+
+@with_config(CLOSED)
+class PartitionDocument(TypedDict):
+    """One partition."""
+
+    partition: int
+    leader: Annotated[int | None, Field(description="Null where there is none: the partition is offline.")]
+    replicas: Annotated[
+        list[int], Field(description="As metadata lists them; during a move the old and the new ones.")
+    ]
+    isr: Annotated[
+        list[int],
+        Field(
+            description="The replicas in sync as their leader sees it; without one, as the last one saw it."
+        ),
+    ]
+    adding: list[int]
+    removing: list[int]
+    target: Annotated[
+        list[int], Field(description="Replicas after the move; the first is the preferred leader.")
+    ]
+    conditions: list[Kind]
+    sizes: Annotated[list[ReplicaSizeDocument] | None, Field(description="Null where not asked for.")]
+
+
+@with_config(CLOSED)
+class TopicDetailDocument(TopicDocument):
+    """One topic with its partitions, those that were asked for."""
+
+    configs: Annotated[
+        list[ConfigDocument] | None,
+        Field(description="Overrides, and min.insync.replicas wherever it comes from; null if not readable."),
+    ]
+    partitions: list[PartitionDocument]
+
+
+@with_config(CLOSED)
+class TopicListDocument(TypedDict):
+    """The topics of a cluster."""
+
+    format_version: Literal["1.0"]
+    cluster: str
+    topics: list[TopicDocument]
+    diagnostics: list[DiagnosticDocument]
+
+
+@with_config(CLOSED)
+class TopicDescribeDocument(TypedDict):
+    """Topics in full."""
+
+    format_version: Literal["1.0"]
+    cluster: str
+    only: Annotated[
+        list[Kind], Field(description="Partitions that are any of these were asked for; none: all of them.")
+    ]
+    topics_looked_at: int
+    partitions_looked_at: int
+    topics: list[TopicDetailDocument]
+    diagnostics: list[DiagnosticDocument]
+
+
+@with_config(CLOSED)
+class ResourceConfigsDocument(TypedDict):
+    """Keys of one resource."""
+
+    entity_type: Literal["topics", "brokers"]
+    entity_name: Annotated[str | None, Field(description="Null: the cluster-wide defaults of brokers.")]
+    configs: list[ConfigDocument]
+
+
+@with_config(CLOSED)
+class ConfigDescribeDocument(TypedDict):
+    """Configs of topics or brokers."""
+
+    format_version: Literal["1.0"]
+    cluster: str
+    resources: list[ResourceConfigsDocument]
+    diagnostics: list[DiagnosticDocument]
+
+
+def looking_schemas() -> dict[str, dict[str, Any]]:
+    """The JSON Schemas (2020-12) by name; ``docs/schemas/NAME.schema.json`` are their texts."""
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    shapes: dict[str, Any] = {
+        "config-describe": ConfigDescribeDocument,
+        "topic-describe": TopicDescribeDocument,
+        "topic-list": TopicListDocument,
+    }
+    return {
+        name: head | TypeAdapter(shape).json_schema() | {"title": f"kdeclare {name}, format 1.0"}
+        for name, shape in shapes.items()
+    }

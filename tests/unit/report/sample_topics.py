@@ -1,0 +1,158 @@
+"""Topics and configs as the use-cases would show them, healthy and otherwise."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from kdeclare.model.diagnostics import warning
+from kdeclare.model.health import Condition, conditions
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.model.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition
+from kdeclare.report.config_views import ConfigsView, ResourceConfigs
+from kdeclare.report.topic_views import (
+    PartitionView,
+    Sizes,
+    TopicDetail,
+    TopicListView,
+    TopicsView,
+    TopicView,
+)
+
+MIB = 2**20
+UNREAD = warning("configs-unknown", "Configs cannot be read", "Topic 'orders': No.", subject="orders")
+
+
+def _partition(
+    index: int,
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
+    leader: int | None,
+    move: Move | None = None,
+    sizes: tuple[int | None, ...] | None = None,
+) -> PartitionView:
+    return PartitionView(
+        index,
+        leader,
+        replicas,
+        isr,
+        move.target if move else replicas,
+        move.adding if move else (),
+        move.removing if move else (),
+        conditions(Partition(replicas, leader, isr), move, 2),
+        sizes,
+    )
+
+
+def _detail(
+    name: str,
+    partitions: tuple[PartitionView, ...],
+    configs: Mapping[str, ConfigEntry] | None,
+    sizes: Sizes | None = None,
+    *,
+    internal: bool = False,
+) -> TopicDetail:
+    counts = Counter(c for p in partitions for c in p.conditions)
+    factors = tuple(sorted({len(p.target) for p in partitions}))
+    topic_id = "AAAAAAAAAAAAAAAAAAAAAQ"
+    topic = TopicView(name, topic_id, internal, len(partitions), factors, counts, configs, sizes)
+    return TopicDetail(topic, partitions)
+
+
+_MIN_ISR = ConfigEntry("2", ConfigSource.CLUSTER)
+_ORDERS = {
+    "cleanup.policy": ConfigEntry("compact,delete", ConfigSource.TOPIC, ConfigType.LIST),
+    "min.insync.replicas": _MIN_ISR,
+    "retention.ms": ConfigEntry("604800000", ConfigSource.TOPIC),
+}
+ORDERS = _detail(
+    "orders",
+    (
+        _partition(0, (1, 2, 3), (1, 2, 3), 1, sizes=(96 * MIB, 96 * MIB, 96 * MIB)),
+        _partition(1, (2, 3, 1), (1, 3), 3, sizes=(90 * MIB, 97 * MIB, 97 * MIB)),
+    ),
+    _ORDERS,
+    Sizes(193 * MIB, 572 * MIB),
+)
+TROUBLED = _detail(
+    "payments.captured.by-country-and-currency.europe.v2",
+    (
+        _partition(0, (1, 2), (), None, sizes=(None, 5 * MIB)),
+        _partition(
+            1, (1, 2, 4, 3), (1, 2), 2, Move((1, 2, 4, 3), (4,), (3,)), (7 * MIB, 7 * MIB, 0, 7 * MIB)
+        ),
+        _partition(2, (2, 3), (2,), 2, sizes=(7 * MIB, MIB)),
+    ),
+    {"min.insync.replicas": _MIN_ISR},
+    Sizes(None, None),
+)
+HOSTILE = _detail("odd\x1b[31m", (_partition(0, (1, 2), (1, 2), 1),), None)
+INTERNAL = _detail(
+    "__consumer_offsets", (_partition(0, (1, 2), (1, 2), 1, sizes=(0, 0)),), {}, Sizes(0, 0), internal=True
+)
+_DETAILS = (INTERNAL, ORDERS, TROUBLED)
+_TOPICS = tuple(detail.topic for detail in _DETAILS)
+
+LISTS: Mapping[str, TopicListView] = {
+    "full": TopicListView("lab:9092", _TOPICS, with_configs=True, with_sizes=True),
+    "quick": TopicListView(
+        "lab:9092",
+        tuple(TopicView(t.name, t.topic_id, t.internal, t.partitions, t.factors, t.counts) for t in _TOPICS),
+    ),
+    "healthy": TopicListView("lab:9092", (INTERNAL.topic,)),
+    "hostile": TopicListView("lab\x07", (HOSTILE.topic,), with_configs=True, diagnostics=(UNREAD,)),
+    "none": TopicListView("lab:9092", ()),
+}
+
+
+def _only(condition: Condition) -> TopicsView:
+    left = (
+        TopicDetail(d.topic, tuple(p for p in d.partitions if condition in p.conditions)) for d in _DETAILS
+    )
+    return TopicsView("lab:9092", tuple(d for d in left if d.partitions), 3, 6, (condition,))
+
+
+DESCRIBED: Mapping[str, TopicsView] = {
+    "full": TopicsView("lab:9092", _DETAILS, 3, 6, with_sizes=True),
+    "quick": TopicsView("lab:9092", (ORDERS,), 1, 2),
+    "under-replicated": _only(Condition.UNDER_REPLICATED),
+    "at-min-isr": _only(Condition.AT_MIN_ISR),
+    "no-such-partitions": TopicsView("lab:9092", (), 3, 6, (Condition.OFFLINE, Condition.NOT_PREFERRED)),
+    "no-overrides": TopicsView("lab:9092", (), 3, 6, overridden=True),
+    "none": TopicsView("lab:9092", (), 0, 0),
+    "hostile": TopicsView("lab:9092", (HOSTILE,), 1, 1, diagnostics=(UNREAD,)),
+}
+
+CONFIGS: Mapping[str, ConfigsView] = {
+    "brokers": ConfigsView(
+        "lab:9092",
+        (
+            ResourceConfigs(ConfigResource(ConfigScope.BROKER, ""), {}),
+            ResourceConfigs(
+                ConfigResource(ConfigScope.BROKER, "1"),
+                {
+                    "log.cleaner.threads": ConfigEntry("2", ConfigSource.BROKER, beneath="1"),
+                    "log.dirs": ConfigEntry("/var/lib/kafka", ConfigSource.STATIC, read_only=True),
+                    "ssl.key.password": ConfigEntry(
+                        None, ConfigSource.DEFAULT, ConfigType.PASSWORD, sensitive=True
+                    ),
+                },
+            ),
+        ),
+        everything=True,
+    ),
+    "topics": ConfigsView(
+        "lab:9092",
+        (
+            ResourceConfigs(ConfigResource(ConfigScope.TOPIC, "orders"), _ORDERS),
+            ResourceConfigs(
+                ConfigResource(ConfigScope.TOPIC, "odd"),
+                {
+                    "leader.replication.throttled.replicas": ConfigEntry(
+                        ",".join(f"{n}:{n % 3}" for n in range(60)), ConfigSource.TOPIC, ConfigType.LIST
+                    ),
+                    "x\x1b": ConfigEntry("\x1b[31m", ConfigSource.UNKNOWN),
+                },
+            ),
+        ),
+    ),
+    "none": ConfigsView("lab:9092", ()),
+}

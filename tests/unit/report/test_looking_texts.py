@@ -1,0 +1,123 @@
+"""What `topic list`, `topic describe` and `config describe` show: to people at two widths, to scripts."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kdeclare.report.configs_json import configs_document
+from kdeclare.report.configs_text import configs_text
+from kdeclare.report.looking_schemas import looking_schemas
+from kdeclare.report.style import Style
+from kdeclare.report.topic_describe_text import topics_text
+from kdeclare.report.topic_list_text import topic_list_text, topic_names_text
+from kdeclare.report.topics_json import topic_list_document, topics_document
+from tests.unit.report.golden_files import check_golden, check_schema
+from tests.unit.report.sample_topics import CONFIGS, DESCRIBED, LISTS
+
+WIDTHS = (None, 80, 160)
+COLOURS = Style(on=True)
+Text = Callable[..., str]
+BY_NAME: Mapping[str, tuple[Text, Any]] = {
+    **{f"topic-list-{name}": (topic_list_text, view) for name, view in LISTS.items()},
+    **{f"topic-describe-{name}": (topics_text, view) for name, view in DESCRIBED.items()},
+    **{f"config-describe-{name}": (configs_text, view) for name, view in CONFIGS.items()},
+}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("width", [80, 160])
+def test_text(name: str, width: int) -> None:
+    text, view = BY_NAME[name]
+    check_golden(f"{name}-{width}", text(view, width))
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_colours_change_nothing_but_colours(name: str, width: int | None) -> None:
+    text, view = BY_NAME[name]
+    coloured = text(view, width, COLOURS)
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == text(view, width)
+    assert text(view, width).isprintable() or set(re.findall(r"[^ -~–…]", text(view, width))) == {"\n"}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_without_a_terminal_nothing_is_elided(name: str) -> None:
+    text, view = BY_NAME[name]
+    assert "…" not in text(view)
+
+
+@pytest.mark.parametrize("name", [n for n in BY_NAME if "hostile" not in n])
+@pytest.mark.parametrize("width", [80, 160])
+def test_it_fits_the_terminal(name: str, width: int) -> None:
+    text, view = BY_NAME[name]
+    prose = re.compile(r"\S+: .*, replication factor .*|.*\.")
+    rows = [line for line in text(view, width).splitlines() if not prose.fullmatch(line)]
+    assert all(len(line) <= width for line in rows)
+    assert rows or "none" in name or name.startswith("topic-describe-no-")
+
+
+def test_names_are_for_scripts() -> None:
+    assert topic_names_text(LISTS["full"]).splitlines() == [t.name for t in LISTS["full"].topics]
+    assert topic_names_text(LISTS["none"]) == ""
+
+
+def test_moves_are_marked_and_explained_where_there_are_any() -> None:
+    assert "1,2,+4,-3" in topics_text(DESCRIBED["full"])
+    assert "+4 is being added" in topics_text(DESCRIBED["full"])
+    assert "being added" not in topics_text(DESCRIBED["quick"])
+
+
+def _fits(name: str, document: dict[str, Any]) -> None:
+    Draft202012Validator(looking_schemas()[name]).validate(json.loads(json.dumps(document)))
+
+
+def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
+    for name, schema in looking_schemas().items():
+        check_schema(name, schema)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_fits_its_schema(name: str) -> None:
+    document = topic_list_document(LISTS[name])
+    _fits("topic-list", document)
+    assert [t["name"] for t in document["topics"]] == [t.name for t in LISTS[name].topics]
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_topics_fit_their_schema(name: str) -> None:
+    _fits("topic-describe", topics_document(DESCRIBED[name]))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_configs_fit_their_schema(name: str) -> None:
+    _fits("config-describe", configs_document(CONFIGS[name]))
+
+
+def test_a_schema_refuses_what_it_does_not_name() -> None:
+    document = topics_document(DESCRIBED["full"])
+    document["topics"][0]["counts"]["sleepy"] = 1
+    assert not Draft202012Validator(looking_schemas()["topic-describe"]).is_valid(document)
+
+
+def test_json_tells_moves_factors_and_what_is_not_known() -> None:
+    document = topics_document(DESCRIBED["full"])
+    _, orders, troubled = document["topics"]
+    assert (orders["replication_factor"], orders["replication_factors"]) == (3, [3])
+    assert (troubled["replication_factor"], troubled["replication_factors"]) == (None, [2, 3])
+    moving = troubled["partitions"][1]
+    assert (moving["replicas"], moving["target"]) == ([1, 2, 4, 3], [1, 2, 4])
+    assert moving["conditions"] == ["under-replicated", "at-min-isr", "not-preferred-leader", "moving"]
+    assert troubled["sizes"] == {"data": None, "on_disk": None}
+    assert orders["partitions"][1]["sizes"][0] == {"broker": 2, "bytes": 90 * 2**20}
+    assert [c["key"] for c in orders["overrides"]] == ["cleanup.policy", "retention.ms"]
+    assert [c["source"] for c in orders["configs"]][1] == "DYNAMIC_DEFAULT_BROKER_CONFIG"
+
+
+def test_no_secret_is_shown() -> None:
+    broker = configs_document(CONFIGS["brokers"])["resources"][1]["configs"]
+    assert [(c["key"], c["value"]) for c in broker if c["sensitive"]] == [("ssl.key.password", None)]
+    assert "ssl.key.password     (sensitive)" in configs_text(CONFIGS["brokers"])
