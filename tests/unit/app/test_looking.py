@@ -1,0 +1,239 @@
+"""What looking at topics reads of a cluster, and what it makes of it."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pytest
+
+from kdeclare.app.looking import WhichTopics, describe_topics, list_topics
+from kdeclare.app.replica_sizes import ReplicaSizes
+from kdeclare.app.workspace import Workspace
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.memory.partitions import PartitionState
+from kdeclare.cluster.port import Fault, LogDir, NewTopic
+from kdeclare.manifests.project import Project
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.health import Condition
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.model.live import Topic
+from kdeclare.report.topic_views import Sizes, TopicsView
+from kdeclare.state.memory import MemoryStore
+
+OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = Condition
+ALL = WhichTopics()
+
+
+class Shop:
+    """A cluster of three brokers with three topics and an internal one."""
+
+    def __init__(self) -> None:
+        self.cluster = MemoryCluster(tick_on_poll=False, move_ticks=1)
+        assignments: dict[str, dict[int, tuple[int, ...]]] = {
+            "orders": {0: (1, 2, 3), 1: (2, 3, 1)},
+            "payments": {0: (1, 2)},
+            "refunds": {0: (3,)},
+            "__consumer_offsets": {0: (1, 2)},
+        }
+        made = self.cluster.create_topics(
+            [NewTopic(name, None, None, placed, {}) for name, placed in assignments.items()]
+        )
+        assert set(made.values()) == {None}
+        self.cluster.mark_internal("__consumer_offsets")
+        self.cluster.set_overrides(ConfigResource(ConfigScope.TOPIC, "orders"), {"min.insync.replicas": "2"})
+        self.cluster.calls.clear()
+        self.workspace = Workspace(Project(), MemoryStore(), "lab:9092", lambda: self.cluster)
+
+    def put(self, topic: str, index: int, **state: object) -> None:
+        at = TopicPartition(topic, index)
+        now = self.cluster.partition(at)
+        values = {"replicas": now.replicas, "isr": now.isr, "leader": now.leader} | state
+        self.cluster.set_partition(at, PartitionState(**values))  # type: ignore[arg-type]
+
+    def names(self, which: WhichTopics = ALL) -> list[str]:
+        return [topic.name for topic in list_topics(self.workspace, which).topics]
+
+    def found(self, only: Collection[Condition], which: WhichTopics = ALL) -> list[str]:
+        view = describe_topics(self.workspace, which, only)
+        return [f"{d.topic.name}-{p.index}" for d in view.topics for p in d.partitions]
+
+    @property
+    def requests(self) -> list[str]:
+        return [call.method for call in self.cluster.calls]
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+def test_all_topics_are_listed_by_name(shop: Shop) -> None:
+    assert shop.names() == ["__consumer_offsets", "orders", "payments", "refunds"]
+    assert shop.names(WhichTopics(exclude_internal=True)) == ["orders", "payments", "refunds"]
+    assert shop.names(WhichTopics(("refunds", "o.*"))) == ["refunds", "orders"]
+    assert shop.names(WhichTopics(("__consumer_offsets", "orders"), exclude_internal=True)) == ["orders"]
+
+
+def test_a_list_asks_for_no_more_than_it_shows(shop: Shop) -> None:
+    orders = list_topics(shop.workspace, WhichTopics(("orders",))).topics[0]
+    assert shop.requests == ["moves", "topics", "moves"]
+    assert (orders.partitions, orders.factors, orders.configs, orders.sizes) == (2, (3,), None, None)
+    assert not orders.counts
+    assert orders.topic_id == "AAAAAAAAAAAAAAAAAAAAAQ", "as Kafka's tools write it"
+
+
+def test_a_name_that_is_not_there(shop: Shop) -> None:
+    with pytest.raises(KdeclareError) as refused:
+        shop.names(WhichTopics(("order", "payments", "nothing.else")))
+    assert [d.code for d in refused.value.diagnostics] == ["no-such-topic"] * 2
+    assert refused.value.diagnostics[0].hint == "Did you mean 'orders'?"
+    assert shop.names(WhichTopics(("order", "payments"), if_exists=True)) == ["payments"]
+
+
+def test_what_matches_nothing_is_an_answer_of_list_and_an_error_of_describe(shop: Shop) -> None:
+    nothing = WhichTopics(("x.*",))
+    assert shop.names(nothing) == []
+    with pytest.raises(KdeclareError, match=r"No topic's name matches 'x\.\*'"):
+        describe_topics(shop.workspace, nothing)
+    assert describe_topics(shop.workspace, WhichTopics(("x.*",), if_exists=True)).topics == ()
+
+
+def test_the_factor_during_a_move_is_that_of_its_target(shop: Shop) -> None:
+    shop.cluster.reassign({TopicPartition("payments", 0): (1, 3)}, allow_replication_factor_change=False)
+    detail = describe_topics(shop.workspace, WhichTopics(("payments",))).topics[0]
+    partition = detail.partitions[0]
+    assert len(partition.replicas) == 3, "metadata shows the union"
+    assert (partition.target, partition.adding, partition.removing) == ((1, 3), (3,), (2,))
+    assert detail.topic.factors == (2,)
+    assert partition.conditions == (MOVING,)
+
+
+def test_a_move_that_ends_between_two_requests_leaves_no_union_behind(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.cluster.reassign({TopicPartition("payments", 0): (1, 3)}, allow_replication_factor_change=False)
+    read = shop.cluster.topics
+
+    def then_it_ends(names: Sequence[str] | None = None) -> Mapping[str, Topic]:
+        try:
+            return read(names)
+        finally:
+            shop.cluster.tick()
+
+    monkeypatch.setattr(shop.cluster, "topics", then_it_ends)
+    partition = describe_topics(shop.workspace, WhichTopics(("payments",))).topics[0].partitions[0]
+    assert (partition.replicas, partition.conditions) == ((1, 3), ())
+
+
+@pytest.mark.parametrize(
+    ("only", "found"),
+    [
+        ({OFFLINE}, ["refunds-0"]),
+        ({UNDER}, ["orders-0", "orders-1", "refunds-0"]),
+        ({UNDER_MIN}, ["orders-1", "refunds-0"]),
+        ({AT_MIN}, ["__consumer_offsets-0", "orders-0"]),
+        ({OTHER}, ["payments-0"]),
+        ({OFFLINE, OTHER}, ["payments-0", "refunds-0"]),
+        ({MOVING}, []),
+    ],
+)
+def test_only_partitions_of_some_sort(shop: Shop, only: set[Condition], found: list[str]) -> None:
+    shop.put("orders", 0, isr=(1, 2))
+    shop.put("orders", 1, isr=(2,))
+    shop.put("payments", 0, leader=2)
+    shop.put("refunds", 0, leader=None, isr=())
+    shop.cluster.set_overrides(
+        ConfigResource(ConfigScope.TOPIC, "__consumer_offsets"), {"min.insync.replicas": "2"}
+    )
+    assert shop.found(only) == found
+    view = describe_topics(shop.workspace, ALL, only)
+    assert (view.of_topics, view.of_partitions) == (4, 5)
+
+
+def test_only_topics_with_overrides(shop: Shop) -> None:
+    view = describe_topics(shop.workspace, ALL, overridden=True)
+    assert [d.topic.name for d in view.topics] == ["orders"]
+    assert list(view.topics[0].topic.overrides or ()) == ["min.insync.replicas"]
+
+
+def test_configs_are_overrides_and_the_minimum_wherever_it_comes_from(shop: Shop) -> None:
+    refunds = describe_topics(shop.workspace, WhichTopics(("refunds",))).topics[0].topic
+    assert refunds.overrides == {}
+    assert refunds.configs is not None
+    assert list(refunds.configs) == ["min.insync.replicas"]
+
+
+def test_sizes_are_of_leaders_and_of_all_replicas(shop: Shop) -> None:
+    shop.cluster.produce("orders", 10)
+    shop.cluster.produce("payments", 4)
+    sizes = {t.name: t.sizes for t in list_topics(shop.workspace, ALL, sizes=True).topics}
+    assert (sizes["orders"], sizes["payments"]) == (Sizes(10_000, 30_000), Sizes(4_000, 8_000))
+    assert sizes["refunds"] == Sizes(0, 0)
+
+
+def test_what_a_broker_does_not_tell_is_not_known(shop: Shop) -> None:
+    shop.cluster.produce("payments", 4)
+    shop.cluster.fence(2)
+    view = describe_topics(shop.workspace, WhichTopics(("payments",)), sizes=True)
+    assert view.topics[0].partitions[0].sizes == (4_000, None)
+    assert view.topics[0].topic.sizes == Sizes(4_000, None)
+    shop.cluster.fence(1)
+    assert list_topics(shop.workspace, WhichTopics(("payments",)), sizes=True).topics[0].sizes == Sizes(
+        None, None
+    )
+
+
+def test_sizes_of_copies_on_their_way_and_of_directories_that_are_offline() -> None:
+    at = TopicPartition("t", 0)
+    sizes = ReplicaSizes(
+        {
+            1: (LogDir("/a", {at: 5}, {}), LogDir("/b", {}, {at: 3})),
+            2: (LogDir("/a", {}, {}), LogDir("/b", {}, {}, error="KAFKA_STORAGE_ERROR")),
+            3: (LogDir("/a", {}, {}),),
+        }
+    )
+    assert sizes.of(at, (3, 1, 2, 4)) == (0, 5, None, None)
+    assert sizes.arriving(at, (1, 2, 3, 4)) == 3
+
+
+def _refuse(shop: Shop, method: str, error: str, item: str | None = None) -> None:
+    shop.cluster.faults.fail(Fault(error, "No."), method=method, nth=None, item=item)
+
+
+def test_who_may_not_list_moves_sees_what_metadata_says(shop: Shop) -> None:
+    _refuse(shop, "moves", "CLUSTER_AUTHORIZATION_FAILED")
+    view = list_topics(shop.workspace, ALL)
+    assert len(view.topics) == 4
+    assert [d.code for d in view.diagnostics] == ["moves-unknown"]
+
+
+def test_another_refusal_is_an_error(shop: Shop) -> None:
+    _refuse(shop, "moves", "INVALID_REQUEST")
+    with pytest.raises(KdeclareError, match="No"):
+        list_topics(shop.workspace, ALL)
+
+
+def test_configs_that_may_not_be_read(shop: Shop) -> None:
+    _refuse(shop, "configs", "TOPIC_AUTHORIZATION_FAILED", "TOPIC/orders")
+
+    def orders(view: TopicsView) -> object:
+        return next(d.topic.configs for d in view.topics if d.topic.name == "orders")
+
+    view = describe_topics(shop.workspace, ALL)
+    assert orders(view) is None
+    assert [(d.code, d.subject) for d in view.diagnostics] == [("configs-unknown", "orders")]
+
+
+@pytest.mark.parametrize("only", [{UNDER_MIN}, {AT_MIN, UNDER}])
+def test_a_question_that_cannot_be_answered_is_an_error(shop: Shop, only: set[Condition]) -> None:
+    _refuse(shop, "configs", "TOPIC_AUTHORIZATION_FAILED", "TOPIC/orders")
+    with pytest.raises(KdeclareError) as refused:
+        describe_topics(shop.workspace, ALL, only)
+    assert [(d.code, d.is_error) for d in refused.value.diagnostics] == [("configs-unknown", True)]
+    with pytest.raises(KdeclareError):
+        describe_topics(shop.workspace, ALL, overridden=True)
+    assert shop.found({UNDER}) == []
+
+
+def test_an_empty_cluster(shop: Shop) -> None:
+    shop.cluster.delete_topics(["orders", "payments", "refunds", "__consumer_offsets"])
+    assert list_topics(shop.workspace, ALL, configs=True, sizes=True).topics == ()
+    assert describe_topics(shop.workspace, ALL, {OFFLINE}, sizes=True).of_partitions == 0

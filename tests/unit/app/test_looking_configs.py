@@ -1,0 +1,84 @@
+"""What looking at configs reads: of topics, of brokers, and of what holds for all of them."""
+
+import pytest
+
+from kdeclare.app.looking_configs import WhichResources, describe_configs
+from kdeclare.app.workspace import Workspace
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import NewTopic
+from kdeclare.kinds.catalog import catalog
+from kdeclare.manifests.project import Project
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.model.live import ConfigSource
+from kdeclare.report.config_views import ConfigsView
+from kdeclare.state.memory import MemoryStore
+
+TOPIC, BROKER = ConfigScope
+ALL_BROKERS = ConfigResource(BROKER, "")
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    made = MemoryCluster()
+    made.create_topics([NewTopic(name, 1, 1, None, {}) for name in ("orders", "payments")])
+    made.set_overrides(ConfigResource(TOPIC, "orders"), {"retention.ms": "1000"})
+    made.set_overrides(ALL_BROKERS, {"log.cleaner.threads": "2"})
+    made.set_overrides(ConfigResource(BROKER, "1"), {"log.cleaner.threads": "4"})
+    return made
+
+
+def look(cluster: MemoryCluster, which: WhichResources, *, everything: bool = False) -> ConfigsView:
+    workspace = Workspace(Project(), MemoryStore(), "lab:9092", lambda: cluster)
+    return describe_configs(workspace, which, everything=everything)
+
+
+def set_on(view: ConfigsView) -> dict[str, dict[str, str | None]]:
+    return {item.resource.name: {k: e.value for k, e in item.entries.items()} for item in view.resources}
+
+
+def test_without_names_all_of_a_type(cluster: MemoryCluster) -> None:
+    assert set_on(look(cluster, WhichResources(TOPIC))) == {
+        "orders": {"retention.ms": "1000"},
+        "payments": {},
+    }
+    assert set_on(look(cluster, WhichResources(BROKER))) == {
+        "": {"log.cleaner.threads": "2"},
+        "1": {"log.cleaner.threads": "4"},
+        "2": {},
+        "3": {},
+    }
+
+
+def test_names_and_the_default(cluster: MemoryCluster) -> None:
+    assert list(set_on(look(cluster, WhichResources(TOPIC, ("pay.*",))))) == ["payments"]
+    assert list(set_on(look(cluster, WhichResources(BROKER, ("2",), default=True)))) == ["", "2"]
+    assert list(set_on(look(cluster, WhichResources(BROKER, default=True)))) == [""]
+
+
+def test_everything_is_each_key_with_its_source(cluster: MemoryCluster) -> None:
+    topic = look(cluster, WhichResources(TOPIC, ("orders",)), everything=True).resources[0].entries
+    assert topic.keys() >= catalog(TOPIC).keys.keys()
+    assert list(topic) == sorted(topic)
+    assert topic["retention.ms"].source is ConfigSource.TOPIC
+    assert topic["cleanup.policy"].source is ConfigSource.DEFAULT
+    broker = look(cluster, WhichResources(BROKER, ("1",)), everything=True).resources[0].entries
+    assert (broker["log.cleaner.threads"].value, broker["log.cleaner.threads"].beneath) == ("4", "2")
+    assert broker["node.id"].source is ConfigSource.STATIC
+
+
+def test_names_that_stand_for_nothing(cluster: MemoryCluster) -> None:
+    with pytest.raises(KdeclareError, match="There is no topic 'order'"):
+        look(cluster, WhichResources(TOPIC, ("order", "payments")))
+    with pytest.raises(KdeclareError, match="There is no broker 7; there are 1, 2, 3"):
+        look(cluster, WhichResources(BROKER, ("1", "7")))
+
+
+def test_a_broker_that_is_not_serving(cluster: MemoryCluster) -> None:
+    cluster.fence(2)
+    view = look(cluster, WhichResources(BROKER))
+    assert list(set_on(view)) == ["", "1", "3"]
+    assert [(d.code, d.subject, d.is_error) for d in view.diagnostics] == [("broker-not-serving", "2", False)]
+    with pytest.raises(KdeclareError, match="Broker 2 is registered, but not serving") as refused:
+        look(cluster, WhichResources(BROKER, ("2", "1")))
+    assert refused.value.diagnostics[0].is_error
