@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -23,7 +24,11 @@ _UNWRITTEN = "output-not-written"
 
 
 class Console:
-    """The two streams of one command. ``command``: what the person typed, for the history."""
+    """The two streams of one command.
+
+    command: what the person typed, for the history.
+    width: of the terminal that stdout is, in columns; None where it is none.
+    """
 
     def __init__(self, talk: Talk, output: str, command: str) -> None:
         """output: what stdout is for, the value of ``--format``."""
@@ -33,6 +38,7 @@ class Console:
         self.is_json = output == "json"
         self.command = command
         self.style = Style(_colours(sys.stdout, talk.no_color))
+        self.width = _width(sys.stdout)
         self.err_style = Style(_colours(sys.stderr, talk.no_color))
         seen = sys.stderr.isatty()
         self.progress = Bars(
@@ -111,6 +117,10 @@ def checkout() -> "Checkout":
 def _colours(stream: TextIO, no_color: bool) -> bool:
     unwanted = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not unwanted
+
+
+def _width(stream: TextIO) -> int | None:
+    return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def _write(stream: TextIO, text: str) -> None:

@@ -23,9 +23,11 @@ COMMANDS = (
     "schema",
 )
 GROUPS = {
+    "config": ("describe",),
     "lock": ("show", "break"),
     "policy": ("check", "test"),
     "sandbox": ("start", "stop", "status", "reset"),
+    "topic": ("list", "describe"),
 }
 
 
