@@ -87,14 +87,6 @@ class TopicDocument(TypedDict):
 
 
 @with_config(CLOSED)
-class ReplicaSizeDocument(TypedDict):
-    """Bytes of one replica."""
-
-    broker: int
-    bytes: Annotated[int | None, Field(description="Null where the broker does not say.")]
-
-
-@with_config(CLOSED)
 class PartitionDocument(TypedDict):
     """One partition."""
 
@@ -115,7 +107,13 @@ class PartitionDocument(TypedDict):
         list[int], Field(description="Replicas after the move; the first is the preferred leader.")
     ]
     conditions: list[Kind]
-    sizes: Annotated[list[ReplicaSizeDocument] | None, Field(description="Null where not asked for.")]
+    sizes: Annotated[
+        list[int | None] | None,
+        Field(
+            description="Bytes of each of replicas, in order, null for one that its broker does not tell; "
+            "null as a whole where not asked for."
+        ),
+    ]
 
 
 @with_config(CLOSED)

@@ -56,18 +56,14 @@ def _detail(detail: TopicDetail) -> dict[str, Any]:
 
 
 def _partition(partition: PartitionView) -> dict[str, Any]:
-    sizes = partition.sizes
     return {
         "partition": partition.index,
         "leader": partition.leader,
-        "replicas": list(partition.replicas),
-        "isr": list(partition.isr),
-        "adding": list(partition.adding),
-        "removing": list(partition.removing),
-        "target": list(partition.target),
+        "replicas": partition.replicas,
+        "isr": partition.isr,
+        "adding": partition.adding,
+        "removing": partition.removing,
+        "target": partition.target,
         "conditions": [condition.value for condition in partition.conditions],
-        "sizes": sizes
-        and [
-            {"broker": broker, "bytes": size} for broker, size in zip(partition.replicas, sizes, strict=True)
-        ],
+        "sizes": partition.sizes,
     }

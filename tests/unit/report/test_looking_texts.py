@@ -109,10 +109,10 @@ def test_json_tells_moves_factors_and_what_is_not_known() -> None:
     assert (orders["replication_factor"], orders["replication_factors"]) == (3, [3])
     assert (troubled["replication_factor"], troubled["replication_factors"]) == (None, [2, 3])
     moving = troubled["partitions"][1]
-    assert (moving["replicas"], moving["target"]) == ([1, 2, 4, 3], [1, 2, 4])
+    assert (moving["replicas"], moving["target"]) == ((1, 2, 4, 3), (1, 2, 4))
     assert moving["conditions"] == ["under-replicated", "at-min-isr", "not-preferred-leader", "moving"]
     assert troubled["sizes"] == {"data": None, "on_disk": None}
-    assert orders["partitions"][1]["sizes"][0] == {"broker": 2, "bytes": 90 * 2**20}
+    assert orders["partitions"][1]["sizes"][0] == 90 * 2**20
     assert [c["key"] for c in orders["overrides"]] == ["cleanup.policy", "retention.ms"]
     assert [c["source"] for c in orders["configs"]][1] == "DYNAMIC_DEFAULT_BROKER_CONFIG"
 
