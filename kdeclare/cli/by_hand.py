@@ -1,6 +1,6 @@
 """What the commands that change something by hand share: options, the run, and what is said of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,20 +17,6 @@ if TYPE_CHECKING:
     from kdeclare.app.by_hand.run import Manners
     from kdeclare.planning.request import Scope
     from kdeclare.report.by_hand_views import HandView
-
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="NAME", help="Topics; the same as --topic.", show_default=False),
-]
-Topics = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--topic",
-        metavar="NAME[,…]",
-        help="Topics. What holds other characters than a topic's name is a regular expression for whole "
-        "names. Repeatable.",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -88,13 +74,6 @@ class ConfigChanges:
             listed_pairs("--append-config", self.append_config),
             listed_pairs("--subtract-config", self.subtract_config),
         )
-
-
-def named(names: Sequence[str] | None, topics: Sequence[str] | None) -> list[str]:
-    """The topics of a command line in the order given; those of one text are told apart by commas."""
-    from kdeclare.app.choosing import separated
-
-    return [name for text in (*(names or ()), *(topics or ())) for name in separated(text)]
 
 
 def run_by_hand(

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from kdeclare.cli.by_hand import Afterwards, ConfigChanges, named, run_by_hand
+from kdeclare.cli import config_looking
+from kdeclare.cli.by_hand import Afterwards, ConfigChanges, run_by_hand
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.entities import Entities
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
     """Put the commands into the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "alter", epilog=_ALTER)(alter)
+    config_looking.register(group)
     app.add_typer(group, name="config", help="Configs of topics and brokers by hand: alter, describe.")
 
 
@@ -49,6 +51,8 @@ def alter(
     asks first.
     """
     from kdeclare.app.by_hand.configs import alter_broker_configs, alter_topic_configs
+    from kdeclare.kinds.broker_config import CLUSTER_DEFAULT
+    from kdeclare.model.ids import ConfigScope
 
     configs = changes.configs()
     if not configs:
@@ -56,16 +60,24 @@ def alter(
             "say what is to change: --add-config, --delete-config, --append-config or --subtract-config.",
             param_hint="alter",
         )
-    brokers, topics = entities.brokers(), named(entities.topics(), ())
+    which = entities.which()
+    if not (which.names or which.default):
+        raise typer.BadParameter(
+            "name topics or brokers: --topic NAME, --broker ID or --broker-defaults.",
+            param_hint="--entity-name",
+        )
     workspace, manners = reach.workspace(), afterwards.manners(careful.scope())
-    if topics:
+    if which.scope is ConfigScope.TOPIC:
         return run_by_hand(
             console,
             "Change these configs?",
-            lambda how: alter_topic_configs(workspace, topics, configs, manners, how, if_exists=if_exists),
+            lambda how: alter_topic_configs(
+                workspace, which.names, configs, manners, how, if_exists=if_exists
+            ),
             careful.overrides(),
             yes=yes,
         )
+    brokers = [*which.names, *([CLUSTER_DEFAULT] if which.default else [])]
     return run_by_hand(
         console,
         "Change these configs?",

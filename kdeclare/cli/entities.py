@@ -1,73 +1,91 @@
 """Whose configs are meant, in the words of kafka-configs."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-TOPICS, BROKERS = "topics", "brokers"
-_OTHERS = ("users", "clients", "ips", "groups", "client-metrics", "broker-loggers")
-_DEFAULT = "cluster-default"
+from kdeclare.cli.topic_names import separated
+
+if TYPE_CHECKING:
+    from kdeclare.app.looking_configs import WhichResources
+
+_TYPES = ("topics", "brokers")
+_OTHERS = ("users", "clients", "groups", "client-metrics", "ips", "broker-loggers")
 
 
 @dataclass(frozen=True)
 class Entities:
-    """Topics, brokers, or what all brokers have by default."""
+    """Whose configs: the options of Kafka's own tool, and its shortcuts."""
 
     entity_type: Annotated[
-        str | None, typer.Option(metavar="topics|brokers", help="What --entity-name names.")
+        str | None, typer.Option(metavar="topics|brokers", help="Whose configs they are.")
     ] = None
     entity_name: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A topic, or a broker's id. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Of this topic, or the broker with this id. Repeatable."),
     ] = None
     entity_default: Annotated[
-        bool, typer.Option("--entity-default", help="What all brokers have by default.")
+        bool, typer.Option("--entity-default", help="What is set for all brokers of the cluster.")
     ] = False
     topic: Annotated[
-        list[str] | None, typer.Option(metavar="NAME[,…]", help="Topics, by name or regular expression.")
+        list[str] | None, typer.Option(metavar="NAME[,…]", help="Of these topics. Repeatable.")
     ] = None
-    broker: Annotated[list[str] | None, typer.Option(metavar="ID[,…]", help="Brokers by id.")] = None
+    broker: Annotated[
+        list[str] | None, typer.Option(metavar="ID[,…]", help="Of these brokers. Repeatable.")
+    ] = None
     broker_defaults: Annotated[
-        bool, typer.Option("--broker-defaults", help="The same as --entity-type brokers --entity-default.")
+        bool, typer.Option("--broker-defaults", help="What is set for all brokers of the cluster.")
     ] = False
 
-    def topics(self) -> list[str]:
-        """The topics that are named, as on the command line. Raises BadParameter."""
-        return [*(self.topic or ()), *self._named(TOPICS)]
+    def which(self) -> "WhichResources":
+        """As the use-cases want it. Raises BadParameter for what contradicts itself, or is not there."""
+        from kdeclare.app.looking_configs import WhichResources
+        from kdeclare.model.ids import ConfigScope
 
-    def brokers(self) -> list[str]:
-        """Ids of brokers, and ``cluster-default``. Raises BadParameter, also where nothing is named."""
-        ids = [i.strip() for text in (*(self.broker or ()), *self._named(BROKERS)) for i in text.split(",")]
-        for broker in ids:
-            if not (broker.isascii() and broker.isdigit()):
-                raise typer.BadParameter(f"'{broker}' is no broker id.", param_hint="--broker")
-        default = self.broker_defaults or (self.entity_default and self.entity_type == BROKERS)
-        found = [*(str(int(broker)) for broker in ids), *([_DEFAULT] if default else [])]
-        self._check(found)
-        return found
+        kind = self._kind()
+        names = [*(self.entity_name or ()), *separated(self.topic), *separated(self.broker)]
+        if not all(names):
+            raise typer.BadParameter("a name is empty.", param_hint="--entity-name")
+        default = self.entity_default or self.broker_defaults
+        if kind == "topics":
+            if default:
+                raise typer.BadParameter("topics have no default entity.", param_hint="--entity-default")
+            return WhichResources(ConfigScope.TOPIC, tuple(names))
+        return WhichResources(ConfigScope.BROKER, tuple(map(_broker_id, names)), default)
 
-    def _named(self, kind: str) -> list[str]:
-        return list(self.entity_name or ()) if self.entity_type == kind else []
+    def _kind(self) -> str:
+        """The one type of entity that the options are about."""
+        shortcuts = {
+            "topics": ("--topic", bool(self.topic)),
+            "brokers": (
+                "--broker" if self.broker else "--broker-defaults",
+                bool(self.broker) or self.broker_defaults,
+            ),
+        }
+        given = {kind: option for kind, (option, used) in shortcuts.items() if used}
+        if self.entity_type is not None:
+            if self.entity_type not in _TYPES:
+                raise typer.BadParameter(_unsupported(self.entity_type), param_hint="--entity-type")
+            given.setdefault(self.entity_type, "--entity-type")
+        if len(given) > 1:
+            raise typer.BadParameter(
+                "one command is about one type of entity.", param_hint=" / ".join(given.values())
+            )
+        if not given:
+            raise typer.BadParameter("needs topics or brokers.", param_hint="--entity-type")
+        return next(iter(given))
 
-    def _check(self, brokers: list[str]) -> None:
-        kind = self.entity_type
-        if kind in _OTHERS:
-            raise typer.BadParameter(
-                f"kdeclare manages configs of topics and brokers, not of {kind}.", param_hint="--entity-type"
-            )
-        if kind not in (None, TOPICS, BROKERS):
-            raise typer.BadParameter(f"takes topics or brokers, not '{kind}'.", param_hint="--entity-type")
-        if kind is None and (self.entity_name or self.entity_default):
-            raise typer.BadParameter("needs --entity-type topics or brokers.", param_hint="--entity-name")
-        if kind == TOPICS and self.entity_default:
-            raise typer.BadParameter(
-                "Kafka has no default of all topics; their defaults are the brokers'.",
-                param_hint="--entity-default",
-            )
-        if not (brokers or self.topics()):
-            raise typer.BadParameter(
-                "name topics or brokers: --topic NAME, --broker ID or --broker-defaults.",
-                param_hint="--entity-name",
-            )
-        if brokers and self.topics():
-            raise typer.BadParameter("goes with topics or with brokers, not both.", param_hint="--topic")
+
+def _broker_id(text: str) -> str:
+    """The id as Kafka writes it. Raises BadParameter for what is none."""
+    if not (text.isascii() and text.isdecimal()):
+        raise typer.BadParameter(f"'{text}' is no id of a broker; those are numbers.", param_hint="--broker")
+    return str(int(text))
+
+
+def _unsupported(kind: str) -> str:
+    known = "kdeclare knows topics and brokers"
+    if kind in _OTHERS:
+        return f"{known}; for {kind}, use Kafka's own kafka-configs.sh."
+    return f"'{kind}' is no type of entity; {known}."

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdeclare.cli.by_hand import Afterwards, ConfigChanges, Names, Topics, named, run_by_hand
+from kdeclare.cli import topic_looking
+from kdeclare.cli.by_hand import Afterwards, ConfigChanges, run_by_hand
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.kafka_flags import Configs, replica_assignment, single_pairs
 from kdeclare.cli.options import Careful, Format, Overriding, Reach, Yes
+from kdeclare.cli.topic_names import TopicNames
 from kdeclare.model.exits import ExitCode
 
 if TYPE_CHECKING:
@@ -60,13 +62,13 @@ def register(app: typer.Typer) -> None:
     command(group, "create", epilog=_CREATE)(create)
     command(group, "alter", epilog=_ALTER)(alter)
     command(group, "delete", epilog=_DELETE)(delete)
+    topic_looking.register(group)
     app.add_typer(group, name="topic", help="Topics by hand: create, alter, delete, describe, list.")
 
 
 def create(
-    names: Names = None,
     *,
-    topic: Topics = None,
+    names: TopicNames,
     partitions: Partitions = None,
     replication_factor: Factor = None,
     replica_assignment: Assignment = None,
@@ -98,9 +100,7 @@ def create(
             param_hint="--replica-assignment",
         )
     configs = single_pairs("--config", config)
-    asked = _asked(
-        named(names, topic), from_file, partitions, replication_factor, replica_assignment, configs
-    )
+    asked = _asked(names.given(), from_file, partitions, replication_factor, replica_assignment, configs)
     workspace, manners = reach.workspace(), afterwards.manners(careful.scope())
     return run_by_hand(
         console,
@@ -112,9 +112,8 @@ def create(
 
 
 def alter(
-    names: Names = None,
     *,
-    topic: Topics = None,
+    names: TopicNames,
     partitions: Partitions = None,
     replication_factor: Factor = None,
     replica_assignment: Assignment = None,
@@ -141,7 +140,7 @@ def alter(
     from kdeclare.app.by_hand.topics import alter_topics
 
     asked = _asked(
-        named(names, topic), from_file, partitions, replication_factor, replica_assignment, changes.configs()
+        names.given(), from_file, partitions, replication_factor, replica_assignment, changes.configs()
     )
     if all(item.says_nothing for item in asked):
         raise typer.BadParameter(
@@ -161,9 +160,8 @@ def alter(
 
 
 def delete(
-    names: Names = None,
     *,
-    topic: Topics = None,
+    names: TopicNames,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Leave out what is not there.")] = False,
     yes: Yes = False,
     output: Format = "text",
@@ -181,7 +179,7 @@ def delete(
     from kdeclare.planning.request import Scope
 
     overrides = overriding.overrides()
-    wanted = _some(named(names, topic))
+    wanted = _some(names.given())
     workspace, manners = reach.workspace(), afterwards.manners(Scope(overrides=overrides))
     return run_by_hand(
         console,

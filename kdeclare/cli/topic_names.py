@@ -1,5 +1,6 @@
 """The options that say which topics a command is about; several commands share them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,7 +16,7 @@ class TopicNames:
         typer.Argument(
             metavar="NAME",
             help="Topics by name; one with other characters than letters, digits, '.', '_' and '-' is a "
-            "regular expression that a whole name must match. Default: all.",
+            "regular expression that a whole name must match.",
             show_default=False,
         ),
     ] = None
@@ -26,11 +27,12 @@ class TopicNames:
 
     def given(self) -> tuple[str, ...]:
         """All of them, in order. Raises BadParameter for an empty one, which must not come to mean all."""
-        names = [*(self.names or ()), *(part for text in self.topic or () for part in _parts(text))]
+        names = [*(self.names or ()), *separated(self.topic)]
         if not all(names):
             raise typer.BadParameter("a name is empty.", param_hint="NAME" if not self.topic else "--topic")
         return tuple(names)
 
 
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",")]
+def separated(texts: Iterable[str] | None) -> list[str]:
+    """What stands between commas, as Kafka's tools take several names."""
+    return [part.strip() for text in texts or () for part in text.split(",")]

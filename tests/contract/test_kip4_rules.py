@@ -168,4 +168,4 @@ def test_a_topic_is_deleted_and_one_that_is_not_there_fails(typed: Typed) -> Non
         assert typed.name not in typed.bed.cluster.topics([typed.name])
 
     typed.bed.eventually(gone)
-    assert "The cluster has no topic" in typed("delete", typed.name, code=1).err
+    assert "There is no topic" in typed("delete", typed.name, code=1).err

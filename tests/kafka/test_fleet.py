@@ -396,7 +396,7 @@ def test_an_audit_finds_each_drift_and_nothing_else(story: Story) -> None:
     assert "s.altered" in (audits / "report.md").read_text()
     assert "s.altered" in (audits / "report.html").read_text()
     assert sorted(path.name for path in audits.iterdir()) == [
-        *("audits", "findings", "report.html", "report.md", "summary", "summary.json")
+        *("audits", "findings", "report.html", "report.md", "summary", "summary.json", "unseen")
     ]
 
 

@@ -7,8 +7,8 @@ from functools import partial
 from kdeclare.app.apply import How
 from kdeclare.app.by_hand.references import resolved
 from kdeclare.app.by_hand.run import Manners, by_hand
+from kdeclare.app.by_hand.there import look_for
 from kdeclare.app.by_hand.wanted import Wanted, certain
-from kdeclare.app.choosing import chosen, not_there
 from kdeclare.app.workspace import Workspace
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.base import Desired
@@ -54,20 +54,20 @@ def alter_topics(
 ) -> HandView | None:
     """Change topics as KIP-4 has it; None when the person said no.
 
-    A name can be a regular expression (`app.choosing`): then all topics of such names are meant.
+    A name can be a regular expression (`planning.choosing`): then all topics of such names are meant.
     if_exists: leave those out that are not there, instead of failing for them. Raises KdeclareError.
     """
 
     def ask(cluster: Cluster) -> Wanted:
         wanted = _Wanted()
-        there = chosen(cluster, [item.topic for item in asked])
+        there = look_for(cluster, [item.topic for item in asked])
         items = [replace(item, topic=name) for item in asked for name in there.meant(item.topic)]
         for item in wanted.last_of(items):
             topic = there.topics.get(item.topic)
             if topic is not None:
                 wanted.add(workspace, item, partial(altered, count=len(topic.partitions)))
             else:
-                wanted.miss(item.resource, if_exists=if_exists, why=not_there(item.topic, there, item.place))
+                wanted.miss(item.resource, if_exists=if_exists, why=there.missing(item.topic, item.place))
         return wanted.done()
 
     return by_hand(workspace, ask, manners, how)
@@ -80,12 +80,12 @@ def delete_topics(
 
     def ask(cluster: Cluster) -> Wanted:
         wanted = _Wanted()
-        there = chosen(cluster, names)
+        there = look_for(cluster, names)
         for item in wanted.last_of(Asked(name) for text in names for name in there.meant(text)):
             if item.topic in there.topics:
                 wanted.removals.add(item.resource)
             else:
-                wanted.miss(item.resource, if_exists=if_exists, why=not_there(item.topic, there))
+                wanted.miss(item.resource, if_exists=if_exists, why=there.missing(item.topic))
         return wanted.done()
 
     return by_hand(workspace, ask, manners, how)

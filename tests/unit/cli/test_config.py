@@ -108,14 +108,15 @@ def test_a_reference_that_leads_nowhere(kdeclare: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "name topics or brokers"),
+        ((), "needs topics or brokers"),
+        (("--entity-type", "topics"), "name topics or brokers"),
         (("--topic", "t"), "say what is to change"),
-        (("--topic", "t", "--broker", "1"), "not both"),
-        (("--entity-type", "users", "--entity-name", "u"), "not of users"),
-        (("--entity-type", "topcs", "--entity-name", "u"), "takes topics or brokers"),
-        (("--entity-name", "t"), "needs --entity-type"),
-        (("--entity-type", "topics", "--entity-default"), "no default of all topics"),
-        (("--broker", "one"), "is no broker id"),
+        (("--topic", "t", "--broker", "1"), "one command is about one type of entity"),
+        (("--entity-type", "users", "--entity-name", "u"), "for users, use Kafka's own"),
+        (("--entity-type", "topcs", "--entity-name", "u"), "is no type of entity"),
+        (("--entity-name", "t"), "needs topics or brokers"),
+        (("--entity-type", "topics", "--entity-default"), "topics have no default entity"),
+        (("--broker", "one"), "is no id of a broker"),
     ],
 )
 def test_wrong_usage(kdeclare: CommandLine, arguments: tuple[str, ...], said: str) -> None:
