@@ -237,3 +237,10 @@ def test_wrong_usage(kdeclare: CommandLine, arguments: tuple[str, ...], said: st
     ran = kdeclare("topic", *arguments, "--yes")
     assert ran.code == 64
     assert said in " ".join(ran.err.split())
+
+
+def test_manifests_that_cannot_be_read_are_no_reason_to_fail(kdeclare: CommandLine) -> None:
+    (kdeclare.folder / "manifests" / "broken.yaml").write_text("kind: [\n")
+    ran = kdeclare("topic", "create", "t", "--yes")
+    assert ran.code == 0
+    assert "Not all manifests can be read" in ran.err
