@@ -1,6 +1,6 @@
 """Making a plan, and reading and writing plan files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,9 +33,11 @@ class Planned:
     notices: tuple[Diagnostic, ...] = ()
 
 
-def load_manifests(workspace: Workspace, paths: Sequence[Path]) -> Loaded:
-    """All that the manifests say, mistakes included."""
-    return load(workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES)
+def load_manifests(
+    workspace: Workspace, paths: Sequence[Path], instead: Mapping[str, bytes | None] | None = None
+) -> Loaded:
+    """All that the manifests say, mistakes included; ``instead`` as `manifests.load.load` has it."""
+    return load(workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES, instead)
 
 
 def make_plan(

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from kdeclare.kinds.config_diff import ConfigSide, override
 from kdeclare.kinds.secrets import SHOWN
+from kdeclare.model.jsontypes import Json
 
 _PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?|[A-Za-z_][A-Za-z0-9_./-]*")
+_NOT_IN_QUOTES = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What JSON leaves as it is, and YAML takes for a line break or for no text at all."""
 _TAKEN = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~", "inf", "nan"])
 
 
@@ -29,11 +32,13 @@ def manifest(kind: str, name: str, spec: Sequence[str], comments: Sequence[str] 
 
 def config_lines(side: ConfigSide, keys: Sequence[str]) -> list[str]:
     """``configs:`` with the overrides of ``keys``; a sensitive one becomes a comment."""
+    return value_lines({key: value for key in keys if (value := override(side, key)) is not None})
+
+
+def value_lines(values: Mapping[str, Json]) -> list[str]:
+    """``configs:`` with values as plans write them; none at all without any."""
     lines: list[str] = []
-    for key in keys:
-        value = override(side, key)
-        if value is None:
-            continue
+    for key, value in values.items():
         if value == SHOWN:
             lines.append(f"  # {key} is set, and Kafka shows it to nobody: ${{env.NAME}} would declare it")
         elif isinstance(value, list):
@@ -54,7 +59,8 @@ def scalar(value: str, *, text: bool = False) -> str:
     number = value[:1].isdigit() or value[:1] == "-" or value in ("true", "false")
     if simple and not (text and number):
         return value
-    return json.dumps(value, ensure_ascii=False).replace("${", "$${")
+    quoted = json.dumps(value, ensure_ascii=False).replace("${", "$${")
+    return _NOT_IN_QUOTES.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
 
 def flow_map(values: Mapping[int, Sequence[int]]) -> list[str]:

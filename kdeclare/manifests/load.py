@@ -57,6 +57,7 @@ def load(
     environ: Mapping[str, str],
     checks: Iterable[Check] = (),
     rules: Mapping[str, Declarable] | None = None,
+    instead: Mapping[str, bytes | None] | None = None,
 ) -> Loaded:
     """Load the manifests of a project, or only those at ``paths``; mistakes are diagnostics, never raised.
 
@@ -64,9 +65,11 @@ def load(
     checks: between the resources, run on those that are valid.
     rules: kinds whose documents declare no resource but hold for the whole project: they are looked for
         in all of it even where ``paths`` are given.
+    instead: what files are taken to hold in place of what is on the disk, to see what writing it would
+        make of the project; None for a file that would be gone. Files that are not there yet count as found.
     """
     with _collector_paused():
-        loader = _Loader(project, kinds, environ, rules or {})
+        loader = _Loader(project, kinds, environ, rules or {}, instead or {})
         loader.all_overlays()
         if paths:
             loader.manifests(paths)
@@ -74,7 +77,8 @@ def load(
         elif project.file is None:
             loader.diagnostics.append(_nothing_to_load())
         else:
-            loader.manifests(_roots(project))
+            loader.manifests(manifest_roots(project))
+            loader.new_manifests()
             loader.diagnostics += loader.overlays.unused()
     desired = loader.desired
     loader.diagnostics += [problem for check in checks for problem in check(desired)]
@@ -90,7 +94,7 @@ def load_rules(
     A project without a file has none.
     """
     with _collector_paused():
-        loader = _Loader(project, {}, environ, rules)
+        loader = _Loader(project, {}, environ, rules, {})
         loader.all_overlays(rules_only=True)
         loader.search()
     return loader.rules_by_name(), in_order(loader.diagnostics)
@@ -108,7 +112,8 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _roots(project: Project) -> Sequence[Path]:
+def manifest_roots(project: Project) -> Sequence[Path]:
+    """The files and folders of a project's manifests: as stated, or the folder that there is by default."""
     if project.manifests is not None:
         return project.manifests
     folder = project.folder / MANIFESTS_FOLDER
@@ -124,12 +129,14 @@ class _Loader:
         kinds: Mapping[str, Kind],
         environ: Mapping[str, str],
         rules: Mapping[str, Declarable],
+        instead: Mapping[str, bytes | None],
     ) -> None:
         self.desired: list[Desired] = []
         self.diagnostics: list[Diagnostic] = []
         self.overlays = Overlays()
         self.count = 0
         self._project = project
+        self._instead = instead
         self._scope = Scope(project.folder, environ, project.environment.variables)
         self._reader = Reader(self._scope)
         self._shapes = Shapes({**kinds, **rules})
@@ -141,11 +148,18 @@ class _Loader:
 
     def manifests(self, roots: Sequence[Path]) -> None:
         """Load files and folders."""
-        documents = (root for file in self._files.find(roots) for root in self._documents(file))
+        self._load(self._files.find(roots))
+        self.diagnostics += self._files.diagnostics
+
+    def new_manifests(self) -> None:
+        """Load the files that are not there yet."""
+        self._load(file for file in self._instead if not os.path.lexists(file))
+
+    def _load(self, files: Iterable[str]) -> None:
+        documents = (root for file in files for root in self._documents(file))
         while batch := list(islice(documents, _BATCH)):
             for root in batch:
                 self._manifest(root)
-        self.diagnostics += self._files.diagnostics
 
     def search(self) -> None:
         """Look through all of the project for rules; what else is wrong there is not told."""
@@ -153,7 +167,7 @@ class _Loader:
             return
         told = len(self._files.diagnostics)
         given = {os.path.realpath(file) for file in self._rule_files}
-        for file in self._files.find(_roots(self._project)):
+        for file in self._files.find(manifest_roots(self._project)):
             if given and os.path.realpath(file) in given:
                 continue
             for root in self._documents(file, rules_only=True):
@@ -180,7 +194,7 @@ class _Loader:
 
     def _composed(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
         """The documents of a file, each with whether a kind of rules is spelt out in the file."""
-        data = read(file, self.diagnostics)
+        data = self._instead[file] if file in self._instead else read(file, self.diagnostics)
         if data is None or (rules_only and not self._sieve.passes(data)):
             return
         self.count += not rules_only

@@ -59,7 +59,7 @@ class Overlays:
         found = self._by_id.get(resource, []) if resource is not None else []
         for overlay in found:
             self._used.add(resource)  # type: ignore[arg-type]
-            root = merge(root, _without_identity(overlay))
+            root = merge(root, without_identity(overlay))
         return root
 
     def unused(self) -> list[Diagnostic]:
@@ -93,7 +93,7 @@ def merge(base: Node, over: Node) -> Node:
     return MappingNode(base.tag, pairs, base.start_mark, base.end_mark)
 
 
-def _without_identity(overlay: Node) -> Node:
+def without_identity(overlay: Node) -> Node:
     """What an overlay changes: neither what a document is nor what it is called."""
     pairs = [
         (key, _without(value, ("name",)) if key.value == "metadata" else value)

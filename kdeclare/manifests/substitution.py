@@ -58,6 +58,12 @@ def is_single(text: str) -> bool:
     return match is not None and match[2] == "}"
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """What stands in the references of a text (``var.NAME``), Kafka's own placeholders left out."""
+    found = (match[1] for match in _REFERENCE.finditer(text) if match[2])
+    return tuple(name for name in found if ":" not in name)
+
+
 def substitute(text: str, scope: Scope, *, as_text: bool) -> Any:
     """A scalar with its references resolved; one that is a single ``${var.NAME}`` takes that one's type.
 

@@ -39,11 +39,22 @@ def make_folder(folder: Path) -> None:
     sync_folder(folder.parent)
 
 
-def replace_file(path: Path, data: bytes, backup: Path | None = None) -> None:
-    """Give ``path`` new content in one step; what it held before becomes ``backup``."""
+def create_file(path: Path, data: bytes) -> None:
+    """Create a file. Raises FileExistsError when there is one; a crash can leave a part of it."""
+    _create(path, data)
+    sync_folder(path.parent)
+
+
+def replace_file(path: Path, data: bytes, backup: Path | None = None, mode: int | None = None) -> None:
+    """Give ``path`` new content in one step; what it held before becomes ``backup``.
+
+    mode: the permissions of the new file, where they are not to be the usual ones.
+    """
     fresh = _temporary(path)
     try:
         _create(fresh, data)
+        if mode is not None:
+            fresh.chmod(mode)
         if backup is not None and path.exists():
             _keep(path, backup)
         fresh.replace(path)

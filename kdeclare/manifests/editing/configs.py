@@ -1,0 +1,112 @@
+"""From what a change says of one config key to edits of where the manifests say it."""
+
+from collections.abc import Iterator, Sequence
+
+from yaml.nodes import MappingNode, ScalarNode, SequenceNode
+
+from kdeclare.kinds.secrets import SHOWN, is_secret
+from kdeclare.manifests.editing.edits import Drop, Path, Put, Value
+from kdeclare.manifests.editing.splicing import is_null
+from kdeclare.manifests.editing.subject import Located, Subject
+from kdeclare.manifests.nodes import node_at
+from kdeclare.model.changes import FieldChange, FieldOp
+from kdeclare.model.diagnostics import KdeclareError, Place, error
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+
+_BY_PART = (FieldOp.APPEND, FieldOp.SUBTRACT)
+_PARTS = ("append", "subtract")
+
+
+def config_edits(subject: Subject, key: str, fields: Sequence[FieldChange]) -> Iterator[Located]:
+    """Edits for the fields of one key, in their order. Raises KdeclareError for what is never edited."""
+    path = ("spec", "configs", key)
+    node = subject.source.at(path)
+    if fields[-1].op is FieldOp.DELETE:
+        yield from _unset(subject, path)
+        return
+    refuse_secret(subject.id, fields[-1], subject.source.place(path))
+    if fields[-1].op in _BY_PART and (node is None or is_null(node) or isinstance(node, MappingNode)):
+        yield from _parts(subject, path, fields)
+    else:
+        yield from _whole(subject, key, path, fields[-1].after)
+
+
+def refuse_secret(resource: ResourceId, field: FieldChange, place: Place | None = None) -> None:
+    """Raises KdeclareError (``secret-not-written``) for a value that nobody must see."""
+    if field.after != SHOWN and not is_secret(field.value):
+        return
+    key = field.path.removeprefix("configs.")
+    raise KdeclareError(
+        error(
+            "secret-not-written",
+            "A secret is not written into a manifest",
+            f"'{key}' of {resource} is sensitive: everybody who reads the manifest would read its value.",
+            hint="Write ${env.NAME} or ${file.PATH} there by hand, and apply it.",
+            place=place,
+            resource=str(resource),
+            subject=key,
+        )
+    )
+
+
+def _unset(subject: Subject, path: Path) -> Iterator[Located]:
+    """Without the key; where that would only show what stands beneath, null says "no override"."""
+    node = subject.source.at(path)
+    if node is None or is_null(node):
+        return
+    *beneath, top = subject.source.saying(path)
+    exposed = [found for document in beneath if (found := node_at(document.root, path)) is not None]
+    yield subject.edited(top, Drop(path) if all(map(is_null, exposed)) else Put(path, None))
+
+
+def _whole(subject: Subject, key: str, path: Path, after: Json) -> Iterator[Located]:
+    node = subject.source.at(path)
+    if node is None:
+        yield subject.edited(subject.source.base, Put(path, after))
+        return
+    document = subject.source.saying(path)[-1]
+    if isinstance(after, list) and not is_null(node) and not isinstance(node, MappingNode):
+        yield from subject.set_of(document, path, node, [element.strip() for element in after])
+    elif not (isinstance(node, ScalarNode) and not is_null(node) and _same(subject, key, node, after)):
+        yield subject.edited(document, Put(path, after))
+
+
+def _same(subject: Subject, key: str, node: ScalarNode, after: Json) -> bool:
+    text = subject.reader.peek(node)
+    return subject.keys is not None and isinstance(text, str) and subject.keys.same(key, text, after)
+
+
+def _parts(subject: Subject, path: Path, fields: Sequence[FieldChange]) -> Iterator[Located]:
+    """What was appended must be in by now, and what was subtracted out."""
+    source = subject.source
+    leaves = {part: source.at((*path, part)) for part in _PARTS}
+    wanted = {part: subject.texts(leaf) if leaf is not None else [] for part, leaf in leaves.items()}
+    for field in fields:
+        elements = [element.strip() for element in field.value]
+        into, out_of = _PARTS if field.op is FieldOp.APPEND else reversed(_PARTS)
+        wanted[into] += [element for element in elements if element not in wanted[into]]
+        wanted[out_of] = [element for element in wanted[out_of] if element not in elements]
+    if not isinstance(source.at(path), MappingNode):
+        documents = source.saying(path) or [source.base]
+        stated: Value = {part: [*elements] for part, elements in wanted.items() if elements}
+        yield subject.edited(documents[-1], Put(path, stated))
+        return
+    for part in _PARTS:
+        yield from _part(subject, (*path, part), wanted[part])
+
+
+def _part(subject: Subject, path: Path, wanted: list[str]) -> Iterator[Located]:
+    leaf = subject.source.at(path)
+    if leaf is None or is_null(leaf):
+        if wanted:
+            documents = subject.source.saying(path) or subject.source.saying(path[:-1])
+            yield subject.edited(documents[-1], Put(path, list(wanted)))
+        return
+    documents = subject.source.saying(path)
+    holder = node_at(documents[-1].root, path[:-1])
+    alone = isinstance(holder, MappingNode) and len(holder.value) == 1
+    if not wanted and len(documents) == 1 and not alone and isinstance(leaf, SequenceNode) and leaf.value:
+        yield subject.edited(documents[-1], Drop(path))
+    else:
+        yield from subject.set_of(documents[-1], path, leaf, wanted)

@@ -1,0 +1,171 @@
+"""From changes to the files of a project as they are to be."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.registry import KINDS
+from kdeclare.manifests.editing.configs import config_edits
+from kdeclare.manifests.editing.documents import FileEdit, NotEdited, rewritten
+from kdeclare.manifests.editing.edits import Edit
+from kdeclare.manifests.editing.new_manifest import new_file, new_manifest
+from kdeclare.manifests.editing.shape import shape_edits, shape_notices
+from kdeclare.manifests.editing.subject import Located, Subject
+from kdeclare.manifests.files import unreadable
+from kdeclare.manifests.nodes import find
+from kdeclare.manifests.project import Project
+from kdeclare.manifests.sources import Document, Source, read_sources, reader_of, variable_places
+from kdeclare.manifests.wording import dotted
+from kdeclare.model.changes import Action, Change, FieldChange
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.ids import ResourceId
+
+CONFIG = "configs."
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectEdits:
+    """files: in the order of their names. shared: those of them that hold for all environments."""
+
+    files: tuple[FileEdit, ...]
+    shared: tuple[str, ...]
+    notices: tuple[Diagnostic, ...]
+
+
+def project_edits(project: Project, environ: Mapping[str, str], changes: Iterable[Change]) -> ProjectEdits:
+    """The files in which the manifests of a project are to say what ``changes`` say.
+
+    Raises KdeclareError with all that cannot be written.
+    """
+    work = _Work(project, environ)
+    for change in changes:
+        work.take_in(change)
+    return work.result()
+
+
+class _Work:
+    """Collects edits by file and document."""
+
+    def __init__(self, project: Project, environ: Mapping[str, str]) -> None:
+        self._project = project
+        self._reader = reader_of(project, environ)
+        self._sources = read_sources(project, environ)
+        self._variables = variable_places(project)
+        self._edits: dict[str, dict[int, list[Edit]]] = defaultdict(lambda: defaultdict(list))
+        self._removed: dict[str, set[int]] = defaultdict(set)
+        self._new: dict[str, bytes] = {}
+        self._documents: dict[tuple[str, int], tuple[ResourceId, Document]] = {}
+        self._shared: set[str] = set()
+        self._notices: list[Diagnostic] = []
+        self._problems: list[Diagnostic] = []
+
+    def take_in(self, change: Change) -> None:
+        """Find the edits of one change; what is wrong with it is told by `result`."""
+        source = self._sources.by_id.get(change.id)
+        if change.action is Action.DELETE:
+            self._remove(change.id, source)
+        elif source is not None:
+            self._edit(change, source)
+        elif change.action is Action.CREATE:
+            self._create(change)
+        else:
+            self._problems.append(_not_declared(change.id))
+
+    def result(self) -> ProjectEdits:
+        """The files. Raises KdeclareError."""
+        found = [FileEdit(file, None, text) for file, text in self._new.items()]
+        for file in {**self._edits, **self._removed}:
+            try:
+                found.append(self._file(file))
+            except KdeclareError as refused:
+                self._problems += refused.diagnostics
+        if self._problems:
+            raise KdeclareError(*dict.fromkeys(self._problems))
+        files = sorted((edit for edit in found if edit.before != edit.after), key=lambda edit: edit.file)
+        shared = tuple(edit.file for edit in files if edit.file in self._shared)
+        return ProjectEdits(tuple(files), shared, tuple(self._notices))
+
+    def _create(self, change: Change) -> None:
+        try:
+            file = new_file(self._project, change.id)
+            self._new[file] = new_manifest(change).encode()
+            self._shared.add(file)
+        except KdeclareError as refused:
+            self._problems += refused.diagnostics
+
+    def _remove(self, resource: ResourceId, source: Source | None) -> None:
+        """In all environments: where the manifest is gone, an overlay of it would be a mistake."""
+        if source is None:
+            return
+        self._problems += [problem for problem in self._sources.diagnostics if problem.is_error]
+        self._shared.add(source.base.file)
+        for document in (source.base, *source.overlays, *source.elsewhere):
+            self._removed[document.file].add(document.index)
+            self._documents[document.file, document.index] = resource, document
+
+    def _edit(self, change: Change, source: Source) -> None:
+        scope = KINDS[change.id.kind].config_scope
+        keys = catalog(scope) if scope is not None else None
+        subject = Subject(change.id, source, self._reader, keys, self._variables)
+        shape = [item for item in change.fields if not item.path.startswith(CONFIG)]
+        self._keep(subject, shape_edits(subject, shape))
+        for key, fields in _by_key(change.fields):
+            self._keep(subject, config_edits(subject, key, fields))
+        self._notices += shape_notices(subject, shape)
+
+    def _keep(self, subject: Subject, edits: Iterator[Located]) -> None:
+        try:
+            found = list(edits)
+        except KdeclareError as refused:
+            self._problems += refused.diagnostics
+            return
+        for one in found:
+            document = one.document
+            self._edits[document.file][document.index].append(one.edit)
+            self._documents[document.file, document.index] = subject.id, document
+            if document is subject.source.base:
+                self._shared.add(document.file)
+
+    def _file(self, file: str) -> FileEdit:
+        removed = frozenset(self._removed.get(file, ()))
+        try:
+            data = Path(file).read_bytes()
+            return FileEdit(file, data, rewritten(file, data, self._edits.get(file, {}), removed))
+        except OSError as problem:
+            raise KdeclareError(unreadable(file, problem)) from None
+        except NotEdited as refused:
+            resource, document = self._documents[file, refused.document]
+            raise KdeclareError(_odd_layout(resource, document, refused.edit)) from None
+
+
+def _by_key(fields: Sequence[FieldChange]) -> Iterator[tuple[str, list[FieldChange]]]:
+    configs = sorted((item for item in fields if item.path.startswith(CONFIG)), key=lambda item: item.path)
+    for path, group in groupby(configs, key=lambda item: item.path):
+        yield path.removeprefix(CONFIG), list(group)
+
+
+def _not_declared(resource: ResourceId) -> Diagnostic:
+    return error(
+        "not-declared",
+        "No manifest declares it",
+        f"{resource} is declared in no manifest of the project, so there is none to write the change into.",
+        hint="kdeclare import writes manifests of what there is now, with --match NAME that of one topic.",
+        resource=str(resource),
+    )
+
+
+def _odd_layout(resource: ResourceId, document: Document, edit: Edit | None) -> Diagnostic:
+    path = edit.path if edit is not None else ()
+    said = f"'{dotted(path)}' of {resource}" if path else f"The manifest of {resource}"
+    return error(
+        "layout-not-edited",
+        "Layout cannot be edited",
+        f"{said} is written in a way that kdeclare cannot edit without touching more than this.",
+        hint="Change the manifest by hand, or write it one field a line first.",
+        place=find(document.root, path, key=True),
+        resource=str(resource),
+        subject=dotted(path) or None,
+    )

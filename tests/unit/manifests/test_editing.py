@@ -1,0 +1,398 @@
+"""Edits of the text of manifests: what goes in, what is asked, and the text that comes out."""
+
+from textwrap import dedent
+
+import pytest
+
+from kdeclare.manifests.editing.documents import NotEdited, rewritten
+from kdeclare.manifests.editing.edits import Append, Drop, Edit, Put
+
+CONFIGS = ("spec", "configs")
+RETENTION = (*CONFIGS, "retention.ms")
+POLICY = (*CONFIGS, "cleanup.policy")
+
+
+def edited(text: str, *edits: Edit, document: int = 0) -> str:
+    after = rewritten("a.yaml", text.encode(), {document: edits})
+    assert after is not None
+    return after.decode()
+
+
+def check(before: str, after: str, *edits: Edit) -> None:
+    assert edited(dedent(before), *edits) == dedent(after)
+
+
+def test_a_value_is_set_and_nothing_else_is_touched() -> None:
+    check(
+        """\
+        # Orders as they come in.
+
+        spec:
+          partitions:   12  # enough
+          configs:
+              retention.ms: 604800000   # a week
+
+
+              'cleanup.policy':  "delete"\t# quoted
+        """,
+        """\
+        # Orders as they come in.
+
+        spec:
+          partitions:   24  # enough
+          configs:
+              retention.ms: 3600000   # a week
+
+
+              'cleanup.policy':  "compact"\t# quoted
+        """,
+        Put(RETENTION, "3600000"),
+        Put(POLICY, "compact"),
+        Put(("spec", "partitions"), 24),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "after"),
+    [
+        ("1", "2", "2"),
+        ("'1'", "2", "'2'"),
+        ('"1"', "2", '"2"'),
+        ("'1'", "it's", "'it''s'"),
+        ('"1"', 'say "x"', '"say \\"x\\""'),
+        ("'1'", "two\nlines", '"two\\nlines"'),
+        ("plain", "a: b # c", '"a: b # c"'),
+        ("plain", "yes", '"yes"'),
+        ("plain", "null", '"null"'),
+        ("plain", "~", '"~"'),
+        ("plain", "", '""'),
+        ("plain", "007", '"007"'),
+        ("plain", "1.10", "1.10"),
+        ("plain", "grün 😀", '"grün 😀"'),
+        ("plain", "\x85\u2028\x7f", '"\\u0085\\u2028\\u007f"'),
+        ("plain", "${env.X}", '"$${env.X}"'),
+        ("'1'", "$${env.X}", "'$$${env.X}'"),
+        ("plain", None, "null"),
+        ("null", "5", "5"),
+        ("~", "5", "5"),
+        ("", "5", "5"),
+        ("&anchor 1", "2", "&anchor 2"),
+        ("!!str 1", "2", "!!str 2"),
+        ("[a, b]", "compact", "compact"),
+        ("{append: [a]}", "compact", "compact"),
+        ("compact", ["compact", "delete"], "[compact, delete]"),
+        ("compact", {"append": ["compact"]}, "{append: [compact]}"),
+        ("{append: [a]}", ["compact", "a b"], '[compact, "a b"]'),
+    ],
+)
+def test_every_value_takes_the_place_of_every_other(before: str, value: object, after: str) -> None:
+    written = edited(f"spec: {before}  # why\n", Put(("spec",), value))  # type: ignore[arg-type]
+    assert written == f"spec: {after}  # why\n"
+    assert edited(f"a: 1\nspec: {before}", Put(("spec",), value)) == f"a: 1\nspec: {after}"  # type: ignore[arg-type]
+
+
+def test_scalars_of_several_lines() -> None:
+    check(
+        """\
+        spec:
+          configs:
+            retention.ms: >-  # folded
+              604800000
+
+            # about the next
+            cleanup.policy:
+              delete
+        """,
+        """\
+        spec:
+          configs:
+            retention.ms: 5  # folded
+
+            # about the next
+            cleanup.policy:
+              compact
+        """,
+        Put(RETENTION, "5"),
+        Put(POLICY, "compact"),
+    )
+
+
+def test_a_block_becomes_a_value_in_the_line_of_its_key() -> None:
+    check(
+        """\
+        spec:
+          configs:
+            cleanup.policy: &policy  # parts
+              append:
+                - compact  # gone with it
+            # about the next
+            retention.ms: 5
+        """,
+        """\
+        spec:
+          configs:
+            cleanup.policy: &policy null  # parts
+            # about the next
+            retention.ms: 5
+        """,
+        Put(POLICY, None),
+    )
+    assert edited("spec:\n  a:\n    b: 1", Put(("spec", "a"), "x")) == "spec:\n  a: x"
+
+
+def test_a_new_key_follows_its_last_sibling_and_the_comments_of_its_level() -> None:
+    check(
+        """\
+        spec:
+            configs:
+                retention.ms: 5   # five
+                # max.message.bytes: 5
+
+            # about partitions
+            partitions: 3
+        # the end
+        """,
+        """\
+        spec:
+            configs:
+                retention.ms: 5   # five
+                # max.message.bytes: 5
+                cleanup.policy: [compact, delete]
+                min.insync.replicas: 2
+
+            # about partitions
+            partitions: 3
+            replicationFactor: 3
+        # the end
+        """,
+        Put(POLICY, ["compact", "delete"]),
+        Put((*CONFIGS, "min.insync.replicas"), "2"),
+        Put(("spec", "replicationFactor"), 3),
+    )
+
+
+def test_a_new_key_after_a_block_of_its_sibling() -> None:
+    check(
+        """\
+        spec:
+          configs:
+            cleanup.policy:
+            - compact
+            - delete  # both
+          text: |+
+            kept
+
+        """,
+        """\
+        spec:
+          configs:
+            cleanup.policy:
+            - compact
+            - delete  # both
+            retention.ms: 5
+          text: |+
+            kept
+
+          partitions: 3
+        """,
+        Put(RETENTION, "5"),
+        Put(("spec", "partitions"), 3),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("kind: Topic\n", "kind: Topic\nspec:\n  configs:\n    retention.ms: 5\n"),
+        ("kind: Topic", "kind: Topic\nspec:\n  configs:\n    retention.ms: 5"),
+        ("kind: Topic\r\n", "kind: Topic\r\nspec:\r\n  configs:\r\n    retention.ms: 5\r\n"),
+        ("spec: # why\n# end\n", "spec: # why\n  configs:\n    retention.ms: 5\n# end\n"),
+        ("spec: null  # why\n", "spec:  # why\n  configs:\n    retention.ms: 5\n"),
+        ("spec: &it\nk: 1\n", "spec: &it\n  configs:\n    retention.ms: 5\nk: 1\n"),
+        (
+            "meta:\n   name: a\nspec:\n   configs: ~\n",
+            "meta:\n   name: a\nspec:\n   configs:\n      retention.ms: 5\n",
+        ),
+        ("spec: {}\n", "spec: {configs: {retention.ms: 5}}\n"),
+        ("spec: {configs: }\n", "spec: {configs: {retention.ms: 5}}\n"),
+        ("spec:\n  configs: {}  # none\n", "spec:\n  configs: {retention.ms: 5}  # none\n"),
+        ("{kind: Topic}\n", "{kind: Topic, spec: {configs: {retention.ms: 5}}}\n"),
+    ],
+)
+def test_parents_that_are_missing_are_made(before: str, after: str) -> None:
+    assert edited(before, Put(RETENTION, "5")) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("{a: 1}", "{a: 1, n: 5}"),
+        ("{a: 1, }", "{a: 1, n: 5 }"),
+        ("{ a: 1 }", "{ a: 1, n: 5 }"),
+        ('{"a": 1}', '{"a": 1, "n": 5}'),
+        ("{a: 1, b}", "{a: 1, b, n: 5}"),
+        ("{\n  a: 1,  # one\n  b: 2  # two\n  }", "{\n  a: 1,  # one\n  b: 2,  # two\n  n: 5\n  }"),
+        ("{\n  a: 1,\n  b: 2,  # two\n}", "{\n  a: 1,\n  b: 2,  # two\n  n: 5,\n}"),
+        ("{\n  a: 1,\n  b: 2 }", "{\n  a: 1,\n  b: 2, n: 5 }"),
+        ("{ # none\n}", "{n: 5 # none\n}"),
+    ],
+)
+def test_a_new_key_between_braces(before: str, after: str) -> None:
+    assert (
+        edited(f"spec: {before}\n", Put(("spec", "n"), "5"))
+        == f"spec: {after.replace('n:', written(before))}\n"
+    )
+
+
+def written(before: str) -> str:
+    """The key as it is written beside others: ``n`` is no boolean only in quotes."""
+    return '"n":'
+
+
+def test_a_key_goes_with_the_comment_in_its_line_and_those_above_stay() -> None:
+    check(
+        """\
+        spec:
+          configs:
+            # how long
+            retention.ms: 5  # five
+            cleanup.policy:
+              append: [compact]
+              # within
+              subtract: [delete]
+
+            # about the next
+            max.message.bytes: 5
+        """,
+        """\
+        spec:
+          configs:
+            # how long
+
+            # about the next
+            max.message.bytes: 5
+        """,
+        Drop(RETENTION),
+        Drop(POLICY),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("spec:\n  a: 1\n  b: 2", "spec:\n  a: 1"),
+        ("spec:\n  b: 2", "spec: {}"),
+        ("spec:  # why\n  # above\n  b: 2  # two\nk: 1\n", "spec: {}  # why\n  # above\nk: 1\n"),
+        ("spec: {a: 1, b: 2}\n", "spec: {a: 1}\n"),
+        ("spec: {b: 2, a: 1}\n", "spec: {a: 1}\n"),
+        ("spec: {b: 2}\n", "spec: {}\n"),
+        ("spec: {a: 1, b: 2,}\n", "spec: {a: 1, }\n"),
+        ("spec: {\n  a: 1,  # one\n  b: 2  # two\n}\n", "spec: {\n  a: 1  # one\n}\n"),
+        ("spec: {\n  b: 2,  # two\n  a: 1  # one\n}\n", "spec: {\n  a: 1  # one\n}\n"),
+        ("spec: {a: 1, b: 2, # both\n  c: 3}\n", "spec: {a: 1, # both\n  c: 3}\n"),
+        ("spec: {a: 1, b}\n", "spec: {a: 1}\n"),
+    ],
+)
+def test_a_key_that_goes(before: str, after: str) -> None:
+    assert edited(before, Drop(("spec", "b"))) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[a, b]", "[b, c]"),
+        ("[ 'a' ,'b' ]", "[ 'b', 'c' ]"),
+        ("[a]", "[c]"),
+        ("[a, [b], ]", "[[b], c ]"),
+        ("\n- a  # one\n- b  # two", "\n- b  # two\n- c"),
+        ("\n  - a\n  # b\n  - b\n  # tail", "\n  # b\n  - b\n  # tail\n  - c"),
+        ('\n    -   a\n    -   "b"', '\n    -   "b"\n    - "c"'),
+        ("[\n  a,  # one\n  b  # two\n]", "[\n  b,  # two\n  c\n]"),
+    ],
+)
+def test_lists_keep_their_style(before: str, after: str) -> None:
+    edits = Append(("spec",), "c"), Drop(("spec", 0))
+    assert edited(f"spec: {before}\nk: 1\n", *edits) == f"spec: {after}\nk: 1\n"
+
+
+def test_the_last_element_leaves_an_empty_list() -> None:
+    assert edited("spec:\n- a # one\nk: 1\n", Drop(("spec", 0))) == "spec: []\nk: 1\n"
+    assert edited("spec: [a]\n", Drop(("spec", 0))) == "spec: []\n"
+
+
+def test_only_the_documents_meant_are_edited() -> None:
+    before = (
+        "%YAML 1.2\n---\nspec: {a: 1}\n...\n# between\n--- # two\nspec: {a: 1}  # second\n---\nspec: {a: 1}\n"
+    )
+    after = before.replace("{a: 1}  # second", "{a: 2}  # second")
+    assert edited(before, Put(("spec", "a"), 2), document=1) == after
+
+
+FILE = """\
+# License.
+
+# One.
+name: one
+---
+# Two.
+name: two
+--- # Three.
+name: three
+"""
+
+
+@pytest.mark.parametrize(
+    ("gone", "after"),
+    [
+        ({0}, "# License.\n\n# Two.\nname: two\n--- # Three.\nname: three\n"),
+        ({1}, "# License.\n\n# One.\nname: one\n--- # Three.\nname: three\n"),
+        ({2}, "# License.\n\n# One.\nname: one\n---\n# Two.\nname: two\n"),
+        ({0, 1}, "# License.\n\n--- # Three.\nname: three\n"),
+        ({0, 2}, "# License.\n\n# Two.\nname: two\n"),
+        ({0, 1, 2}, None),
+    ],
+)
+def test_whole_documents_go(gone: set[int], after: str | None) -> None:
+    found = rewritten("a.yaml", FILE.encode(), {}, frozenset(gone))
+    assert (found.decode() if found is not None else None) == after
+
+
+def test_the_first_of_documents_that_all_have_a_marker_goes() -> None:
+    text = b"# header\n---\nname: one\n---\nname: two\n"
+    assert rewritten("a.yaml", text, {}, frozenset({0})) == b"# header\n---\nname: two\n"
+    assert rewritten("a.yaml", b"---\nname: one\n---\n# nothing\n", {}, frozenset({0})) is None
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("eol", ["\n", "\r\n", "\r"])
+def test_line_breaks_and_a_byte_order_mark_stay(mark: bytes, eol: str) -> None:
+    before = eol.join(["é: 😀 # 😀", "spec:", "  a: 😀  # ü", ""])
+    after = eol.join(["é: 😀 # 😀", "spec:", "  a: 5  # ü", "  b: 6", ""])
+    edits = {0: [Put(("spec", "a"), "5"), Put(("spec", "b"), "6")]}
+    assert rewritten("a.yaml", mark + before.encode(), edits) == mark + after.encode()
+
+
+@pytest.mark.parametrize(("codec", "mark"), [("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff")])
+def test_utf_16_stays_what_it_is(codec: str, mark: bytes) -> None:
+    found = rewritten("a.yaml", mark + "a: 😀\n".encode(codec), {0: [Put(("a",), "5")]})
+    assert found == mark + "a: 5\n".encode(codec)
+
+
+@pytest.mark.parametrize(
+    ("text", "edit"),
+    [
+        ("spec:\n- a: 1\n  b: 2\n", Drop(("spec", 0, "a"))),  # its line is the dash's, too
+        ("spec: text\n", Put(("spec", "a"), 1)),  # not a mapping
+        ("spec: [a]\n", Put(("spec", "a"), 1)),
+        ("spec: a\n", Append(("spec",), "b")),
+        ("? spec\n: {a: 1}\n? k\n: 2\n", Put(("n",), 1)),  # keys with a question mark
+        ("spec: &a {x: 1}\nk: *a\n", Put(("spec", "x"), 2)),  # would change k, too
+        ("spec: &a {x: 1}\nk: *a\n", Drop(("spec",))),  # what the alias means would be gone
+        ("a: 1\n", Drop(("a",))),  # nothing would be left
+        ("a: 1\n", Drop(("b",))),
+    ],
+)
+def test_what_cannot_be_done_cleanly_is_refused(text: str, edit: Edit) -> None:
+    with pytest.raises(NotEdited) as refused:
+        rewritten("a.yaml", text.encode(), {0: [edit]})
+    assert (refused.value.document, refused.value.edit) == (0, edit)
