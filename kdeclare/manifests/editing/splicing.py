@@ -70,9 +70,11 @@ def _replaced(text: str, root: Node, path: Path, written: str) -> str:
         return text[:start] + written + _comment_of_block(text, node, start) + text[end:]
     if after is None:
         raise OddLayout
-    glue = " " if ":" in text[after:start] else ": "
-    taken = text[start : start + 1] == " " and text[start + 1 : start + 2] != "#"
-    return text[:start] + glue + written + text[start + taken :]
+    colon = _COLON.match(text, after)
+    if colon is None:
+        return f"{text[:start]}: {written}{text[start:]}"
+    space = text[start : start + 1] == " " and text[start + 1 : start + 2] != "#"
+    return text[:start].rstrip(" \t") + f" {written}" + text[start + space :]
 
 
 def _block_replaced(text: str, node: CollectionNode, after: int | None, written: str) -> str:
