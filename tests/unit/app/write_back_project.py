@@ -1,0 +1,101 @@
+"""A small project on the disk, and changes by hand to be written into it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kdeclare.app.workspace import Workspace
+from kdeclare.app.write_back import Prepared, prepare
+from kdeclare.cluster.port import Cluster
+from kdeclare.manifests.project import open_project
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.report.manifest_diff import manifest_diff
+from kdeclare.state.memory import MemoryStore
+
+HEAD = "apiVersion: kdeclare/v1\nkind: {}\nmetadata: {{name: {}}}\n"
+
+PROJECT = """\
+apiVersion: kdeclare/v1
+kind: Project
+metadata: {name: p}
+spec:
+  manifests: [manifests]
+  defaultEnvironment: dev
+  environments:
+    dev:
+      variables: {retention: 604800000}
+      overlays: [overlays/dev, overlays/more]
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder that holds a project; one stands in it."""
+
+    environ: Mapping[str, str]
+
+    def workspace(self, env: str | None = None) -> Workspace:
+        def connect() -> Cluster:
+            raise AssertionError("nothing is asked of a cluster")
+
+        project = open_project(None, env, self.environ)
+        return Workspace(project, MemoryStore(), "memory", connect, self.environ)
+
+    def prepared(self, *changes: Change, env: str | None = None) -> Prepared:
+        return prepare(self.workspace(env), changes)
+
+    def diff(self, *changes: Change) -> str:
+        """The lines that change, without where they stand."""
+        lines = manifest_diff(self.prepared(*changes).files).splitlines(keepends=True)
+        return "".join(line for line in lines if line[0] in "+-" and line[:3] not in ("---", "+++"))
+
+    def refused(self, *changes: Change) -> list[Diagnostic]:
+        try:
+            self.prepared(*changes)
+        except KdeclareError as refused:
+            return list(refused.diagnostics)
+        raise AssertionError("nothing is refused")
+
+
+def put(file: str, text: str) -> None:
+    """Write a file of the project."""
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    Path(file).write_text(text, encoding="utf-8")
+
+
+def topic(name: str, spec: str) -> str:
+    """The text of a topic's manifest; ``spec`` are the lines below ``spec:``."""
+    return HEAD.format("Topic", name) + "spec:\n" + spec
+
+
+def changed(name: str, *fields: FieldChange, action: Action = Action.UPDATE, kind: str = "Topic") -> Change:
+    """A change of one resource."""
+    return Change(ResourceId(kind, name), action, Reason.ASKED, Risk.SAFE, fields)
+
+
+def put_key(key: str, after: Json, before: Json = None) -> FieldChange:
+    """SET."""
+    return FieldChange(f"configs.{key}", FieldOp.SET, before, after)
+
+
+def drop_key(key: str) -> FieldChange:
+    """DELETE."""
+    return FieldChange(f"configs.{key}", FieldOp.DELETE, "?", None)
+
+
+def append(key: str, *elements: str, after: Json = None) -> FieldChange:
+    """APPEND."""
+    return FieldChange(f"configs.{key}", FieldOp.APPEND, [], after or [*elements], [*elements])
+
+
+def subtract(key: str, *elements: str, after: Json = None) -> FieldChange:
+    """SUBTRACT."""
+    return FieldChange(f"configs.{key}", FieldOp.SUBTRACT, [], after or [], [*elements])
+
+
+def change(path: str, after: Json, before: Json = None) -> FieldChange:
+    """Anything but a config."""
+    return FieldChange(path, FieldOp.CHANGE, before, after)
