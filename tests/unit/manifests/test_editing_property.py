@@ -1,0 +1,202 @@
+"""Whatever a manifest's layout is: edits do what they say, and touch no line but those of their keys."""
+
+from dataclasses import dataclass
+
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdeclare.manifests.editing.documents import rewritten
+from kdeclare.manifests.editing.edits import Append, Drop, Edit, Path, Put
+
+CONFIGS = ("spec", "configs")
+KEYS = [f"key.{n}" for n in range(6)]
+ODD = [
+    "604800000",
+    "compact",
+    "yes",
+    "a: b",
+    "x #y",
+    "",
+    "null",
+    "007",
+    "it's",
+    "-",
+    "[",
+    "é😀",
+    " a ",
+    "${b}",
+]
+TEXTS = st.one_of(st.sampled_from(ODD), st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6))
+
+Model = dict[str, str | list[str]]
+"""What stands at the keys."""
+
+Lines = list[tuple[str, str | None]]
+"""Lines, each with the key that it belongs to."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A manifest; last: whether its last line ends with a break."""
+
+    lines: Lines
+    model: Model
+    eol: str
+    last: bool
+
+    @property
+    def text(self) -> str:
+        return self.eol.join(line for line, _ in self.lines) + (self.eol if self.last else "")
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> Layout:
+    """A manifest in blocks, with comments and blank lines wherever they may be."""
+    step = draw(st.integers(1, 4))
+    deep = " " * (2 * step)
+    head = draw(st.sampled_from(["configs:", "'configs':  # all", "configs: &c"]))
+    lines: Lines = own("# head", "kind: Topic  # it", "spec:", " " * step + head)
+    model: Model = {}
+    for number, key in enumerate(draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=5, unique=True))):
+        above = [(), ("",), (f"{deep}# above {number}",), (f"# far out {number}",)]
+        lines += own(*draw(st.sampled_from(above)))
+        written, model[key] = draw(values(deep, key))
+        lines += [(line, key) for line in written]
+    after = [f"{deep}# tail of it", ""], [f"{' ' * step}partitions: 3  # after"], ["---", "spec: {a: 1}  # 2"]
+    for more in after:
+        lines += own(*more) if draw(st.booleans()) else []
+    return Layout(lines, model, draw(st.sampled_from(["\n", "\r\n"])), draw(st.booleans()))
+
+
+def own(*lines: str) -> Lines:
+    """Lines that belong to no key."""
+    return [(line, None) for line in lines]
+
+
+@st.composite
+def values(draw: st.DrawFn, indent: str, key: str) -> tuple[list[str], str | list[str]]:
+    """The lines of a key and a value, and what they say."""
+    head = indent + draw(st.sampled_from([f"{key}:", f"'{key}':", f'"{key}" :']))
+    comment = draw(st.sampled_from(["", "  # why", "\t# why"]))
+    word = st.from_regex("[a-z]{2,6}", fullmatch=True)
+    texts = draw(st.lists(word, min_size=1, max_size=3, unique=True))
+    form = draw(st.sampled_from(["", "'", '"', "flow", "block", "block in", "literal", "below"]))
+    if form == "flow":
+        return [f"{head} [ {', '.join(texts)} ]{comment}"], texts
+    if form == "literal":
+        lines = [f"{head} |-{comment.expandtabs(2)}", f"{indent} {texts[0]}", f"{indent} second"]
+        return lines, f"{texts[0]}\nsecond"
+    if form == "below":
+        return [f"{head}{comment}", f"{indent}  {texts[0]}"], texts[0]
+    if form.startswith("block"):
+        more = "  " if form == "block in" else ""
+        return [f"{head}{comment}", *(f"{indent}{more}- {text}{comment}" for text in texts)], texts
+    return [f"{head}   {form}{texts[0]}{form}{comment}"], texts[0]
+
+
+@st.composite
+def steps(draw: st.DrawFn, model: Model) -> list[Edit]:
+    """Edits one after the other; the model is changed on the way."""
+    edits: list[Edit] = []
+    for _ in range(draw(st.integers(1, 4))):
+        key = draw(st.sampled_from(KEYS))
+        path: Path = (*CONFIGS, key)
+        said = model.get(key)
+        what = draw(st.sampled_from(["text", "list", "drop", "element"]))
+        if what == "text":
+            model[key] = text = draw(TEXTS)
+            edits.append(Put(path, text))
+        elif what == "list":
+            model[key] = texts = draw(st.lists(TEXTS, max_size=3))
+            edits.append(Put(path, [*texts]))
+        elif what == "drop" and said is not None:
+            del model[key]
+            edits.append(Drop(path))
+        elif what == "element" and isinstance(said, list) and said and draw(st.booleans()):
+            index = draw(st.integers(0, len(said) - 1))
+            model[key] = [*said[:index], *said[index + 1 :]]
+            edits.append(Drop((*path, index)))
+        elif what == "element" and isinstance(said, list):
+            model[key] = [*said, new := draw(TEXTS)]
+            edits.append(Append(path, new))
+    return edits
+
+
+def in_file(model: Model) -> list[tuple[str, str | list[str]]]:
+    """What stands in the file for it, in order: a reference's beginning is written with two dollars."""
+
+    def escaped(text: str) -> str:
+        return text.replace("${", "$${")
+
+    return [
+        (key, escaped(said) if isinstance(said, str) else [escaped(text) for text in said])
+        for key, said in model.items()
+    ]
+
+
+def untouched(layout: Layout, edits: list[Edit]) -> list[str]:
+    """The lines that no edit is about. Where all keys go, the line that opens their mapping is touched."""
+    edited = {edit.path[2] for edit in edits}
+    emptied = set(layout.model) <= edited
+    return [
+        line
+        for line, key in layout.lines
+        if key not in edited and not (emptied and line.strip().startswith(("configs", "'configs")))
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), layouts())
+def test_edits_do_what_they_say_and_touch_no_other_line(data: st.DataObject, layout: Layout) -> None:
+    wanted = dict(layout.model)
+    edits = data.draw(steps(wanted))
+    after = rewritten("a.yaml", layout.text.encode(), {0: edits})
+    assert after is not None
+    text = after.decode()
+
+    first, *others = yaml.load_all(text, yaml.CBaseLoader)
+    assert list(first["spec"]["configs"].items()) == in_file(wanted)
+    assert others == list(yaml.load_all(layout.text, yaml.CBaseLoader))[1:]
+
+    rest = iter(text.split(layout.eol))
+    kept = untouched(layout, edits)
+    assert all(line in rest for line in kept), text
+    assert text.endswith(layout.eol) == layout.last or not kept[-1]
+    assert layout.eol == "\r\n" or "\r" not in text
+    assert layout.eol == "\n" or "\n" not in text.replace("\r\n", "")
+
+
+@dataclass(frozen=True)
+class Braces:
+    """How a mapping between braces is laid out."""
+
+    lines: bool
+    last_comma: bool
+    comments: bool
+
+    def text(self, keys: list[str]) -> str:
+        pairs = [f"{key}: value" for key in keys]
+        if not self.lines:
+            return ", ".join(pairs) + (", " if self.last_comma and pairs else "")
+        text = "\n"
+        for n, pair in enumerate(pairs):
+            comma = "," if self.last_comma or n + 1 < len(pairs) else ""
+            text += f"    {pair}{comma}" + (f"  # {keys[n]}\n" if self.comments else "\n")
+        return text + "  "
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.lists(st.sampled_from(KEYS), max_size=4, unique=True), st.builds(Braces))
+def test_between_braces(data: st.DataObject, keys: list[str], braces: Braces) -> None:
+    wanted: Model = dict.fromkeys(keys, "value")
+    head, tail = "kind: Topic  # what\nspec:\n  configs: {", "}  # braces\n  partitions: 3  # after\n"
+    edits = data.draw(steps(wanted))
+    after = rewritten("a.yaml", (head + braces.text(keys) + tail).encode(), {0: edits})
+    assert after is not None
+    text = after.decode()
+    assert list(yaml.load(text, yaml.CBaseLoader)["spec"]["configs"].items()) == in_file(wanted)
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    if braces.lines and braces.comments:
+        assert all(f"  # {key}\n" in text for key in set(keys) - {edit.path[2] for edit in edits})
