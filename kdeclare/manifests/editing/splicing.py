@@ -123,7 +123,8 @@ def _append(text: str, root: Node, edit: Append) -> str:
     dash = _DASH.fullmatch(text, line_start(text, first), first)
     if dash is None:
         raise OddLayout
-    return _with_lines(text, node, len(dash[1]), [f"{dash[1]}- {written}"])
+    # a comment in the column of the dashes can speak of the key that follows, as that can stand there too
+    return _with_lines(text, node, len(dash[1]) + 1, [f"{dash[1]}- {written}"])
 
 
 def _with_lines(text: str, node: CollectionNode, column: int, lines: Sequence[str]) -> str:

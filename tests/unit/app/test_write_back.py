@@ -8,6 +8,7 @@ import pytest
 
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.write_back import declared_places, sources_of
+from kdeclare.app.write_back_checks import check_outcome
 from kdeclare.kinds.secrets import SHOWN
 from kdeclare.model.changes import Action
 from kdeclare.model.diagnostics import KdeclareError
@@ -348,6 +349,31 @@ def test_manifests_with_mistakes_are_not_edited(here: Place) -> None:
     assert [d.code for d in here.refused(changed("orders", put_key("retention.ms", "5")))] == [
         "unknown-field"
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("retention.ms: 5", "retention.ms: 6"),  # not what was wanted
+        ("retention.ms: 5", "flush.ms: 5"),
+        ("partitions: 12", "partitions: 13"),  # another field of the topic
+        ("{name: orders}", "{name: orders, labels: {a: b}}"),
+        ("partitions: 1 ", "partitions: 2 "),  # another topic
+        ("{name: other}", "{name: another}"),
+    ],
+)
+def test_an_outcome_that_was_not_wanted_is_refused(here: Place, text: str, wrong: str) -> None:
+    file = "manifests/topics/orders.yaml"
+    workspace = here.workspace()
+    before = load_manifests(workspace, ())
+    good = Path(file).read_text().replace("retention.ms: 604800000", "retention.ms: 5")
+    wanted = [changed("orders", put_key("retention.ms", "5"))]
+    check_outcome(before, load_manifests(workspace, (), {file: good.encode()}), wanted)
+    assert text in good
+    bad = good.replace(text, wrong)
+    with pytest.raises(KdeclareError) as refused:
+        check_outcome(before, load_manifests(workspace, (), {file: bad.encode()}), wanted)
+    assert [d.code for d in refused.value.diagnostics] == ["not-as-wanted"]
 
 
 # writing
