@@ -39,11 +39,11 @@ class Afterwards:
         ),
     ] = 30.0
 
-    def manners(self, scope: "Scope") -> "Manners":
+    def manners(self, scope: "Scope", console: Console) -> "Manners":
         """As the use-cases want it."""
         from kdeclare.app.by_hand.run import Manners
 
-        return Manners(scope, self.verify_timeout, self.write_manifest)
+        return Manners(scope, self.verify_timeout, write=self.write_manifest, tell=console.note)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def alter(
             "name topics or brokers: --topic NAME, --broker ID or --broker-defaults.",
             param_hint="--entity-name",
         )
-    workspace, manners = reach.workspace(), afterwards.manners(careful.scope())
+    workspace, manners = reach.workspace(), afterwards.manners(careful.scope(), console)
     if which.scope is ConfigScope.TOPIC:
         return run_by_hand(
             console,

@@ -101,7 +101,7 @@ def create(
         )
     configs = single_pairs("--config", config)
     asked = _asked(names.given(), from_file, partitions, replication_factor, replica_assignment, configs)
-    workspace, manners = reach.workspace(), afterwards.manners(careful.scope())
+    workspace, manners = reach.workspace(), afterwards.manners(careful.scope(), console)
     return run_by_hand(
         console,
         "Create these topics?",
@@ -148,7 +148,7 @@ def alter(
             param_hint="alter",
         )
     workspace = reach.workspace()
-    manners = replace(afterwards.manners(careful.scope()), throttle=throttle)
+    manners = replace(afterwards.manners(careful.scope(), console), throttle=throttle)
     return run_by_hand(
         console,
         "Change these topics?",
@@ -180,7 +180,7 @@ def delete(
 
     overrides = overriding.overrides()
     wanted = _some(names.given())
-    workspace, manners = reach.workspace(), afterwards.manners(Scope(overrides=overrides))
+    workspace, manners = reach.workspace(), afterwards.manners(Scope(overrides=overrides), console)
     return run_by_hand(
         console,
         "Delete these topics, and their records?",

@@ -2,7 +2,7 @@
 
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.run import RunResult
-from kdeclare.report.by_hand_views import GOOD, Came, HandView, Item, Seen, hand_exit_code
+from kdeclare.report.by_hand_views import DEEDS, GOOD, Came, HandView, Item, Seen, hand_exit_code
 from kdeclare.report.diagnostics_text import diagnostics_text
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, duration, listed, plural
@@ -21,7 +21,6 @@ _WORDS = {
     Came.UNKNOWN: "nobody knows yet",
     Came.NOT_BEGUN: "not begun",
 }
-_DONE = frozenset({Came.CREATED, Came.ALTERED, Came.DELETED, Came.MOVING})
 
 
 def hand_text(view: HandView, style: Style = PLAIN) -> str:
@@ -40,7 +39,7 @@ def hand_text(view: HandView, style: Style = PLAIN) -> str:
 
 
 def _line(item: Item, width: int, style: Style) -> str:
-    mark, paint = ("✓", style.green) if item.came in _DONE else ("·", style.dim)
+    mark, paint = ("✓", style.green) if item.came in DEEDS else ("·", style.dim)
     if item.came not in GOOD:
         mark, paint = "✗", style.red
     elif item.unlike:

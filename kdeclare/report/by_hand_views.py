@@ -26,7 +26,10 @@ class Came(StrEnum):
     NOT_BEGUN = "not-begun"
 
 
-GOOD = frozenset({Came.CREATED, Came.ALTERED, Came.DELETED, Came.MOVING, Came.UNCHANGED, Came.LEFT_OUT})
+DEEDS = frozenset({Came.CREATED, Came.ALTERED, Came.DELETED, Came.MOVING})
+"""What changed something."""
+GOOD = DEEDS | {Came.UNCHANGED, Came.LEFT_OUT}
+"""What is no reason for another exit code than 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ def hand_exit_code(view: HandView) -> ExitCode:
     failed = [item for item in view.items if item.came is Came.FAILED]
     if failed and len(failed) == len(view.items):
         return ExitCode.ERROR
-    if code in (ExitCode.OK, ExitCode.DENIED) and (failed or any(item.unlike for item in view.items)):
+    lacking = failed or any(item.unlike for item in view.items) or any(d.is_error for d in view.notices)
+    if code in (ExitCode.OK, ExitCode.DENIED) and lacking:
         return ExitCode.PARTIAL
     return code

@@ -1,9 +1,14 @@
 """Whose business a change by hand is, when it is not one's own."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
+from kdeclare.app.write_back import declared_places, sources_of
 from kdeclare.model.changes import Action
-from kdeclare.model.diagnostics import Diagnostic, warning
+from kdeclare.model.diagnostics import Diagnostic, Place, warning
+from kdeclare.model.ids import ResourceId
 from kdeclare.model.plan import Plan
 from kdeclare.planning.claimed import Claimed, claimed
 
@@ -19,7 +24,15 @@ def owner_notices(workspace: Workspace, plan: Plan) -> tuple[Diagnostic, ...]:
         return tuple(map(_owned, claimed(plan.changes, (), owned)))
     loaded = load_manifests(workspace, ())
     notices = () if not loaded.has_errors else (_unreadable(),)
-    return (*notices, *map(_owned, claimed(plan.changes, loaded.desired, owned)))
+    found = claimed(plan.changes, loaded.desired, owned)
+    places = declared_places(sources_of(workspace), [item.change for item in found]) if found else {}
+    return (*notices, *(_owned(_placed(item, places)) for item in found))
+
+
+def _placed(found: Claimed, places: Mapping[tuple[ResourceId, str], Place]) -> Claimed:
+    """With the place of the first field instead of the resource's."""
+    exact = (places.get((found.change.id, path)) for path in found.fields)
+    return replace(found, place=next((place for place in exact if place), found.place))
 
 
 def _owned(found: Claimed) -> Diagnostic:

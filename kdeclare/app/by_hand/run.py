@@ -11,15 +11,17 @@ from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked
 from kdeclare.app.secrets import ProjectSecrets, known_secrets
 from kdeclare.app.workspace import Workspace
+from kdeclare.app.write_back import prepare
 from kdeclare.applying.clock import SystemClock
 from kdeclare.applying.verifying import Verified, verify
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.pace import Pace
-from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
 from kdeclare.model.run import RunResult, Status
 from kdeclare.planning.by_hand import plan_apart
 from kdeclare.planning.request import PlanRequest, Scope
-from kdeclare.report.by_hand_views import HandView
+from kdeclare.report.by_hand_views import DEEDS, HandView
+from kdeclare.report.manifest_diff import manifest_diff
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,14 @@ class Manners:
 
     scope: guards, preflight, moves of others. verify_s: how long to wait until what was done is seen.
     throttle: of moves between brokers, in bytes a second. write: put into the manifests what was done.
+    tell: shows, before anybody is asked, what would be written.
     """
 
     scope: Scope = field(default_factory=Scope)
     verify_s: float = 30.0
     throttle: int | None = None
     write: bool = False
+    tell: Callable[[str], None] = lambda _: None
 
 
 Ask = Callable[[Cluster], Wanted]
@@ -59,11 +63,18 @@ def by_hand(workspace: Workspace, ask: Ask, manners: Manners, how: How) -> HandV
         wanted = replace(wanted, failed={**wanted.failed, **apart.failed})
         if not wanted.is_left:
             return nothing_to_plan(wanted)
-        notices = (*notices, *_failures(wanted.failed), *owner_notices(workspace, apart.plan))
+        notices = (*notices, *_failures(wanted.failed))
+        if manners.write:
+            prepared = prepare(workspace, apart.plan.changes)
+            manners.tell(manifest_diff(prepared.files))
+            notices = (*notices, *prepared.notices)
+        else:
+            notices = (*notices, *owner_notices(workspace, apart.plan))
         run = confirmed(workspace, cluster, apart.plan, secrets, how, in_force, notices)
         if run is None:
             return None
-        return viewed(run, wanted, _verified(cluster, run, manners))
+        view = viewed(run, wanted, _verified(cluster, run, manners))
+        return _written(workspace, view) if manners.write else view
 
 
 def _request(
@@ -95,3 +106,15 @@ def _verified(cluster: Cluster, run: RunResult, manners: Manners) -> Verified | 
     good = (Status.DONE, Status.STARTED)
     done = [op for op in run.plan.operations if (r := run.results.get(op.id)) and r.status in good]
     return verify(cluster, done, SystemClock(), manners.verify_s) if done else None
+
+
+def _written(workspace: Workspace, view: HandView) -> HandView:
+    """Put into the manifests what was done. That this failed takes nothing back in the cluster."""
+    done = {item.resource for item in view.items if item.came in DEEDS}
+    changes = view.run.plan.changes if view.run else ()
+    try:
+        prepared = prepare(workspace, [change for change in changes if str(change.id) in done])
+        prepared.write()
+    except KdeclareError as problem:
+        return replace(view, notices=problem.diagnostics)
+    return replace(view, written=tuple(edit.file for edit in prepared.files))
