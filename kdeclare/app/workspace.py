@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,20 +23,38 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+TIMEOUT_S = 10.0
+"""How long to wait for a cluster where nobody says."""
+
 Connector = Callable[[str, Mapping[str, str], float], Cluster]
 """Opens a cluster at addresses with client properties, within seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options that all commands with a cluster share, as given."""
+    """The options that all commands with a cluster share, as given.
+
+    timeout_s: how long to wait for the cluster; None is `TIMEOUT_S`.
+    """
 
     project: Path | None = None
     env: str | None = None
     bootstrap_server: str | None = None
     command_config: Path | None = None
     state: str | None = None
-    timeout_s: float = 10.0
+    timeout_s: float | None = None
+
+    def over(self, defaults: "Options") -> "Options":
+        """These, and where they say nothing the defaults.
+
+        Whoever names another project or environment means its servers too, and not the defaults'.
+        """
+        if self.project is not None:
+            defaults = Options(timeout_s=defaults.timeout_s)
+        elif self.env is not None:
+            defaults = Options(defaults.project, state=defaults.state, timeout_s=defaults.timeout_s)
+        unsaid = {f.name: getattr(defaults, f.name) for f in fields(self) if getattr(self, f.name) is None}
+        return replace(self, **unsaid)
 
 
 @dataclass(frozen=True)
@@ -44,6 +62,7 @@ class Workspace:
     """Project, environment and state. The cluster is connected to only when `cluster` is entered.
 
     connect: opens the cluster; retries are already around it.
+    keeps: whether it stays open when whoever entered it is done, as somebody else closes it.
     """
 
     project: Project
@@ -51,6 +70,7 @@ class Workspace:
     cluster_name: str
     connect: Callable[[], Cluster]
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    keeps: bool = False
 
     @contextmanager
     def cluster(self) -> Iterator[Cluster]:
@@ -64,7 +84,7 @@ class Workspace:
 
     def connecting(self) -> "Connection":
         """Begin to connect, so that files can be read meanwhile; to be closed by whoever asked."""
-        return Connection(self.connect)
+        return Connection(self.connect, keeps=self.keeps)
 
     def explained(self) -> AbstractContextManager[None]:
         """Inside, a Fault becomes a KdeclareError."""
@@ -74,7 +94,9 @@ class Workspace:
 class Connection:
     """A connection under way."""
 
-    def __init__(self, connect: Callable[[], Cluster]) -> None:
+    def __init__(self, connect: Callable[[], Cluster], *, keeps: bool = False) -> None:
+        """keeps: see `Workspace`."""
+        self._keeps = keeps
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="connect")
         self._future: Future[Cluster] = self._pool.submit(connect)
 
@@ -85,7 +107,8 @@ class Connection:
     def close(self) -> None:
         """Let go of it, also when nobody asked for it; waits for nothing."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._future.add_done_callback(_close)
+        if not self._keeps:
+            self._future.add_done_callback(_close)
 
 
 def _close(connected: Future[Cluster]) -> None:
@@ -93,21 +116,33 @@ def _close(connected: Future[Cluster]) -> None:
         connected.result().close()
 
 
-def open_workspace(options: Options, environ: Mapping[str, str]) -> Workspace:
-    """Read the project file and find the state; nothing is connected to. Raises KdeclareError."""
-    return workspace_of(open_project(options.project, options.env, environ), options, environ)
+def open_workspace(
+    options: Options, environ: Mapping[str, str], connector: Connector | None = None, *, keeps: bool = False
+) -> Workspace:
+    """Read the project file and find the state; nothing is connected to. Raises KdeclareError.
+
+    connector, keeps: see `workspace_of`.
+    """
+    project = open_project(options.project, options.env, environ)
+    return workspace_of(project, options, environ, connector, keeps=keeps)
 
 
 def workspace_of(
-    project: Project, options: Options, environ: Mapping[str, str], connector: Connector | None = None
+    project: Project,
+    options: Options,
+    environ: Mapping[str, str],
+    connector: Connector | None = None,
+    *,
+    keeps: bool = False,
 ) -> Workspace:
     """The workspace of a project that is open already; its file and environment in ``options`` are not used.
 
-    connector: in place of `connect_kafka`. Raises KdeclareError.
+    connector: in place of `connect_kafka`. keeps: see `Workspace`. Raises KdeclareError.
     """
     environment = project.environment
     servers = options.bootstrap_server or environment.bootstrap_servers
     store = open_store(options.state or project.state, project.name, environment.name)
+    timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
 
     def connect() -> Cluster:
         config = dict(environment.client_config)
@@ -118,9 +153,9 @@ def workspace_of(
                 config |= read_properties(file)
         if not (servers or config.get("bootstrap.servers")):
             raise _no_servers(project)
-        return (connector or connect_kafka)(servers or "", config, options.timeout_s)
+        return (connector or connect_kafka)(servers or "", config, timeout_s)
 
-    return Workspace(project, store, servers or environment.name, connect, environ)
+    return Workspace(project, store, servers or environment.name, connect, environ, keeps)
 
 
 def connect_kafka(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int = 6) -> Cluster:

@@ -12,14 +12,15 @@ from typing import Any, get_type_hints
 import typer
 
 from kdeclare.cli.console import Console
+from kdeclare.cli.line import Line
 from kdeclare.cli.options import Talk
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.exits import ExitCode
 
 Command = Callable[..., ExitCode]
 
-TYPED = "typed"
-"""Where in ``Context.obj`` the command stands as the person typed it."""
+_LINE = "line"
+"""The field of a group of options that is none, but the `Line` (``Context.obj``) that they stand on."""
 
 
 def command(app: typer.Typer, name: str, *, epilog: str | None = None) -> Callable[[Command], Command]:
@@ -44,11 +45,12 @@ def command(app: typer.Typer, name: str, *, epilog: str | None = None) -> Callab
                 parameters[given.name] = _parameter(given.name, kind, default)
 
         def run(context: typer.Context, **values: Any) -> ExitCode:
+            line: Line = context.obj
             arguments = {key: value for key, value in values.items() if key in hints}
             for key, kind in groups.items():
                 if kind is not Console:
-                    arguments[key] = _made(kind, values)
-            console = Console(_made(Talk, values), values.get("output", "text"), context.obj[TYPED])
+                    arguments[key] = _made(kind, values | {_LINE: line})
+            console = _console(line, _made(Talk, values), values.get("output", "text"))
             for key, kind in groups.items():
                 if kind is Console:
                     arguments[key] = console
@@ -61,6 +63,12 @@ def command(app: typer.Typer, name: str, *, epilog: str | None = None) -> Callab
         return function
 
     return register
+
+
+def _console(line: Line, talk: Talk, output: str) -> Console:
+    if line.shared is None:
+        return Console(talk, output, line.typed)
+    return Console(talk.over(line.shared.talk), output, line.typed, line.shared.pager)
 
 
 def debugging() -> bool:
@@ -101,6 +109,7 @@ def _options(group: Any) -> list[inspect.Parameter]:
     return [
         _parameter(f.name, hints[f.name], inspect.Parameter.empty if f.default is MISSING else f.default)
         for f in fields(group)
+        if f.name != _LINE
     ]
 
 

@@ -17,6 +17,7 @@ from kdeclare.model.exits import ExitCode
 from kdeclare.report.style import Style
 
 if TYPE_CHECKING:
+    from kdeclare.cli.paging import Pager
     from kdeclare.model.plan import Plan
     from kdeclare.report.sarif_places import Checkout
 
@@ -30,13 +31,15 @@ class Console:
     width: of the terminal that stdout is, in columns; None where it is none.
     """
 
-    def __init__(self, talk: Talk, output: str, command: str) -> None:
-        """output: what stdout is for, the value of ``--format``."""
+    def __init__(self, talk: Talk, output: str, command: str, pager: "Pager | None" = None) -> None:
+        """output: what stdout is for, the value of ``--format``. pager: for what no screen holds."""
+        self.talk = talk
         self.quiet = talk.quiet
         self.verbose = talk.verbose
         self.output = output
         self.is_json = output == "json"
         self.command = command
+        self._pager = pager
         self.style = Style(_colours(sys.stdout, talk.no_color))
         self.width = _width(sys.stdout)
         self.err_style = Style(_colours(sys.stderr, talk.no_color))
@@ -46,10 +49,11 @@ class Console:
         )
         _log_to_stderr(talk)
 
-    def out(self, text: str) -> None:
-        """Data."""
+    def out(self, text: str, *, pages: bool = True) -> None:
+        """Data. pages: whether it can wait for a person to leaf through it."""
         self.progress.hide()
-        _write(sys.stdout, text)
+        if not (pages and self._pager and self._pager.shows(text)):
+            _write(sys.stdout, text)
 
     def out_json(self, document: Mapping[str, Any]) -> None:
         """Data for scripts."""

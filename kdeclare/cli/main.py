@@ -11,7 +11,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from kdeclare.cli.command import TYPED, debugging, internal_error
+from kdeclare.cli.command import debugging, internal_error
+from kdeclare.cli.line import Line, Shared
+from kdeclare.cli.redaction import without_secrets
 from kdeclare.model.exits import ExitCode
 from kdeclare.version import VERSION
 
@@ -59,13 +61,13 @@ def run() -> NoReturn:
     _leave(main(sys.argv[1:]))
 
 
-def main(arguments: Sequence[str]) -> int:
-    """The exit code of one command line."""
+def main(arguments: Sequence[str], shared: Shared | None = None) -> int:
+    """The exit code of one command line; ``shared`` is of the shell that it was typed into."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # no name is a reason to fail
     try:
-        return _run(arguments)
+        return _run(arguments, shared)
     except typer.TyperException as wrong:
         return _wrong_usage(wrong, next(iter(arguments), ""))
     except (KeyboardInterrupt, typer.Abort):
@@ -96,11 +98,11 @@ def application(first: str = "") -> typer.Typer:
     return app
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str], shared: Shared | None) -> int:
     click_command = typer.main.get_command(application(next(iter(arguments), "")))
     _without_types(click_command)
-    typed = {TYPED: shlex.join(["kdeclare", *arguments])}
-    code = click_command.main(list(arguments), prog_name="kdeclare", standalone_mode=False, obj=typed)
+    line = Line(shlex.join(["kdeclare", *without_secrets(arguments)]), shared)
+    code = click_command.main(list(arguments), prog_name="kdeclare", standalone_mode=False, obj=line)
     return int(code or 0)
 
 

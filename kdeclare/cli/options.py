@@ -4,11 +4,13 @@ Whatever is heavy is imported where it is used: all of this is read for every ``
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from kdeclare.cli.line import Line
 
 if TYPE_CHECKING:
     from kdeclare.app.workspace import Options, Workspace
@@ -48,31 +50,44 @@ Graph = Annotated[bool, typer.Option("--graph", help="Show the order of executio
 
 
 @dataclass(frozen=True)
-class Where:
-    """Which project, in which environment, with which state."""
+class Setting:
+    """Which project, in which environment. line: no option, but the line that it all stands on."""
 
     project: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Project file (default: kdeclare.yaml, if it is here)."),
     ] = None
     env: Annotated[str | None, typer.Option(metavar="NAME", help="Environment of the project.")] = None
+    line: Line = field(default_factory=Line, kw_only=True)
+
+    def given(self) -> "Options":
+        """What these options say."""
+        from kdeclare.app.workspace import Options
+
+        return Options(self.project, self.env)
+
+    def options(self) -> "Options":
+        """As the use-cases want it: what is not given here may have been given to the shell."""
+        return self.line.options(self.given())
+
+
+@dataclass(frozen=True)
+class Where(Setting):
+    """The same, and with which state."""
+
     state: Annotated[
         str | None, typer.Option(metavar="DIR|URI", help="Where the state is kept (default: the project's).")
     ] = None
 
-    def options(self) -> "Options":
-        """As the use-cases want it."""
+    def given(self) -> "Options":
+        """What these options say."""
         from kdeclare.app.workspace import Options
 
         return Options(self.project, self.env, state=self.state)
 
     def workspace(self) -> "Workspace":
         """The project in its environment; nothing is connected to. Raises KdeclareError."""
-        import os
-
-        from kdeclare.app.workspace import open_workspace
-
-        return open_workspace(self.options(), os.environ)
+        return self.line.workspace(self.options())
 
 
 @dataclass(frozen=True)
@@ -87,8 +102,8 @@ class Servers(Where):
         typer.Option(metavar="FILE", help="Kafka client properties, as Kafka's own tools take them."),
     ] = None
 
-    def options(self) -> "Options":
-        """As the use-cases want it."""
+    def given(self) -> "Options":
+        """What these options say."""
         from kdeclare.app.workspace import Options
 
         return Options(self.project, self.env, self.bootstrap_server, self.command_config, self.state)
@@ -99,11 +114,12 @@ class Reach(Servers):
     """The same, and how long to wait for it."""
 
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for the cluster.")
-    ] = 10.0
+        float | None,
+        typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for the cluster (default: 10)."),
+    ] = None
 
-    def options(self) -> "Options":
-        """As the use-cases want it."""
+    def given(self) -> "Options":
+        """What these options say."""
         from kdeclare.app.workspace import Options
 
         return Options(
@@ -120,6 +136,10 @@ class Talk:
     ] = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log to stderr what goes on.")] = False
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours; as with NO_COLOR set.")] = False
+
+    def over(self, other: "Talk") -> "Talk":
+        """What either of them says."""
+        return Talk(self.quiet or other.quiet, self.verbose or other.verbose, self.no_color or other.no_color)
 
 
 @dataclass(frozen=True)

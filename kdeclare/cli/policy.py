@@ -8,7 +8,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Paths, Reach
+from kdeclare.cli.options import Format, Paths, Reach, Setting
 from kdeclare.model.exits import ExitCode
 
 _CHECK_EPILOG = epilog(
@@ -83,11 +83,7 @@ def run_cases(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files or folders with cases.")],
     *,
     output: Format = "text",
-    project: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Project file (default: kdeclare.yaml, if it is here)."),
-    ] = None,
-    env: Annotated[str | None, typer.Option(metavar="NAME", help="Environment of the project.")] = None,
+    setting: Setting,
     console: Console,
 ) -> ExitCode:
     """Run test cases against the policies of the project.
@@ -100,7 +96,8 @@ def run_cases(
     from kdeclare.app.policy_cases import run_policy_tests
     from kdeclare.report.policy_text import cases_outcome, cases_text
 
-    view = run_policy_tests(project, env, files, os.environ)
+    options = setting.options()
+    view = run_policy_tests(options.project, options.env, files, os.environ)
     if console.is_json:
         from kdeclare.report.policy_json import policy_test_document
 

@@ -54,7 +54,8 @@ def status(
         told = notices
         text = _rendered(console, view, one_line=watch)
         if text != shown:
-            console.out((_CLEAR if watch and console.style.on and sys.stdout.isatty() else "") + text)
+            clear = _CLEAR if watch and console.style.on and sys.stdout.isatty() else ""
+            console.out(clear + text, pages=not watch)
         shown = text
         if not watch or not (view.unfinished or view.moves or view.lock):
             break

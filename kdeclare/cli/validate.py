@@ -1,14 +1,11 @@
 """``kdeclare validate``."""
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console, checkout
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import FindingsFormat, Paths
+from kdeclare.cli.options import FindingsFormat, Paths, Setting
 from kdeclare.model.exits import ExitCode
 
 _EPILOG = epilog("kdeclare validate manifests", codes=(0, 1, 3, 64))
@@ -23,11 +20,7 @@ def validate(
     paths: Paths = None,
     *,
     output: FindingsFormat = "text",
-    project: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Project file (default: kdeclare.yaml, if it is here)."),
-    ] = None,
-    env: Annotated[str | None, typer.Option(metavar="NAME", help="Environment of the project.")] = None,
+    setting: Setting,
     console: Console,
 ) -> ExitCode:
     """Check manifests without a cluster.
@@ -39,7 +32,8 @@ def validate(
     from kdeclare.app.validate import validate as check
     from kdeclare.report.outcome import validation_outcome
 
-    view = check(project, env, paths or (), os.environ)
+    options = setting.options()
+    view = check(options.project, options.env, paths or (), os.environ)
     outcome = validation_outcome(view)
     if console.output == "json":
         from kdeclare.report.json_output import validation_document

@@ -1,0 +1,79 @@
+"""Command lines without the secrets that were typed into them: for histories and messages."""
+
+from collections.abc import Iterator, Sequence
+
+SHOWN = "(sensitive)"
+"""What stands for a value; plans say the same."""
+
+_OPTIONS = frozenset({"--config", "--add-config", "--append-config", "--subtract-config"})
+"""Whose values are config keys with values: ``k=v``, or ``k=v,k=[v,v]``."""
+_SPARK = "--conf"
+"""Settings of Spark are known by no catalogue: one is kept from view when its name tells what it is."""
+_TELLING = ("access", "credential", "key", "password", "secret", "token")
+
+
+def without_secrets(arguments: Sequence[str]) -> list[str]:
+    """The same arguments, with `SHOWN` for each literal value of a config key that Kafka keeps secret.
+
+    So for a key that is unknown: brokers take it, and never show its value. References (``${env.NAME}``)
+    stay, as they give nothing away.
+    """
+    return list(_redacted(arguments))
+
+
+def holds_secret(arguments: Sequence[str]) -> bool:
+    """Whether there is anything to be kept from view."""
+    return without_secrets(arguments) != list(arguments)
+
+
+def settings(text: str) -> list[str]:
+    """The elements of ``k=v,k=[v,v]``; a comma between brackets parts nothing."""
+    found = [""]
+    depth = 0
+    for character in text:
+        depth += (character == "[") - (character == "]" and depth > 0)
+        if character == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += character
+    return found
+
+
+def _redacted(arguments: Sequence[str]) -> Iterator[str]:
+    before = ""
+    for argument in arguments:
+        option, sign, value = argument.partition("=")
+        if before in _OPTIONS or before == _SPARK:
+            yield _hidden(argument, before)
+            before = ""
+            continue
+        before = argument
+        yield f"{option}={_hidden(value, option)}" if sign and option in (*_OPTIONS, _SPARK) else argument
+
+
+def _hidden(text: str, option: str) -> str:
+    shown: list[str] = []
+    hiding = False
+    for element in settings(text):
+        key, sign, value = element.partition("=")
+        if not sign and hiding:
+            continue  # the rest of a value that has commas
+        hiding = bool(sign) and not _is_reference(value) and _is_secret(key.strip(), option)
+        shown.append(f"{key}={SHOWN}" if hiding else element)
+    return ",".join(shown)
+
+
+def _is_reference(value: str) -> bool:
+    from kdeclare.manifests.substitution import is_single
+
+    return is_single(value.strip().removeprefix("[").removesuffix("]"))
+
+
+def _is_secret(key: str, option: str) -> bool:
+    if option == _SPARK:
+        return any(word in key.lower() for word in _TELLING)
+    from kdeclare.kinds.catalog import catalog
+    from kdeclare.model.ids import ConfigScope
+
+    known = [info for scope in ConfigScope if (info := catalog(scope).get(key))]
+    return not known or any(info.is_secret for info in known)

@@ -1,0 +1,163 @@
+"""Connections that are kept from command to command."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from kdeclare.app.keeping import KeptConnections
+from kdeclare.app.workspace import Options
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Cluster, Fault, FaultKind
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.live import ClusterInfo
+
+
+class Breakable(MemoryCluster):
+    """As a client whose cluster may be gone, or silent."""
+
+    def __init__(self) -> None:
+        super().__init__({1: "rack"})
+        self.asking: Callable[[], None] = lambda: None
+        self.ended = threading.Event()
+
+    def describe(self) -> ClusterInfo:
+        self.asking()
+        return super().describe()
+
+    def close(self) -> None:
+        self.ended.set()
+
+
+class Network:
+    """Opens clusters. down: nobody can be reached."""
+
+    def __init__(self) -> None:
+        self.opened: list[tuple[str, Breakable]] = []
+        self.timeouts: list[float] = []
+        self.down = False
+
+    def __call__(self, servers: str, config: Mapping[str, str], timeout_s: float) -> Cluster:
+        self.timeouts.append(timeout_s)
+        if self.down:
+            raise KdeclareError(error("unreachable", "Cluster cannot be reached"))
+        cluster = Breakable()
+        self.opened.append((servers, cluster))
+        return cluster
+
+
+@pytest.fixture
+def network() -> Network:
+    return Network()
+
+
+@pytest.fixture
+def kept(network: Network) -> Iterator[KeptConnections]:
+    made = KeptConnections(network)
+    yield made
+    made.close()
+
+
+def gone() -> None:
+    raise Fault("NETWORK_EXCEPTION", "closed", FaultKind.RETRIABLE)
+
+
+def done(_: object) -> None:
+    pass
+
+
+def test_the_same_cluster_is_given_again(network: Network, kept: KeptConnections) -> None:
+    first = kept("a:1", {"x": "1"}, 5.0)
+    assert kept("a:1", {"x": "1"}, 5.0) is first
+    assert kept("a:1", {"x": "2"}, 5.0) is not first
+    assert kept("b:1", {"x": "1"}, 5.0) is not first
+    assert len(network.opened) == 3
+
+
+def test_what_broke_is_opened_anew(network: Network, kept: KeptConnections) -> None:
+    first = kept("a:1", {}, 5.0)
+    network.opened[0][1].asking = gone
+    network.down = True
+    for _ in range(2):
+        with pytest.raises(KdeclareError, match="Cluster cannot be reached"):
+            kept("a:1", {}, 5.0)
+    assert network.opened[0][1].ended.wait(5)
+    network.down = False
+    assert kept("a:1", {}, 5.0) is not first
+
+
+def test_silence_does_not_use_up_the_time(network: Network, kept: KeptConnections) -> None:
+    kept("a:1", {}, 5.0)
+    silence = threading.Event()
+    network.opened[0][1].asking = lambda: done(silence.wait(10))
+    network.down = True
+    begun = time.monotonic()
+    with pytest.raises(KdeclareError, match="Cluster cannot be reached"):
+        kept("a:1", {}, 0.4)
+    assert time.monotonic() - begun < 2
+    assert 0.1 <= network.timeouts[-1] <= 0.25  # what was left of it
+    silence.set()
+
+
+def test_whatever_goes_wrong_is_tried_anew(network: Network, kept: KeptConnections) -> None:
+    first = kept("a:1", {}, 5.0)
+
+    def bug() -> None:
+        raise ZeroDivisionError
+
+    network.opened[0][1].asking = bug
+    assert kept("a:1", {}, 5.0) is not first
+
+
+def test_only_some_are_kept(network: Network, kept: KeptConnections) -> None:
+    for number in range(5):
+        kept(f"a:{number}", {}, 5.0)
+    first, *others = [cluster for _, cluster in network.opened]
+    assert first.ended.wait(5)
+    assert not any(cluster.ended.is_set() for cluster in others)
+
+
+def test_all_are_closed_at_the_end(network: Network) -> None:
+    kept = KeptConnections(network)
+    kept("a:1", {}, 5.0)
+    kept("b:1", {}, 5.0)
+    kept.close()
+    assert all(cluster.ended.wait(5) for _, cluster in network.opened)
+
+
+def test_two_that_open_at_the_same_time_leave_one(network: Network) -> None:
+    both = threading.Barrier(2)
+
+    def slowly(servers: str, config: Mapping[str, str], timeout_s: float) -> Cluster:
+        both.wait(5)
+        return network(servers, config, timeout_s)
+
+    kept = KeptConnections(slowly)
+    threads = [threading.Thread(target=kept, args=("a:1", {}, 5.0)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    (_, one), (_, other) = network.opened
+    deadline = time.monotonic() + 5
+    while not (one.ended.is_set() or other.ended.is_set()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert one.ended.is_set() != other.ended.is_set()
+    assert kept("a:1", {}, 5.0) is (other if one.ended.is_set() else one)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (Options(), Options(Path("p"), "lab", "a:1", Path("c"), "s", 5)),
+        (Options(bootstrap_server="b:1"), Options(Path("p"), "lab", "b:1", Path("c"), "s", 5)),
+        (Options(timeout_s=1), Options(Path("p"), "lab", "a:1", Path("c"), "s", 1)),
+        (Options(env="live"), Options(Path("p"), "live", state="s", timeout_s=5)),
+        (Options(env="live", bootstrap_server="b:1"), Options(Path("p"), "live", "b:1", None, "s", 5)),
+        (Options(Path("q")), Options(Path("q"), timeout_s=5)),
+    ],
+)
+def test_whoever_names_another_place_means_its_servers_too(given: Options, expected: Options) -> None:
+    assert given.over(Options(Path("p"), "lab", "a:1", Path("c"), "s", 5)) == expected

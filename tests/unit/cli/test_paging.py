@@ -1,0 +1,88 @@
+"""When output goes through a pager, and which."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cli.paging import Pager, fits, pager_of
+from kdeclare.model.diagnostics import KdeclareError
+from tests.unit.cli.command_line import Terminal
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "lines", "expected"),
+    [
+        ("", 80, 2, True),
+        ("a\nb\n", 80, 3, True),
+        ("a\nb\n", 80, 2, False),
+        ("abcdef\n", 3, 3, True),
+        ("abcdef\n", 3, 2, False),
+        ("\x1b[1mabc\x1b[0m\n", 3, 2, True),
+        ("漢字\n", 3, 2, False),
+    ],
+)
+def test_a_screen_has_room_for_the_prompt_too(text: str, columns: int, lines: int, expected: bool) -> None:
+    assert fits(text, columns, lines) is expected
+
+
+@pytest.mark.parametrize(
+    ("environ", "command"),
+    [
+        ({"PAGER": "more"}, ("more",)),
+        ({"PAGER": "more", "KDECLARE_PAGER": "less -S"}, ("less", "-S")),
+        ({"PAGER": "more", "KDECLARE_PAGER": ""}, None),
+        ({"PAGER": ""}, None),
+        ({"PAGER": "more", "TERM": "dumb"}, None),
+        ({"PATH": "/nowhere"}, None),
+    ],
+)
+def test_which_one_it_is(environ: dict[str, str], command: tuple[str, ...] | None) -> None:
+    found = pager_of({"TERM": "xterm"} | environ)
+    assert (found and found.command) == command
+
+
+def test_a_name_that_cannot_be_read() -> None:
+    with pytest.raises(KdeclareError, match="No closing quotation"):
+        pager_of({"TERM": "xterm", "PAGER": "less '"})
+
+
+def shows(text: str, *command: str) -> bool:
+    """Whether a pager shows it, on a small screen."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", Terminal())
+        patch.setenv("COLUMNS", "80")
+        patch.setenv("LINES", "3")
+        patch.delenv("LESS", raising=False)
+        return Pager(command).shows(text)
+
+
+def test_only_what_is_long_is_paged(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    pager = ("sh", "-c", f"cat > {seen}; env | grep ^LESS= >> {seen}")
+    assert not shows("a\nb\n", *pager)
+    assert not seen.exists()
+    assert shows("a\nb\nc\n", *pager)
+    assert seen.read_text() == "a\nb\nc\nLESS=FRX\n"
+
+
+def test_ctrl_c_is_for_the_pager() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    assert shows("a\n" * 9, "sh", "-c", f"kill -INT {os.getpid()}")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_pager_that_is_left_early_is_no_failure() -> None:
+    assert shows("a long line of text\n" * 100_000, "true")
+
+
+def test_a_pager_that_is_not_there() -> None:
+    with pytest.raises(KdeclareError, match="no-such-pager: No such file") as raised:
+        shows("a\n" * 9, "no-such-pager")
+    assert "KDECLARE_PAGER" in raised.value.diagnostics[0].hint
+
+
+def test_what_is_no_screen_is_not_paged(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not Pager(("false",)).shows("a\n" * 1000)

@@ -1,0 +1,95 @@
+"""What of a typed command line may be remembered."""
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.cli import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.line import Line
+from kdeclare.cli.main import main
+from kdeclare.cli.options import Talk
+from kdeclare.cli.redaction import holds_secret, settings, without_secrets
+from kdeclare.kinds.catalog import catalog
+from kdeclare.model.ids import ConfigScope
+
+SECRET_KEYS = sorted(key for key, info in catalog(ConfigScope.BROKER).keys.items() if info.is_secret)
+OPTIONS = ("--config", "--add-config", "--append-config", "--subtract-config")
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("retention.ms=1", "retention.ms=1"),
+        ("cleanup.policy=[compact,delete],retention.ms=1", "cleanup.policy=[compact,delete],retention.ms=1"),
+        ("ssl.keystore.password=hunter2", "ssl.keystore.password=(sensitive)"),
+        (
+            "retention.ms=1,ssl.key.password=a=b,min.insync.replicas=2",
+            "retention.ms=1,ssl.key.password=(sensitive),min.insync.replicas=2",
+        ),
+        ("ssl.key.password=[a,b],retention.ms=1", "ssl.key.password=(sensitive),retention.ms=1"),
+        ("ssl.key.password=a,b,retention.ms=1", "ssl.key.password=(sensitive),retention.ms=1"),
+        ("ssl.key.password=${env.SECRET}", "ssl.key.password=${env.SECRET}"),
+        ("ssl.key.password=[${file.key}]", "ssl.key.password=[${file.key}]"),
+        ("ssl.key.password=a${env.SECRET}", "ssl.key.password=(sensitive)"),
+        ("listener.name.x.ssl.key.password=a", "listener.name.x.ssl.key.password=(sensitive)"),
+        ("a.plugin.of.mine=a", "a.plugin.of.mine=(sensitive)"),
+        ("retention.ms", "retention.ms"),
+        ("", ""),
+    ],
+)
+@pytest.mark.parametrize("option", OPTIONS)
+def test_values_of_secret_keys_are_not_kept(option: str, typed: str, kept: str) -> None:
+    rest = ["topic", "alter", "--topic", "orders"]
+    assert without_secrets([*rest, option, typed, "--yes"]) == [*rest, option, kept, "--yes"]
+    assert without_secrets([*rest, f"{option}={typed}", "--yes"]) == [*rest, f"{option}={kept}", "--yes"]
+    assert holds_secret([option, typed]) == (typed != kept)
+
+
+def test_only_what_follows_the_option_is_looked_at() -> None:
+    line = ["plan", "--target", "ssl.key.password=x", "--config", "a.b=c", "ssl.key.password=x"]
+    assert without_secrets(line) == [*line[:4], "a.b=(sensitive)", line[5]]
+    assert without_secrets(["--config"]) == ["--config"]
+
+
+def test_settings_of_spark_are_judged_by_their_names() -> None:
+    line = ["fleet", "--conf", "spark.executor.memory=4g", "--conf", "spark.hadoop.fs.s3a.secret.key=x"]
+    assert without_secrets(line) == [*line[:4], "spark.hadoop.fs.s3a.secret.key=(sensitive)"]
+    assert without_secrets(["--conf=a.password=x"]) == ["--conf=a.password=(sensitive)"]
+
+
+_SECRETS = st.text(alphabet=string.ascii_uppercase, min_size=6).map(lambda text: f"~{text}~")
+
+
+@given(
+    st.sampled_from(OPTIONS),
+    st.lists(st.tuples(st.sampled_from([*SECRET_KEYS, "retention.ms", "x"]), _SECRETS), min_size=1),
+    st.sampled_from(["{}={}", "{}=[{}]", "{}=a,{}", "{}=a=b{}", "{}=]{}", "{}=[{}"]),
+)
+def test_no_secret_comes_through(option: str, pairs: list[tuple[str, str]], form: str) -> None:
+    text = ",".join(form.format(key, value) for key, value in pairs if key != "retention.ms")
+    for line in ([option, text], [f"{option}={text}"]):
+        assert "~" not in "".join(without_secrets(line))
+
+
+@given(st.text(alphabet="ab=,[]"))
+def test_nothing_is_lost_where_nothing_is_secret(text: str) -> None:
+    assert ",".join(settings(text)) == text
+
+
+def test_what_commands_hear_of_the_line_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = list[str]()
+
+    def listening(line: Line, talk: Talk, output: str) -> Console:
+        heard.append(line.typed)
+        return Console(talk, output, line.typed)
+
+    monkeypatch.setattr(command, "_console", listening)
+    assert main(["schema", "--kind", "Nothing"]) == 64
+    assert main(["show", "--", "--config=ssl.key.password=hunter2"]) == 1
+    assert heard == [
+        "kdeclare schema --kind Nothing",
+        "kdeclare show -- '--config=ssl.key.password=(sensitive)'",
+    ]
