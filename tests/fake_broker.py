@@ -31,14 +31,18 @@ class FakeBroker:
     """One broker, id 1, that is its own controller.
 
     answers: by API key. requests: all that came, in order. versions: the highest one by API key.
+    port: where to listen; 0 is anywhere.
     """
 
-    def __init__(self, answers: Mapping[int, Answer], versions: Mapping[int, int] | None = None) -> None:
+    def __init__(
+        self, answers: Mapping[int, Answer], versions: Mapping[int, int] | None = None, port: int = 0
+    ) -> None:
         self.requests: list[Any] = []
         self._versions = {3: 13, 18: 3, 19: 7, 20: 6, 32: 4, 37: 3, 44: 1, 45: 1, 46: 0, 60: 2, 2: 10}
         self._versions |= versions or {}
         self._answers: dict[int, Answer] = {3: self.metadata, 18: self.api_versions, **answers}
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
+        self._clients: list[socket.socket] = []
         self.port: int = self._listener.getsockname()[1]
         self.bootstrap = f"127.0.0.1:{self.port}"
         threading.Thread(target=self._serve, daemon=True).start()
@@ -72,6 +76,18 @@ class FakeBroker:
             finalized_features_epoch=7,
         )
 
+    @property
+    def connections(self) -> int:
+        """How many there have been."""
+        return len(self._clients)
+
+    def die(self) -> None:
+        """Close, and end all connections that there are."""
+        self.close()
+        for client in self._clients:
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Take no more connections."""
         with contextlib.suppress(OSError):
@@ -82,6 +98,7 @@ class FakeBroker:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                self._clients.append(client)
                 threading.Thread(target=self._talk, args=(client,), daemon=True).start()
 
     def _talk(self, client: socket.socket) -> None:

@@ -34,6 +34,7 @@ _MODULES = {
     "lock": "lock",
     "schema": "schema",
     "sandbox": "sandbox",
+    "shell": "shell",
 }
 """The commands and where they are; building them all would double the time that most commands take to
 begin, so only the one that is asked for is built."""

@@ -21,6 +21,7 @@ COMMANDS = (
     "history",
     "import",
     "schema",
+    "shell",
 )
 GROUPS = {
     "config": ("describe",),
@@ -129,7 +130,7 @@ def test_completion(kdeclare: CommandLine) -> None:
     assert kdeclare.capsys.readouterr().out.split() == ["--allow-deletes"]
 
 
-HEAVY = ("rich", "kafka", "networkx", "pydantic", "yaml", "deepdiff", "pyspark")
+HEAVY = ("rich", "kafka", "networkx", "pydantic", "yaml", "deepdiff", "pyspark", "prompt_toolkit")
 
 
 def test_help_imports_nothing_heavy(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""Completing config keys and their values: ``retention.ms=…``, ``k=v,k=[v,v]``, ``k,k``."""
+
+from collections.abc import Iterator, Mapping
+
+from kdeclare.cli.interactive.names import Names
+from kdeclare.cli.interactive.offer import Offer, Value
+from kdeclare.cli.interactive.place import Place
+from kdeclare.cli.redaction import settings
+from kdeclare.kinds.catalog import Catalog, KeyInfo, catalog
+from kdeclare.kinds.catalog.choices import choices
+from kdeclare.model.ids import ConfigResource, ConfigScope
+
+_READ_ONLY = "read-only"
+
+
+def scope_of(place: Place) -> ConfigScope:
+    """Whose configs the line is about."""
+    kind = place.first("entity_type") or ""
+    about_brokers = kind.startswith("broker") or "broker" in place.given or "broker_defaults" in place.given
+    return ConfigScope.BROKER if about_brokers else ConfigScope.TOPIC
+
+
+def one_setting(place: Place, names: Names) -> Offer:
+    """``k=v``."""
+    return _setting(place, names, "", place.text, only_lists=False)
+
+
+def some_settings(place: Place, names: Names) -> Offer:
+    """``k=v,k=[v,v]``."""
+    last = settings(place.text)[-1]
+    return _setting(place, names, place.text[: len(place.text) - len(last)], last, only_lists=False)
+
+
+def list_settings(place: Place, names: Names) -> Offer:
+    """The same of keys that take a list."""
+    last = settings(place.text)[-1]
+    return _setting(place, names, place.text[: len(place.text) - len(last)], last, only_lists=True)
+
+
+def some_keys(place: Place, names: Names) -> Offer:
+    """``k,k``: those that are set, where that is known."""
+    lead, comma, begun = place.text.rpartition(",")
+    known, now = catalog(scope_of(place)), _now(place, names)
+    taken = set(lead.split(","))
+    found = [Value(key, f"now {value}" if value else "") for key, value in sorted(now.items())]
+    found = found or [Value(key, _about(info, None)) for key, info in _keys(known, only_lists=False)]
+    return Offer([value for value in found if value.text not in taken], begun, lead + comma)
+
+
+def _setting(place: Place, names: Names, lead: str, text: str, *, only_lists: bool) -> Offer:
+    known, now = catalog(scope_of(place)), _now(place, names)
+    key, sign, value = text.partition("=")
+    if not sign:
+        found = [Value(f"{k}=", _about(i, now.get(k))) for k, i in _keys(known, only_lists=only_lists)]
+        return Offer(found, text, lead)
+    info = known.get(key)
+    if info is None or info.is_secret:
+        return Offer((), value)
+    lead += key + sign
+    if not info.is_list:
+        return Offer(_values(known, key, info, now.get(key)), value, lead)
+    begun = value.rpartition(",")[2].removeprefix("[")
+    taken = set(value.removeprefix("[").split(",")[:-1])
+    elements = [Value(word) for word in choices(known, key) if word not in taken]
+    return Offer(elements, begun, lead + value[: len(value) - len(begun)])
+
+
+def _values(known: Catalog, key: str, info: KeyInfo, now: str | None) -> Iterator[Value]:
+    words = choices(known, key)
+    said = {info.default: "the default", now: "now"}
+    first = [value for value in (now, info.default) if value and value not in words]
+    for value in dict.fromkeys((*first, *words)):
+        yield Value(value, said.get(value, ""))
+
+
+def _keys(known: Catalog, *, only_lists: bool) -> list[tuple[str, KeyInfo]]:
+    return [
+        (key, info)
+        for key, info in known.keys.items()
+        if info.mode != _READ_ONLY and (info.is_list or not only_lists)
+    ]
+
+
+def _about(info: KeyInfo, now: str | None) -> str:
+    if now is not None:
+        return f"now {now}"
+    return f"default {info.default}" if info.default else info.type.lower()
+
+
+def _now(place: Place, names: Names) -> Mapping[str, str | None]:
+    """What is set on the one resource that the line names, if it names one."""
+    scope = scope_of(place)
+    arguments = [argument.name for argument in place.command.arguments]
+    named = "broker" if scope is ConfigScope.BROKER else "topic"
+    name = place.first(named, "entity_name", *arguments)
+    return names.overrides(ConfigResource(scope, name)) if name else {}

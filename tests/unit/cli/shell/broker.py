@@ -1,0 +1,63 @@
+"""A broker with topics that lives in this process, for shells in other processes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kafka.protocol.admin import DescribeClusterResponse, ListPartitionReassignmentsResponse
+from kafka.protocol.metadata import MetadataResponse
+
+from tests.fake_broker import FakeBroker
+
+LIST_MOVES = 46
+_METADATA, _DESCRIBE = 3, 60
+
+
+class TopicBroker(FakeBroker):
+    """Can be asked what goes on (``kdeclare status``) and which topics there are."""
+
+    def __init__(self, topics: Sequence[str], port: int = 0) -> None:
+        self._topics = topics
+        answers: dict[int, Callable[[Any], Any]] = {
+            _METADATA: self._with_topics,
+            LIST_MOVES: self._moves,
+            _DESCRIBE: self._described,
+        }
+        super().__init__(answers, port=port)
+
+    def _with_topics(self, request: Any) -> Any:
+        response = self.metadata(request)
+        if request.topics is None:
+            response.topics = [self._topic(name) for name in self._topics]
+        return response
+
+    def _topic(self, name: str) -> Any:
+        kind = MetadataResponse.MetadataResponseTopic
+        return kind(error_code=0, name=name, is_internal=False, partitions=[])
+
+    def _moves(self, request: Any) -> Any:
+        return ListPartitionReassignmentsResponse(
+            throttle_time_ms=0, error_code=0, error_message=None, topics=[]
+        )
+
+    def _described(self, request: Any) -> Any:
+        kind = DescribeClusterResponse
+        return kind(
+            throttle_time_ms=0,
+            error_code=0,
+            error_message=None,
+            endpoint_type=1,
+            cluster_id="fake",
+            controller_id=1,
+            brokers=[
+                kind.DescribeClusterBroker(
+                    broker_id=1, host="127.0.0.1", port=self.port, rack=None, is_fenced=False
+                )
+            ],
+        )
+
+
+class SilentBroker(TopicBroker):
+    """Takes the question which moves go on, and never answers."""
+
+    def _moves(self, request: Any) -> Any:
+        return ...

@@ -1,0 +1,115 @@
+"""The shell as a process on a pseudo-terminal, at a broker that a test can kill."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kdeclare.state.local import LocalStore
+from tests.terminal import CTRL_C, CTRL_D, UP, at_terminal
+from tests.unit.cli.shell.broker import LIST_MOVES, SilentBroker, TopicBroker
+
+QUIET = "All quiet."
+
+
+@pytest.fixture
+def broker() -> Iterator[TopicBroker]:
+    """With two topics."""
+    made = TopicBroker(["orders", "payments"])
+    yield made
+    made.die()
+
+
+def test_completion_errors_and_one_connection(tmp_path: Path, broker: TopicBroker) -> None:
+    with at_terminal(tmp_path, "--bootstrap-server", broker.bootstrap) as shell:
+        assert f"kdeclare {broker.bootstrap}>" in shell.screen
+        shell.type("sta\t", "\r")
+        shell.sees(QUIET)
+        opened = broker.connections
+        shell.prompts()
+        shell.type("plan --target Topic/pay\t")
+        shell.sees("plan --target Topic/payments")
+        shell.type(CTRL_C)
+        shell.prompts()
+        shell.type("plan --t\t")
+        shell.sees("Only this resource")
+        shell.type(CTRL_C)
+        shell.prompts()
+        shell.enter("staus", then="Did you mean 'status'?")
+        shell.enter("status 'a", then="A quotation has no end")
+        shell.enter("status | less", then="This is no shell of the system")
+        shell.enter("shell", then="This is the shell already")
+        shell.enter("status", then=QUIET)
+        assert broker.connections == opened
+        shell.type(CTRL_D)
+        assert shell.leaves() == 0
+
+
+def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, broker: TopicBroker) -> None:
+    with at_terminal(tmp_path, "--bootstrap-server", broker.bootstrap, "--timeout", "3") as shell:
+        shell.enter("status", then=QUIET)
+        shown = shell.screen
+        broker.die()
+        for _ in range(5):
+            assert shell.reads()
+        assert shell.screen == shown, "what nobody asked for is not told"
+        shell.enter("status", then="Cluster cannot be reached", seconds=6)
+        again = TopicBroker(["orders"], port=broker.port)
+        try:
+            shell.enter("status", then=QUIET)
+        finally:
+            again.die()
+
+
+def test_ctrl_c_ends_the_command_and_not_the_shell(tmp_path: Path) -> None:
+    silent = SilentBroker([])
+    with at_terminal(tmp_path, "--bootstrap-server", silent.bootstrap) as shell:
+        shell.type("status\r")
+        while not silent.asked(LIST_MOVES):
+            assert shell.reads()
+        shell.type(CTRL_C)
+        shell.sees("Interrupted")
+        shell.prompts()
+        shell.enter("schema --kind Nothing", then="is no kind")
+        shell.type("exit\r")
+        assert shell.leaves() == 0
+    silent.die()
+
+
+def test_history_is_there_the_next_time(tmp_path: Path) -> None:
+    with at_terminal(tmp_path) as shell:
+        shell.enter("schema --kind First", then="is no kind")
+        shell.enter(" schema --kind Second", then="is no kind")
+        shell.enter("topic alter --add-config ssl.keystore.password=x", then="not written into the history")
+        shell.type("quit\r")
+        shell.leaves()
+    kept = tmp_path / ".state" / "kdeclare" / "history"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "password" not in kept.read_text()
+    with at_terminal(tmp_path) as shell:
+        shell.type(UP)  # quit
+        shell.sees("> quit")
+        shell.type(UP)
+        shell.sees("> schema --kind First")
+
+
+def test_long_output_is_paged_and_questions_are_asked(tmp_path: Path) -> None:
+    with at_terminal(tmp_path, lines=12, PAGER="sed s/^/paged:/") as shell:
+        shell.enter("schema --kind Topic", then="paged:}")
+        shell.enter("help", then="paged:of a sensitive config key")
+        with LocalStore(tmp_path / "state" / "default" / "default").lock("a test"):
+            shell.enter("lock show", then="Locked by")
+            assert "paged:" not in shell.screen
+            shell.type("lock break\r")
+            shell.sees("Only 'yes' is accepted:")
+            shell.type("no\r")
+            shell.sees("The lock was left alone.")
+
+
+def test_a_dumb_terminal(tmp_path: Path) -> None:
+    with at_terminal(tmp_path, TERM="dumb") as shell:
+        shell.type("lock show\r")
+        shell.sees("Not locked.")
+        shell.prompts()
+        shell.type("exit\r")
+        assert shell.leaves() == 0

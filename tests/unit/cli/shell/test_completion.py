@@ -1,0 +1,199 @@
+"""Completion as data: the text before the cursor, and what could stand there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.cli.interactive.completer import completed
+from kdeclare.cli.interactive.grammar import Command, Parameter, grammar
+from kdeclare.cli.interactive.words import quoted
+from kdeclare.model.ids import ConfigResource, ConfigScope
+
+
+@dataclass
+class Known:
+    """A cluster with two topics and two brokers."""
+
+    asked: list[ConfigResource] = field(default_factory=list)
+
+    def topics(self) -> tuple[str, ...]:
+        return ("orders", "orders.dlq", "payments")
+
+    def brokers(self) -> tuple[int, ...]:
+        return (1, 2, 12)
+
+    def overrides(self, resource: ConfigResource) -> Mapping[str, str | None]:
+        self.asked.append(resource)
+        if resource == ConfigResource(ConfigScope.TOPIC, "orders"):
+            return {"retention.ms": "1000", "cleanup.policy": "compact"}
+        return {}
+
+    def declared(self) -> tuple[str, ...]:
+        return ("BrokerConfig/2", "Topic/new", "Topic/orders")
+
+    def runs(self) -> tuple[str, ...]:
+        return ("20260102T000000Z-b", "20260101T000000Z-a")
+
+    def environments(self) -> tuple[str, ...]:
+        return ("lab", "live")
+
+
+def option(name: str, *, is_flag: bool = False, repeats: bool = False, metavar: str = "") -> Parameter:
+    return Parameter(name.replace("-", "_"), (f"--{name}",), metavar, is_flag=is_flag, repeats=repeats)
+
+
+CONFIG_OPTIONS = tuple(
+    option(name, repeats=name == "config")
+    for name in ("config", "add-config", "append-config", "delete-config", "subtract-config")
+)
+TOPIC = Command(
+    "alter",
+    "",
+    (option("topic"), *CONFIG_OPTIONS, option("yes", is_flag=True)),
+    (Parameter("names", repeats=True),),
+)
+CONFIG = Command(
+    "alter",
+    "",
+    (option("entity-type"), option("entity-name"), option("broker"), option("topic"), *CONFIG_OPTIONS),
+)
+BY_HAND = Command(
+    "kdeclare",
+    commands={
+        "topic": Command("topic", "Topics by hand", commands={"alter": TOPIC, "list": Command("list")}),
+        "config": Command("config", "Configs by hand", commands={"alter": CONFIG}),
+    },
+)
+"""What only this test relies on of commands: how their options are called."""
+
+
+def offered(line: str, root: Command | None = None) -> list[str]:
+    """What the word at the cursor could become."""
+    return [candidate.text for candidate in completed(line, root or grammar(), Known())[1]]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", {"plan", "apply", "help", "exit", "quit", "sandbox"}),
+        ("pl", {"plan"}),
+        ("kdeclare pl", {"plan"}),
+        ("sandbox st", {"start", "stop", "status"}),
+        ("help sandbox st", {"start", "stop", "status"}),
+        ("plan --allow", {"--allow-deletes"}),
+        ("plan --format ", {"text", "json", "markdown", "sarif"}),
+        ("plan --format=j", {"--format=json"}),
+        ("plan --env ", {"lab", "live"}),
+        ("plan --target ", {"Topic/", "BrokerConfig/", "Reassignment/"}),
+        ("plan --target Topic/o", {"Topic/orders", "Topic/orders.dlq"}),
+        ("plan --target=Topic/n", {"--target=Topic/new"}),
+        (
+            "plan --target BrokerConfig/",
+            {"BrokerConfig/2", "BrokerConfig/cluster-default", "BrokerConfig/12"},
+        ),
+        ("rollback ", {"20260102T000000Z-b"}),
+        ("history ", {"diff", "20260101T000000Z-a"}),
+        ("history diff ", {"20260101T000000Z-a"}),
+        ("reassign --broker-list 1,", {"1,2", "1,12"}),
+        ("schema --kind T", {"Topic"}),
+    ],
+)
+def test_commands_options_and_values(line: str, expected: set[str]) -> None:
+    assert expected <= set(offered(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["bogus ", "plan --reason ", "sandbox bogus ", "exit ", "help plan --", "shel", "plan -- --al"],
+)
+def test_where_nothing_is_known_nothing_is_offered(line: str) -> None:
+    assert offered(line) == []
+
+
+def test_an_option_is_offered_once_unless_it_repeats() -> None:
+    assert "--env" not in offered("plan --env lab --")
+    assert "--target" in offered("plan --target Topic/orders --")
+    assert "--yes" not in offered("topic alter --yes --", BY_HAND)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("topic a", ["alter"]),
+        ("topic alter ", ["orders", "orders.dlq", "payments"]),
+        ("topic alter orders o", ["orders.dlq"]),
+        ("topic alter --topic p", ["payments"]),
+        ("topic alter --topic=p", ["--topic=payments"]),
+        ("topic alter --config compression.type=z", ["compression.type=zstd"]),
+        ("topic alter --config preall", ["preallocate="]),
+        ("topic alter --config preallocate=", ["preallocate=true", "preallocate=false"]),
+        ("topic alter --add-config cleanup.policy=[", ["cleanup.policy=[delete", "cleanup.policy=[compact"]),
+        ("topic alter --add-config cleanup.policy=[delete,", ["cleanup.policy=[delete,compact"]),
+        ("topic alter --append-config c", ["cleanup.policy="]),
+        ("topic alter orders --delete-config ", ["cleanup.policy", "retention.ms"]),
+        ("topic alter orders --delete-config retention.ms,", ["retention.ms,cleanup.policy"]),
+        ("topic alter payments --delete-config retention.b", ["retention.bytes"]),
+        ("topic alter orders --add-config retention.ms=", ["retention.ms=1000", "retention.ms=604800000"]),
+        ("config alter --entity-type ", ["topics", "brokers"]),
+        ("config alter --entity-name o", ["orders", "orders.dlq"]),
+        ("config alter --entity-type topics --entity-name p", ["payments"]),
+        ("config alter --entity-type brokers --entity-name 1", ["1", "12"]),
+        ("config alter --broker 2", ["2"]),
+        ("config alter --broker 1 --add-config log.cleaner.th", ["log.cleaner.threads="]),
+        ("config alter --broker 1 --add-config ssl.client.auth=n", ["ssl.client.auth=none"]),
+        ("config alter --broker 1 --add-config ssl.key.password=", []),
+        ("config alter --broker 1 --add-config broker.id", []),
+    ],
+)
+def test_names_keys_and_their_values(line: str, expected: list[str]) -> None:
+    assert offered(line, BY_HAND) == expected
+
+
+def test_a_key_says_what_is_set_now() -> None:
+    _, found = completed("topic alter orders --add-config retention.ms", BY_HAND, Known())
+    assert [(c.shown, c.about) for c in found] == [("retention.ms=", "now 1000")]
+    _, found = completed("topic alter --add-config retention.ms", BY_HAND, Known())
+    assert found[0].about == "default 604800000"
+
+
+def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("orders.yaml", ".hidden", "other file.yaml"):
+        (tmp_path / name).touch()
+    (tmp_path / "overlays").mkdir()
+    (tmp_path / "overlays" / "lab.yaml").touch()
+    assert offered("plan ") == ["orders.yaml", "other file.yaml", "overlays/"]
+    assert offered("plan .h") == [".hidden"]
+    assert offered("plan overlays/") == ["overlays/lab.yaml"]
+    assert offered("plan --out ov") == ["overlays/"]
+    assert offered(f"plan {tmp_path}/ord") == [f"{tmp_path}/orders.yaml"]
+    assert offered("plan no/such/folder/") == []
+    assert quoted(offered("plan 'other f")[0]) == "'other file.yaml'"
+
+
+def test_the_word_at_the_cursor_is_what_is_replaced() -> None:
+    line = "plan --target 'Topic/o"
+    word, _ = completed(line, grammar(), Known())
+    assert (line[word.start :], word.quote) == ("'Topic/o", "'")
+    word, _ = completed("plan ", grammar(), Known())
+    assert word.start == len("plan ")
+
+
+@given(
+    st.text(alphabet="abcopst-=,[]/ '\"\\", max_size=30),
+    st.sampled_from(["", "topic alter ", "config alter "]),
+)
+def test_whatever_is_offered_begins_as_the_word_does(text: str, lead: str) -> None:
+    word, found = completed(lead + text, BY_HAND, Known())
+    assert all(candidate.text.startswith(word.text) for candidate in found)
+
+
+def test_every_command_is_in_the_grammar() -> None:
+    root = grammar()
+    assert set(root.commands["sandbox"].commands) == {"start", "stop", "status", "reset"}
+    assert root.commands["plan"].option("-o") == root.commands["plan"].option("--out")
+    assert all(command.about for command in root.commands.values())

@@ -1,0 +1,207 @@
+"""Lines from a pipe or a file."""
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kdeclare.app import workspace
+from kdeclare.cli.interactive.script import logical_lines
+from kdeclare.cluster.port import Cluster
+from tests.unit.cli.command_line import CommandLine, Ran
+
+
+def ran(kdeclare: CommandLine, *lines: str, options: tuple[str, ...] = ()) -> Ran:
+    """What a script left behind."""
+    script = kdeclare.folder / "script.txt"
+    script.write_text("".join(f"{line}\n" for line in lines))
+    return kdeclare("shell", script, *options)
+
+
+def process(folder: Path, script: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """The same from a pipe, in a process."""
+    return subprocess.run(
+        [sys.executable, "-m", "kdeclare", "shell", *options],
+        input=script,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=60,
+    )
+
+
+def test_lines_are_run_one_after_the_other(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    found = ran(kdeclare, "# what would change", "", "kdeclare plan", "apply \\", "  --yes # now", "plan")
+    assert found.code == 0
+    assert not found.err
+    words = ("Plan for", "Plan for", "Applied to", "No changes.")
+    assert [line.startswith(words) for line in found.out.splitlines()].count(True) == 4
+    assert found.out.rstrip().splitlines()[-1].startswith("No changes.")
+    assert kdeclare.topics == {"orders"}
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("plan --nope", 64),
+        ("nope", 64),
+        ("plan 'a", 64),
+        ("shell", 64),
+        ("apply", 64),  # nobody to ask
+        ("plan missing.yaml", 1),
+        ("plan --detailed-exitcode", 2),
+        ("help nope", 64),
+    ],
+)
+def test_the_first_line_that_fails_is_the_last(kdeclare: CommandLine, line: str, code: int) -> None:
+    kdeclare.topic("orders")
+    found = ran(kdeclare, "validate", "", line, "apply --yes")
+    assert found.code == code
+    assert f"error: line 3: ended with exit code {code}" in found.err
+    assert "Nothing after this line was run." in found.err
+    assert not kdeclare.topics
+
+
+def test_the_line_is_named_without_its_secrets(kdeclare: CommandLine) -> None:
+    found = ran(kdeclare, "plan --config ssl.key.password=hunter2")
+    assert found.code == 64
+    assert "plan --config 'ssl.key.password=(sensitive)'" in found.err
+    assert "hunter2" not in found.err
+
+
+@pytest.mark.parametrize("word", ["exit", "quit"])
+def test_a_script_can_end_early(kdeclare: CommandLine, word: str) -> None:
+    found = ran(kdeclare, "schema --kind Topic", word, "nope")
+    assert found.code == 0
+    assert json.loads(found.out)
+
+
+def test_a_script_that_is_not_there(kdeclare: CommandLine) -> None:
+    found = kdeclare("shell", "missing.txt")
+    assert (found.code, found.err) == (
+        1,
+        "error: The file cannot be read\n  missing.txt: No such file or directory.\n",
+    )
+    (kdeclare.folder / "latin.txt").write_bytes(b"plan \xe4\n")
+    assert "latin.txt: It is not UTF-8 text." in kdeclare("shell", "latin.txt").err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\nb\n", [(1, "a"), (2, "b")]),
+        ("a\\\nb\nc", [(1, "ab"), (3, "c")]),
+        ("\na \\\n b\\\n c\r\nd", [(1, ""), (2, "a  b c"), (5, "d")]),
+        ("# a\\\nb", [(1, "# a\\"), (2, "b")]),
+        ("a\\", [(1, "a")]),
+        ("", []),
+    ],
+)
+def test_numbers_are_those_of_the_file(text: str, expected: list[tuple[int, str]]) -> None:
+    assert list(logical_lines(text.splitlines(keepends=True))) == expected
+
+
+def connections(kdeclare: CommandLine) -> list[tuple[str, Mapping[str, str], float]]:
+    """What is connected to from now on."""
+    made: list[tuple[str, Mapping[str, str], float]] = []
+
+    def connect(servers: str, config: Mapping[str, str], timeout_s: float) -> Cluster:
+        made.append((servers, config, timeout_s))
+        return kdeclare.cluster
+
+    kdeclare.monkeypatch.setattr(workspace, "connect_kafka", connect)
+    return made
+
+
+def test_all_lines_share_one_connection(kdeclare: CommandLine) -> None:
+    made = connections(kdeclare)
+    kdeclare.topic("orders")
+    assert ran(kdeclare, "validate").code == 0
+    assert not made
+    assert ran(kdeclare, "plan", "apply --yes", "status", options=("--timeout", "5")).code == 0
+    ((servers, _, timeout_s),) = made
+    assert servers == "lab:9092"
+    assert 4 < timeout_s <= 5
+
+
+def test_another_cluster_on_a_line_is_another_connection(kdeclare: CommandLine) -> None:
+    made = connections(kdeclare)
+    given = ("--bootstrap-server", "given:9092", "--state", "elsewhere")
+    found = ran(kdeclare, "plan", "plan --bootstrap-server other:1", "plan --env lab", "plan", options=given)
+    assert found.code == 0
+    assert [servers for servers, _, _ in made] == ["given:9092", "other:1", "lab:9092"]
+
+
+def test_options_of_the_shell_hold_for_every_line(kdeclare: CommandLine) -> None:
+    where = kdeclare.folder / "kdeclare.yaml"
+    where.rename(kdeclare.folder / "shop.yaml")
+    kdeclare.topic("orders")
+    found = ran(
+        kdeclare,
+        "validate",
+        "apply --yes -v",
+        "history",
+        options=("--project", "shop.yaml", "-q", "--state", "s"),
+    )
+    assert found.code == 0, found.err
+    assert (kdeclare.folder / "s" / "shop" / "lab" / "state.json").exists()
+    assert "Valid:" in found.out
+
+
+def test_a_line_leaves_nothing_behind(kdeclare: CommandLine) -> None:
+    loggers = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
+    handler = signal.getsignal(signal.SIGINT)
+    kdeclare.topic("orders")
+    seen: list[list[tuple[int, bool]]] = []
+
+    def looking(*_: object) -> Cluster:
+        seen.append([(logger.level, logger.propagate) for logger in loggers])
+        return kdeclare.cluster
+
+    kdeclare.monkeypatch.setattr(workspace, "connect_kafka", looking)
+    assert ran(kdeclare, "plan -v", "plan --bootstrap-server b:1").code == 0
+    verbose, plain = seen
+    assert [level for level, _ in verbose] == [logging.INFO, logging.INFO]
+    assert plain[0][0] == logging.WARNING
+    assert plain[1] == (logging.CRITICAL + 1, True), "no trouble of a kept connection between the lines"
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_pipe_stops_with_the_line_and_its_exit_code(tmp_path: Path) -> None:
+    found = process(tmp_path, "schema --kind Topic\n\nschema --kind Nothing\nschema\n")
+    assert found.returncode == 64
+    assert json.loads(found.stdout)
+    assert found.stderr.endswith(
+        "error: line 3: ended with exit code 64\n  schema --kind Nothing\n"
+        "  hint: Nothing after this line was run.\n"
+    )
+
+
+READER = """
+import sys
+from kdeclare.cli import lock, main
+from kdeclare.cli.console import Console
+
+def show(*, console: Console):
+    console.out(repr(sys.stdin.read()))
+    return 0
+
+lock.show = show
+sys.exit(main.main(["shell"]))
+"""
+"""A shell where ``lock show`` takes all that it can get of stdin."""
+
+
+def test_no_command_takes_the_rest_of_the_script_for_an_answer(tmp_path: Path) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", READER], input="lock show\nyes\n", capture_output=True, text=True, cwd=tmp_path
+    )
+    assert found.stdout == "''"
+    assert found.returncode == 64
+    assert "error: line 2" in found.stderr

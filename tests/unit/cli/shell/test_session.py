@@ -1,0 +1,189 @@
+"""A person at the prompt, in this process: keys go in, the in-memory cluster is what is changed."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from kdeclare.app import workspace
+from kdeclare.app.keeping import KeptConnections
+from kdeclare.app.workspace import Options
+from kdeclare.cli import paging
+from kdeclare.cli.console import Console
+from kdeclare.cli.interactive.lines import Lines
+from kdeclare.cli.interactive.names import LiveNames
+from kdeclare.cli.interactive.prompt import named, prompt
+from kdeclare.cli.interactive.session import Session
+from kdeclare.cli.line import Shared
+from kdeclare.cli.options import Talk
+from kdeclare.cli.paging import Pager
+from kdeclare.cluster.port import NewTopic
+from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from tests.unit.cli.command_line import CommandLine, Ran, Terminal
+
+LEAVE = "\x04"
+
+
+@pytest.fixture
+def shared(kdeclare: CommandLine) -> Iterator[Shared]:
+    """What the lines of a shell at the in-memory cluster share."""
+    connections = KeptConnections(lambda *_: kdeclare.cluster)
+    yield Shared(Options(), connections, Talk())
+    connections.close()
+
+
+def typed(kdeclare: CommandLine, shared: Shared, keys: str) -> Ran:
+    """What a session leaves behind in which these keys are pressed."""
+    kdeclare.monkeypatch.setenv("XDG_STATE_HOME", str(kdeclare.folder / ".state"))
+    kdeclare.monkeypatch.setenv("TERM", "xterm")
+    kdeclare.capsys.readouterr()
+    with create_pipe_input() as pipe:
+        pipe.send_text(keys)
+        code = Session(shared, Console(Talk(), "text", ""), pipe, DummyOutput()).run()
+    captured = kdeclare.capsys.readouterr()
+    return Ran(code, captured.out, captured.err)
+
+
+def test_lines_are_run_until_the_person_leaves(kdeclare: CommandLine, shared: Shared) -> None:
+    kdeclare.topic("orders")
+    ran = typed(kdeclare, shared, f"nope\rplan\rapply --yes\rplan\r{LEAVE}")
+    assert ran.code == 0
+    assert "No such command 'nope'" in ran.err
+    assert "1 to create" in ran.out
+    assert "No changes." in ran.out
+    assert kdeclare.topics == {"orders"}
+
+
+@pytest.mark.parametrize("leaving", ["exit\r", "quit\r", LEAVE, "kdeclare exit\r"])
+def test_ways_to_leave(kdeclare: CommandLine, shared: Shared, leaving: str) -> None:
+    assert typed(kdeclare, shared, f"{leaving}nope\r").code == 0
+
+
+def test_ctrl_c_drops_the_line(kdeclare: CommandLine, shared: Shared) -> None:
+    ran = typed(kdeclare, shared, f"nope\x03lock show\r{LEAVE}")
+    assert ran.out == "Not locked.\n"
+    assert "nope" not in ran.err
+
+
+def test_a_line_that_goes_on(kdeclare: CommandLine, shared: Shared) -> None:
+    assert typed(kdeclare, shared, f"lock \\\rshow\r{LEAVE}").out == "Not locked.\n"
+
+
+def test_tab_is_heeded_before_the_keys_after_it(kdeclare: CommandLine, shared: Shared) -> None:
+    assert typed(kdeclare, shared, f"loc\t sh\t\r{LEAVE}").out == "Not locked.\n"
+
+
+def test_an_earlier_line_comes_back(kdeclare: CommandLine, shared: Shared) -> None:
+    typed(kdeclare, shared, f"lock show\r{LEAVE}")
+    kdeclare.monkeypatch.setattr(Lines, "run", lambda lines, line: print(f"<{line}>"))
+    assert "<lock show>" in typed(kdeclare, shared, f"\x10\r{LEAVE}").out  # Ctrl-P
+
+
+def test_a_word_is_said_where_a_secret_is_typed(kdeclare: CommandLine, shared: Shared) -> None:
+    ran = typed(kdeclare, shared, f"plan --config ssl.key.password=x\r{LEAVE}")
+    assert "not written into the history" in ran.err
+
+
+def test_a_word_is_said_where_there_can_be_no_history(kdeclare: CommandLine, shared: Shared) -> None:
+    (kdeclare.folder / ".state").touch()
+    assert "Lines are kept for this session only" in typed(kdeclare, shared, LEAVE).err
+
+
+def test_help(kdeclare: CommandLine, shared: Shared) -> None:
+    ran = typed(kdeclare, shared, f"help\rhelp lock show\rhelp exit\rhelp nope\rclear\r{LEAVE}")
+    assert "In the shell, beyond the commands:" in ran.out
+    assert "Usage: kdeclare lock show" in ran.out
+    assert "Leave; so do quit and Ctrl-D." in ran.out
+    assert "No such command 'nope'" in ran.err
+
+
+def said(shared: Shared) -> str:
+    return "".join(text for _, text, *_ in prompt(shared, colours=False))
+
+
+def test_the_prompt_names_project_environment_and_cluster(kdeclare: CommandLine, shared: Shared) -> None:
+    assert said(shared) == "shop/lab lab:9092> "
+    given = replace(shared, defaults=Options(bootstrap_server="a:1,b:2"))
+    assert said(given) == "shop/lab a:1,…> "
+    (kdeclare.folder / "kdeclare.yaml").write_text("kind: [")
+    assert said(shared) == "kdeclare> "
+    (kdeclare.folder / "kdeclare.yaml").unlink()
+    assert said(shared) == "kdeclare> "
+    assert said(given) == "kdeclare a:1,…> "
+
+
+def test_long_names_are_cut() -> None:
+    assert named("broker.example.com:9092") == "broker.example.com:9092"
+    assert named("a" * 50) == "a" * 39 + "…"
+
+
+def test_names_are_those_of_the_cluster_the_state_and_the_project(
+    kdeclare: CommandLine, shared: Shared
+) -> None:
+    kdeclare.topic("orders", configs={"retention.ms": 1000})
+    kdeclare("apply", "--yes")
+    names = LiveNames(shared)
+    assert names.topics() == ("orders",)
+    assert names.brokers() == (1, 2, 3)
+    assert names.overrides(ConfigResource(ConfigScope.TOPIC, "orders")) == {"retention.ms": "1000"}
+    assert names.overrides(ConfigResource(ConfigScope.TOPIC, "nope")) == {}
+    assert names.declared() == ("Topic/orders",)
+    assert len(names.runs()) == 1
+    assert names.environments() == ("lab",)
+
+
+def test_names_are_asked_for_anew_after_a_while_or_a_command(kdeclare: CommandLine, shared: Shared) -> None:
+    now = 0.0
+    names = LiveNames(shared, lambda: now)
+
+    def create(name: str) -> None:
+        kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {})])
+
+    create("a")
+    assert names.topics() == ("a",)
+    create("b")
+    assert names.topics() == ("a",)
+    now = 60.0
+    assert names.topics() == ("a", "b")
+    create("c")
+    names.forget()
+    assert names.topics() == ("a", "b", "c")
+
+
+def test_names_of_a_cluster_that_is_away_are_none(kdeclare: CommandLine, shared: Shared) -> None:
+    asked: list[float] = []
+
+    def away(servers: str, config: object, timeout_s: float) -> object:
+        asked.append(timeout_s)
+        raise KdeclareError(error("unreachable", "Cluster cannot be reached"))
+
+    kdeclare.monkeypatch.setattr(workspace, "connect_kafka", away)
+    names = LiveNames(replace(shared, connections=KeptConnections(workspace.connect_kafka)))
+    assert names.topics() == ()
+    assert names.topics() == ()
+    assert len(asked) == 1
+    assert asked[0] < 10
+    (kdeclare.folder / "kdeclare.yaml").write_text("kind: [")
+    assert names.environments() == ()
+
+
+def test_paths_of_home_are_completed(kdeclare: CommandLine, shared: Shared, tmp_path: Path) -> None:
+    kdeclare.monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.yaml").write_text("nothing")
+    ran = typed(kdeclare, shared, f"show ~/mi\t\r{LEAVE}")
+    assert "mine.yaml" in ran.err
+
+
+def test_a_pager_that_is_not_there_ends_the_line_and_not_the_shell(
+    kdeclare: CommandLine, shared: Shared
+) -> None:
+    kdeclare.monkeypatch.setattr(paging, "fits", lambda *_: False)
+    kdeclare.monkeypatch.setattr(sys, "stdout", Terminal())
+    console = Console(Talk(), "text", "", Pager(("no-such-pager",)))
+    assert Lines(shared, console).run("help") == 1
+    assert "no-such-pager" in kdeclare.capsys.readouterr().err

@@ -1,0 +1,95 @@
+"""How a line falls apart into words."""
+
+import shlex
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.cli.interactive.words import arguments, is_continued, quoted, words
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.exits import ExitCode
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("", []),
+        ("  plan   a.yaml ", ["plan", "a.yaml"]),
+        ("plan # what would change", ["plan"]),
+        ("# nothing", []),
+        ("a#b '#c' \\#d", ["a#b", "#c", "#d"]),
+        ("'a b' \"c d\" e\\ f", ["a b", "c d", "e f"]),
+        ('"a\\"b" \'a\\b\' "a\\nb"', ['a"b', "a\\b", "a\\nb"]),
+        ("a''b \"\"", ["ab", ""]),
+        ("--config cleanup.policy=[compact,delete]", ["--config", "cleanup.policy=[compact,delete]"]),
+        ("'${env.A}' ${env.B}", ["${env.A}", "${env.B}"]),
+        ("topic \\\n  list", ["topic", "list"]),
+        ("or\\\nders", ["orders"]),
+        ("'/payments\\..*/' 'a|b'", ["/payments\\..*/", "a|b"]),
+        ("'~/x' \\~ a~", ["~/x", "~", "a~"]),
+    ],
+)
+def test_words_of_a_line(line: str, meant: list[str]) -> None:
+    assert arguments(line) == meant
+
+
+def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert arguments("~/a ~") == [str(Path("/home/me/a")), str(Path("/home/me"))]
+
+
+@pytest.mark.parametrize(
+    ("line", "summary"),
+    [
+        ("plan 'a", "A quotation has no end"),
+        ('plan "a\\"', "A quotation has no end"),
+        ("topic list | grep a", "This is no shell of the system"),
+        ("plan > a", "This is no shell of the system"),
+        ("plan && apply", "This is no shell of the system"),
+    ],
+)
+def test_what_cannot_be_read(line: str, summary: str) -> None:
+    with pytest.raises(KdeclareError) as raised:
+        arguments(line)
+    (problem,) = raised.value.diagnostics
+    assert (problem.code, problem.summary) == ("unreadable-line", summary)
+    assert raised.value.exit_code is ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("line", "continued"), [("a", False), ("a\\", True), ("a\\\\", False), ("a\\\\\\", True), ("", False)]
+)
+def test_a_backslash_at_the_end(line: str, continued: bool) -> None:
+    assert is_continued(line) is continued
+
+
+_TEXTS = st.text(alphabet=string.ascii_letters + " '\"\\#~/=[],|>\t$")
+
+
+@given(st.lists(_TEXTS.filter(lambda text: not text.startswith("~"))))
+def test_what_is_quoted_means_itself(texts: list[str]) -> None:
+    assert arguments(" ".join(quoted(text) or "''" for text in texts)) == texts
+
+
+@given(st.lists(st.text(alphabet=string.ascii_letters + " '\"\\#\n", min_size=1)))
+def test_it_is_read_as_sh_reads_it(texts: list[str]) -> None:
+    assert arguments(shlex.join(texts)) == texts
+
+
+@given(_TEXTS)
+def test_a_line_is_read_however_far_it_was_typed(line: str) -> None:
+    at = 0
+    for word in words(line):
+        assert at <= word.start < word.end <= len(line)
+        at = word.end
+
+
+@given(_TEXTS.filter(lambda text: "'" not in text and text), st.sampled_from("'\""))
+def test_a_quotation_that_was_begun_is_kept(text: str, quote: str) -> None:
+    found = quoted(text, quote)
+    assert found[0] == quote
+    (word,) = words(found)
+    assert word.text == text
