@@ -14,9 +14,9 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back import prepare
 from kdeclare.applying.clock import SystemClock
 from kdeclare.applying.verifying import Verified, verify
-from kdeclare.cluster.port import Cluster
+from kdeclare.cluster.port import Cluster, Fault
 from kdeclare.kinds.pace import Pace
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, warning
 from kdeclare.model.run import RunResult, Status
 from kdeclare.planning.by_hand import plan_apart
 from kdeclare.planning.request import PlanRequest, Scope
@@ -73,7 +73,8 @@ def by_hand(workspace: Workspace, ask: Ask, manners: Manners, how: How) -> HandV
         run = confirmed(workspace, cluster, apart.plan, secrets, how, in_force, notices)
         if run is None:
             return None
-        view = viewed(run, wanted, _verified(cluster, run, manners))
+        verified, unseen = _verified(cluster, run, manners)
+        view = replace(viewed(run, wanted, verified), notices=unseen)
         return _written(workspace, view) if manners.write else view
 
 
@@ -101,11 +102,27 @@ def _failures(failed: Mapping[str, Sequence[Diagnostic]]) -> tuple[Diagnostic, .
     return tuple(problem for problems in failed.values() for problem in problems)
 
 
-def _verified(cluster: Cluster, run: RunResult, manners: Manners) -> Verified | None:
-    """Moves that go on count: where they are heading is the expected state."""
+def _verified(
+    cluster: Cluster, run: RunResult, manners: Manners
+) -> tuple[Verified | None, tuple[Diagnostic, ...]]:
+    """What was seen, and why nothing was. Moves that go on count: where they are heading is expected."""
     good = (Status.DONE, Status.STARTED)
     done = [op for op in run.plan.operations if (r := run.results.get(op.id)) and r.status in good]
-    return verify(cluster, done, SystemClock(), manners.verify_s) if done else None
+    if run.interrupted or not done:
+        return None, ()
+    try:
+        return verify(cluster, done, SystemClock(), manners.verify_s), ()
+    except Fault as fault:
+        return None, (_unverified(fault),)
+
+
+def _unverified(fault: Fault) -> Diagnostic:
+    return warning(
+        "not-verified",
+        "What was done was not seen",
+        f"Metadata could not be read afterwards: {fault}.",
+        hint="'kdeclare topic describe' shows what is there.",
+    )
 
 
 def _written(workspace: Workspace, view: HandView) -> HandView:
@@ -116,5 +133,5 @@ def _written(workspace: Workspace, view: HandView) -> HandView:
         prepared = prepare(workspace, [change for change in changes if str(change.id) in done])
         prepared.write()
     except KdeclareError as problem:
-        return replace(view, notices=problem.diagnostics)
+        return replace(view, notices=(*view.notices, *problem.diagnostics))
     return replace(view, written=tuple(edit.file for edit in prepared.files))

@@ -1,10 +1,12 @@
 """`kdeclare topic create`, `alter`, `delete` at an in-memory cluster: KIP-4's rules, one by one."""
 
 import json
+from typing import Any
 
 import pytest
 
-from kdeclare.cluster.port import NewTopic
+from kdeclare.app.by_hand import run
+from kdeclare.cluster.port import Fault, NewTopic
 from tests.unit.cli.command_line import CommandLine, Ran
 
 
@@ -244,3 +246,25 @@ def test_manifests_that_cannot_be_read_are_no_reason_to_fail(kdeclare: CommandLi
     ran = kdeclare("topic", "create", "t", "--yes")
     assert ran.code == 0
     assert "Not all manifests can be read" in ran.err
+
+
+def test_metadata_that_cannot_be_read_afterwards_takes_nothing_back(
+    kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, topics = kdeclare.cluster.create_topics, kdeclare.cluster.topics
+
+    def then_away(*args: Any, **kwargs: Any) -> Any:
+        answer = create(*args, **kwargs)
+        if not kwargs.get("validate_only"):
+            monkeypatch.setattr(run, "verify", away)
+        return answer
+
+    def away(*_: object) -> None:
+        raise Fault("NETWORK_EXCEPTION", "The broker has gone away.")
+
+    monkeypatch.setattr(kdeclare.cluster, "create_topics", then_away)
+    ran = kdeclare("topic", "create", "t", "--yes")
+    assert ran.code == 0
+    assert "✓ Topic/t  created" in ran.out
+    assert "Metadata could not be read afterwards: NETWORK_EXCEPTION" in ran.out
+    assert set(topics()) == {"t"}
