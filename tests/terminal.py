@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pexpect
@@ -51,6 +51,14 @@ class AtTerminal:
             assert time.monotonic() < deadline, f"no {text!r} in:\n{self.screen}"
             assert self.reads(), f"it ended without {text!r}:\n{self.screen}"
 
+    def interrupts(self, then: str) -> None:
+        """Press Ctrl-C, and again after a while: Python can miss one just before it begins to wait."""
+        for seconds in (2, 2, 20):
+            self.type(CTRL_C)
+            with suppress(AssertionError):
+                return self.sees(then, seconds)
+        raise AssertionError(f"no {then!r} in:\n{self.screen}")
+
     def enter(self, line: str, *, then: str, seconds: float = 20) -> None:
         """Type a line on an empty screen, and wait for what it says and for the prompt after it."""
         self.type("\x0c")  # Ctrl-L: what was said before is no answer
@@ -68,8 +76,7 @@ class AtTerminal:
     def leaves(self) -> int:
         """Wait for the end; the exit code."""
         self._process.expect(pexpect.EOF, timeout=20)
-        self._process.close()
-        return int(self._process.exitstatus)
+        return int(self._process.wait())  # its terminal is gone a little before it is itself
 
     def end(self) -> None:
         """Whatever it does."""

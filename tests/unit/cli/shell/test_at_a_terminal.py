@@ -67,8 +67,7 @@ def test_ctrl_c_ends_the_command_and_not_the_shell(tmp_path: Path) -> None:
         shell.type("status\r")
         while not silent.asked(LIST_MOVES):
             assert shell.reads()
-        shell.type(CTRL_C)
-        shell.sees("Interrupted")
+        shell.interrupts(then="Interrupted")
         shell.prompts()
         shell.enter("schema --kind Nothing", then="is no kind")
         shell.type("exit\r")
