@@ -30,7 +30,8 @@ test-brokers: $(READY) ## the tests with real brokers, but for those of fleets
 	$(BIN)/python -m pytest -m kafka --durations=10 $(FLEETS:%=--deselect=%)
 
 test-others: $(READY) ## all other tests: the fast ones, Spark, the pages in Chromium, fleets of real clusters
-	$(BIN)/python -m pytest -m 'not kafka' --durations=10
+	$(BIN)/python -m pytest --durations=10
+	$(BIN)/python -m pytest -m 'spark or browser' --durations=10
 	$(BIN)/python -m pytest -m '' --durations=10 $(FLEETS)
 
 browser:         ## Debian's Chromium, for the tests of pages, where there is none and it can be had

@@ -3,6 +3,7 @@
 import logging
 import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,9 @@ def free_ports_of_clusters(clusters: int) -> int:
         if all(kafka_sandbox.is_free(port) for one in members for port in one.ports(1)):
             return members[0].port
 
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""Whoever began the tests may ignore Ctrl-C (a background job of sh does), and what they start would, too."""
 
 _LOGGERS = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
 _AT_FIRST = [(logger.handlers, logger.propagate, logger.level) for logger in _LOGGERS]

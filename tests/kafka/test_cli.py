@@ -78,7 +78,6 @@ class Typing:
         if self.pid == 0:
             os.chdir(here.folder)
             os.environ["TERM"] = "xterm"
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever began the tests may ignore it
             os.execv(sys.executable, [*PROGRAM, *arguments])
 
     def wait_for(self, text: str, seconds: float = 60) -> None:
