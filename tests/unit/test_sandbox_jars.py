@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kdeclare.cluster.sandbox import ivy, jars, java
+from kdeclare.cluster.sandbox import connect_jars, ivy, jars, java
 from kdeclare.model.diagnostics import KdeclareError
 
 
@@ -197,3 +197,35 @@ def test_a_cache_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError) as failed:
         jars.kafka_jars(environment={jars.CACHE_VARIABLE: str(tmp_path / "file")})
     assert failed.value.diagnostics[0].code == "cache-folder"
+
+
+def connect_home(folder: Path, *names: str) -> dict[str, str]:
+    """A KAFKA_HOME of Kafka 4.1.0 that has these jars too."""
+    (folder / "libs").mkdir()
+    for name in ("kafka_2.13-4.1.0.jar", *names):
+        (folder / "libs" / name).touch()
+    return {jars.HOME_VARIABLE: str(folder)}
+
+
+def test_the_file_connectors_of_an_installed_kafka_stand_apart(tmp_path: Path) -> None:
+    home = connect_home(tmp_path, "connect-runtime-4.1.0.jar", "connect-file-4.1.0.jar")
+    found = connect_jars.connect_jars(environment=home)
+    assert (found.version, found.file_connectors.name) == ("4.1.0", "connect-file-4.1.0.jar")
+    assert found.file_connectors not in found.paths
+    assert len(found.paths) == 2
+
+
+def test_an_installed_kafka_without_connect_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KdeclareError) as failed:
+        connect_jars.connect_jars(environment=connect_home(tmp_path, "connect-file-4.1.0.jar"))
+    (only,) = failed.value.diagnostics
+    assert only.code == "kafka-home"
+    assert "Kafka 4.1.0 without the jars of Kafka Connect" in only.detail
+
+
+def test_connect_is_pinned_with_the_clients_of_the_brokers() -> None:
+    brokers, workers = jars.read_pins(), jars.read_pins(connect_jars.PINS)
+    assert f"connect-runtime-{jars.KAFKA_VERSION}.jar" in workers
+    shared = set(brokers) & set(workers)
+    assert f"kafka-clients-{jars.KAFKA_VERSION}.jar" in shared
+    assert {name: brokers[name] for name in shared} == {name: workers[name] for name in shared}

@@ -39,6 +39,17 @@ def silent(_: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Jars that are pinned together. ``name``: of their record in the cache; ``what``: for people."""
+
+    name: str
+    what: str
+    size: str
+    dependencies: tuple[ivy.Dependency, ...]
+    pins: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class KafkaJars:
     """A Kafka to run: its version and its jars."""
 
@@ -60,17 +71,26 @@ def kafka_jars(progress: Progress = silent, environment: Mapping[str, str] | Non
     environment = os.environ if environment is None else environment
     home = environment.get(HOME_VARIABLE)
     if home:
-        return _installed(Path(home).absolute())
-    pins = read_pins()
+        return installed(Path(home).absolute())
+    wanted = Wanted(f"kafka-{KAFKA_VERSION}", f"Kafka {KAFKA_VERSION}", "46 MB", DEPENDENCIES, read_pins())
+    return KafkaJars(KAFKA_VERSION, pinned(wanted, progress, environment))
+
+
+def pinned(wanted: Wanted, progress: Progress, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """These jars, from the cache or downloaded.
+
+    Raise KdeclareError ``jars-unavailable``, ``jars-altered``, ``cache-folder`` or one of those of Java
+    and Ivy.
+    """
     folder = cache_folder(environment)
-    known = folder / f"kafka-{KAFKA_VERSION}.json"
+    known = folder / f"{wanted.name}.json"
     paths = _recorded(known)
-    if paths is not None and not altered(paths, pins):
-        return KafkaJars(KAFKA_VERSION, paths)
+    if paths is not None and not altered(paths, wanted.pins):
+        return paths
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with held(folder / ".lock", lambda: progress("waiting for another download of Kafka's jars")):
-            return KafkaJars(KAFKA_VERSION, _download(known, pins, progress, environment))
+            return _download(known, wanted, progress, environment)
     except OSError as problem:
         raise KdeclareError(
             error(
@@ -89,9 +109,9 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return folder.absolute() / "kafka"
 
 
-def read_pins() -> dict[str, str]:
-    """The sha256 of each jar, in hex, by file name."""
-    pins: dict[str, str] = json.loads(PINS.read_text("utf-8"))
+def read_pins(file: Path | None = None) -> dict[str, str]:
+    """The sha256 of each jar, in hex, by file name; of Kafka's own unless another file is given."""
+    pins: dict[str, str] = json.loads((file or PINS).read_text("utf-8"))
     return pins
 
 
@@ -122,8 +142,9 @@ def _recorded(known: Path) -> tuple[Path, ...] | None:
 
 
 def _download(
-    known: Path, pins: Mapping[str, str], progress: Progress, environment: Mapping[str, str]
+    known: Path, wanted: Wanted, progress: Progress, environment: Mapping[str, str]
 ) -> tuple[Path, ...]:
+    pins = wanted.pins
     recorded = _recorded(known)
     wrong = altered(recorded, pins) if recorded is not None else ()
     if recorded is not None and not wrong:  # somebody else has just done it
@@ -131,18 +152,20 @@ def _download(
     for path in recorded or ():
         if path.name in wrong and path.is_relative_to(known.parent):
             path.unlink(missing_ok=True)  # Ivy trusts what lies in its cache
-    progress(f"resolving Kafka {KAFKA_VERSION} ({len(pins)} jars, 46 MB, once)")
+    progress(f"resolving {wanted.what} ({len(pins)} jars, {wanted.size}, once)")
     try:
-        paths = ivy.resolve(java.find_java(environment), DEPENDENCIES, known.parent / "ivy", environment)
+        paths = ivy.resolve(
+            java.find_java(environment), wanted.dependencies, known.parent / "ivy", environment
+        )
     except ivy.ResolveFailed as problem:
-        raise _unavailable(str(problem), known.parent) from problem
+        raise _unavailable(wanted.what, str(problem), known.parent) from problem
     wrong = altered(paths, pins)
     if wrong:
         raise KdeclareError(
             error(
                 "jars-altered",
                 "The jars are not the pinned ones",
-                f"What was resolved for Kafka {KAFKA_VERSION} is not what was pinned: {', '.join(wrong)}.",
+                f"What was resolved for {wanted.what} is not what was pinned: {', '.join(wrong)}.",
                 hint=f"Check the mirror or the Ivy settings that are in use, and delete {known.parent}.",
             )
         )
@@ -150,14 +173,13 @@ def _download(
     return paths
 
 
-def _unavailable(reason: str, folder: Path) -> KdeclareError:
+def _unavailable(what: str, reason: str, folder: Path) -> KdeclareError:
     why = f" ({reason})" if reason else ""
     return KdeclareError(
         error(
             "jars-unavailable",
             "Kafka's jars could not be downloaded",
-            f"The jars of Kafka {KAFKA_VERSION} are not in the cache {folder}"
-            f" and could not be downloaded{why}.",
+            f"The jars of {what} are not in the cache {folder} and could not be downloaded{why}.",
             hint=f"Connect to the network once; or set {HOME_VARIABLE} to an installed Kafka,"
             f" {ivy.MIRROR_VARIABLE} to the address of a Maven mirror, or {ivy.SETTINGS_VARIABLE} to an"
             f" ivysettings.xml. What Ivy said is in {folder / 'ivy' / 'ivy.log'}.",
@@ -165,7 +187,8 @@ def _unavailable(reason: str, folder: Path) -> KdeclareError:
     )
 
 
-def _installed(home: Path) -> KafkaJars:
+def installed(home: Path) -> KafkaJars:
+    """The Kafka in this folder. Raise KdeclareError ``kafka-home``."""
     paths = tuple(sorted((home / "libs").glob("*.jar")))
     found = [m.group(1) for p in paths if (m := re.fullmatch(r"kafka_2\.13-(\d[\w.-]*?)\.jar", p.name))]
     if not found or int(found[0].split(".")[0]) < 4:
