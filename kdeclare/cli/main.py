@@ -33,6 +33,7 @@ _MODULES = {
     "import": "importing",
     "lock": "lock",
     "schema": "schema",
+    "connect": "connect",
     "sandbox": "sandbox",
     "shell": "shell",
 }

@@ -1,0 +1,1 @@
+"""What is done about Kafka Connect's workers."""

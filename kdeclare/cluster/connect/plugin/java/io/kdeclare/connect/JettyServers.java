@@ -1,0 +1,116 @@
+package io.kdeclare.connect;
+
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+
+import jakarta.servlet.ServletContext;
+
+import org.eclipse.jetty.ee10.servlet.ServletContextHandler;
+import org.eclipse.jetty.server.Connector;
+import org.eclipse.jetty.server.Server;
+import org.eclipse.jetty.server.ServerConnector;
+import org.eclipse.jetty.server.SslConnectionFactory;
+import org.eclipse.jetty.util.ssl.SslContextFactory;
+import org.eclipse.jetty.util.thread.ShutdownThread;
+
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Getting hold of the worker's Jetty, which Connect hands to nobody. */
+final class JettyServers {
+    private static final Logger LOG = LoggerFactory.getLogger(JettyServers.class);
+    // Connect's name for those of admin.listeners, which have a configuration prefix of their own.
+    private static final String ADMIN = "Admin";
+
+    private JettyServers() { }
+
+    /**
+     * The started server with this worker's listeners, before there has been a request.
+     *
+     * <p>Connect has it stopped when the JVM ends, so it stands in the private list of Jetty's shutdown
+     * thread. Where another Jetty keeps no such list, the first request brings the server: {@link #of}.
+     */
+    static Optional<Server> started(Map<String, String> worker) {
+        List<Server> found = new ArrayList<>();
+        for (Object one : registered()) {
+            if (one instanceof Server server && server.isStarted() && names(server).equals(names(worker))) {
+                found.add(server);
+            }
+        }
+        return found.size() == 1 ? Optional.of(found.get(0)) : Optional.empty();
+    }
+
+    /** The server that a request came through. */
+    static Optional<Server> of(ServletContext context) {
+        ServletContextHandler handler = ServletContextHandler.getServletContextHandler(context);
+        return Optional.ofNullable(handler == null ? null : handler.getServer());
+    }
+
+    /** The regular HTTPS connectors. */
+    static List<ServerConnector> https(Server server) {
+        return Arrays.stream(server.getConnectors())
+                .filter(connector -> !ADMIN.equals(connector.getName()))
+                .filter(connector -> connector.getConnectionFactory(SslConnectionFactory.class) != null)
+                .map(ServerConnector.class::cast)
+                .toList();
+    }
+
+    /** Its TLS. */
+    static SslContextFactory.Server tls(ServerConnector connector) {
+        return connector.getConnectionFactory(SslConnectionFactory.class).getSslContextFactory();
+    }
+
+    /** The first regular connector of a protocol; Connect names them {@code PROTOCOL_HOSTPORT}. */
+    static ServerConnector connector(Server server, String protocol) {
+        for (Connector connector : server.getConnectors()) {
+            String name = connector.getName();
+            if (name != null && name.startsWith(protocol + "_")) {
+                return (ServerConnector) connector;
+            }
+        }
+        return null;
+    }
+
+    private static Collection<?> registered() {
+        try {
+            Field list = ShutdownThread.class.getDeclaredField("_lifeCycles");
+            list.setAccessible(true);
+            return List.copyOf((Collection<?>) list.get(ShutdownThread.getInstance()));
+        } catch (ReflectiveOperationException | RuntimeException e) {
+            LOG.info("This Jetty does not show its servers; the first request will.", e);
+            return List.of();
+        }
+    }
+
+    private static Set<String> names(Server server) {
+        Set<String> names = new TreeSet<>();
+        for (Connector connector : server.getConnectors()) {
+            if (connector.getName() != null && !ADMIN.equals(connector.getName())) {
+                names.add(connector.getName());
+            }
+        }
+        return names;
+    }
+
+    private static Set<String> names(Map<String, String> worker) {
+        Set<String> names = new TreeSet<>();
+        for (String listener : worker.getOrDefault("listeners", "http://:8083").split(",")) {
+            int end = listener.indexOf("://");
+            int colon = listener.lastIndexOf(':');
+            if (end < 0 || colon <= end) {
+                continue;
+            }
+            String host = listener.substring(end + 3, colon).replaceAll("[\\[\\]]", "");
+            String protocol = listener.substring(0, end).trim().toLowerCase(java.util.Locale.ENGLISH);
+            names.add(protocol + "_" + host + listener.substring(colon + 1).trim());
+        }
+        return names;
+    }
+}

@@ -1,0 +1,28 @@
+package io.kdeclare.connect;
+
+import org.apache.kafka.common.config.ConfigException;
+
+/**
+ * Overrides that this worker cannot take, with the key that is wrong and a reason for people.
+ * The reason never holds a password.
+ */
+final class Refusal extends ConfigException {
+    private static final long serialVersionUID = 1L;
+
+    private final String key;
+
+    Refusal(String key, String reason) {
+        super(reason);
+        this.key = key;
+    }
+
+    /** The key that is to blame, or an empty string where several are. */
+    String key() {
+        return key;
+    }
+
+    /** The key and the reason in one line. */
+    String line() {
+        return key.isEmpty() ? getMessage() : key + ": " + getMessage();
+    }
+}

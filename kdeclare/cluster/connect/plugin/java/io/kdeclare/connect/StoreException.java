@@ -1,0 +1,12 @@
+package io.kdeclare.connect;
+
+import org.apache.kafka.common.KafkaException;
+
+/** The overrides could not be written, or not be read back in time; says whether they may have been. */
+final class StoreException extends KafkaException {
+    private static final long serialVersionUID = 1L;
+
+    StoreException(String message, Throwable cause) {
+        super(message, cause);
+    }
+}

@@ -1,0 +1,110 @@
+package io.kdeclare.connect;
+
+import java.security.cert.X509Certificate;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Consumer;
+
+import javax.net.ssl.SSLContext;
+
+import org.apache.kafka.common.Reconfigurable;
+import org.apache.kafka.common.config.ConfigException;
+
+import org.eclipse.jetty.server.Server;
+import org.eclipse.jetty.server.ServerConnector;
+import org.eclipse.jetty.util.ssl.SslContextFactory;
+
+/**
+ * The worker's HTTPS listeners: new handshakes get the new certificate, connections that are open live on.
+ *
+ * <p>What is configured is the whole configuration of the worker with the overrides laid over it.
+ */
+final class TlsListeners implements Reconfigurable {
+
+    /** One listener and the certificate that it serves. */
+    record Listener(String name, int port, Optional<X509Certificate> certificate) { }
+
+    private record Served(SSLContext by, Optional<X509Certificate> certificate) { }
+
+    private final List<ServerConnector> connectors;
+    private final Consumer<SslContextFactory.Server> check;
+    private final Map<ServerConnector, Served> served = new ConcurrentHashMap<>();
+
+    /** {@code check}: throws a Refusal about material that is sound in itself but unwanted. */
+    TlsListeners(Server server, Consumer<SslContextFactory.Server> check) {
+        this.connectors = JettyServers.https(server);
+        this.check = check;
+    }
+
+    @Override
+    public void configure(Map<String, ?> configs) {
+        // Connect has configured them.
+    }
+
+    @Override
+    public Set<String> reconfigurableConfigs() {
+        return TlsKeys.RELOADABLE;
+    }
+
+    @Override
+    public void validateReconfiguration(Map<String, ?> configs) throws ConfigException {
+        candidate(configs);
+    }
+
+    /** Reads the files once more, checks them once more, and touches no listener before that. */
+    @Override
+    public void reconfigure(Map<String, ?> configs) {
+        TlsMaterial wanted = TlsMaterial.of(candidate(configs));
+        Map<ServerConnector, TlsMaterial> before = new LinkedHashMap<>();
+        try {
+            for (ServerConnector connector : connectors) {
+                SslContextFactory.Server live = JettyServers.tls(connector);
+                before.put(connector, TlsMaterial.of(live));
+                wanted.into(live);
+            }
+        } catch (Exception e) {
+            before.forEach(TlsListeners::restore);
+            throw new ConfigException("A listener did not take its new certificate and has its old one back: " + e);
+        }
+    }
+
+    /** What is served now, found out by shaking hands. */
+    List<Listener> listeners() {
+        return connectors.stream()
+                .map(connector -> new Listener(
+                        connector.getName().split("_", 2)[0], connector.getLocalPort(), certificate(connector)))
+                .toList();
+    }
+
+    private Optional<X509Certificate> certificate(ServerConnector connector) {
+        SslContextFactory.Server live = JettyServers.tls(connector);
+        SSLContext context = live.getSslContext();
+        Served known = served.get(connector);
+        if (known == null || known.by() != context) {
+            known = new Served(context, Handshake.served(live.newSSLEngine()));
+            served.put(connector, known);
+        }
+        return known.certificate();
+    }
+
+    private SslContextFactory.Server candidate(Map<String, ?> configs) {
+        Map<String, String> merged = new TreeMap<>();
+        configs.forEach((key, value) -> merged.put(key, (String) value));
+        SslContextFactory.Server made = TlsMaterial.factory(merged);
+        check.accept(made);
+        return made;
+    }
+
+    private static void restore(ServerConnector connector, TlsMaterial material) {
+        try {
+            material.into(JettyServers.tls(connector));
+        } catch (Exception e) {
+            throw new IllegalStateException("a listener did not take back what it had", e);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+package io.kdeclare.connect;
+
+import java.util.Map;
+
+import javax.net.ssl.SSLContext;
+
+import org.apache.kafka.common.config.AbstractConfig;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.config.SslClientAuth;
+import org.apache.kafka.common.config.SslConfigs;
+import org.apache.kafka.common.config.internals.BrokerSecurityConfigs;
+import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.connect.runtime.rest.util.SSLUtils;
+
+import org.eclipse.jetty.util.ssl.SslContextFactory;
+
+/**
+ * What an HTTPS listener serves with, apart from the listener: built and checked before any listener takes
+ * it, so that taking it can hardly fail.
+ */
+record TlsMaterial(SSLContext context, String[] protocols, String[] ciphers, boolean needs, boolean wants) {
+    private static final ConfigDef DEFINITION = new ConfigDef()
+            .withClientSslSupport()
+            .define(
+                    BrokerSecurityConfigs.SSL_CLIENT_AUTH_CONFIG,
+                    ConfigDef.Type.STRING,
+                    BrokerSecurityConfigs.SSL_CLIENT_AUTH_DEFAULT,
+                    ConfigDef.ValidString.in(Utils.enumOptions(SslClientAuth.class)),
+                    ConfigDef.Importance.LOW,
+                    "");
+    private static final Map<String, Object> DEFAULT_TYPES = Map.of(
+            SslConfigs.SSL_KEYSTORE_TYPE_CONFIG, SslConfigs.DEFAULT_SSL_KEYSTORE_TYPE,
+            SslConfigs.SSL_TRUSTSTORE_TYPE_CONFIG, SslConfigs.DEFAULT_SSL_TRUSTSTORE_TYPE);
+
+    /** What a listener has now. */
+    static TlsMaterial of(SslContextFactory.Server live) {
+        return new TlsMaterial(
+                live.getSslContext(),
+                live.getIncludeProtocols(),
+                live.getIncludeCipherSuites(),
+                live.getNeedClientAuth(),
+                live.getWantClientAuth());
+    }
+
+    /** A factory of a listener with this configuration, started. @throws Refusal when there cannot be one */
+    static SslContextFactory.Server factory(Map<String, String> merged) {
+        AbstractConfig config = parsed(merged);
+        Map<String, Object> values = config.valuesWithPrefixAllOrNothing(TlsKeys.PREFIX);
+        DEFAULT_TYPES.forEach(values::putIfAbsent);
+        KeyStores.checkKeys(values);
+        KeyStores.checkTrust(values);
+        SslContextFactory.Server factory = SSLUtils.createServerSideSslContextFactory(config);
+        try {
+            factory.start();
+            return factory;
+        } catch (Exception e) {
+            throw new Refusal("", "The listener cannot use this: " + e.getMessage());
+        }
+    }
+
+    /** The configuration as Connect reads it; not logged. */
+    static AbstractConfig parsed(Map<String, String> merged) {
+        try {
+            AbstractConfig config = new AbstractConfig(DEFINITION, merged, Map.of(), false);
+            config.valuesWithPrefixAllOrNothing(TlsKeys.PREFIX);
+            return config;
+        } catch (ConfigException e) {
+            throw new Refusal("", e.getMessage());
+        }
+    }
+
+    /**
+     * Have a listener serve new connections with this. The context is handed over as it is: nothing is read
+     * from files, and no value from before is left over, since the listener's own paths count no longer.
+     */
+    void into(SslContextFactory.Server live) throws Exception {
+        live.reload(factory -> {
+            live.setSslContext(context);
+            live.setIncludeProtocols(protocols);
+            live.setIncludeCipherSuites(ciphers);
+            live.setWantClientAuth(wants);
+            live.setNeedClientAuth(needs);
+        });
+    }
+}

@@ -1,0 +1,234 @@
+package io.kdeclare.connect;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+import org.apache.kafka.clients.consumer.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
+
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Follows the config topic on a thread of its own, and tells of the overrides that stand in it. */
+final class TopicReader implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(TopicReader.class);
+    private static final Duration IDLE = Duration.ofSeconds(1);
+    private static final Duration REQUEST = Duration.ofSeconds(10);
+    private static final long TOPIC_POLL_MS = 100;
+    private static final long RETRY_MS = 1_000;
+    private static final long CLOSE_MS = 5_000;
+
+    /** Somebody who waits until this position is reached; null: the end, as it is when the reader gets to it. */
+    private static final class Waiter {
+        private final CompletableFuture<Void> reached = new CompletableFuture<>();
+        private Long target;
+
+        Waiter(Long target) {
+            this.target = target;
+        }
+    }
+
+    private final Clients clients;
+    private final TopicPartition partition;
+    private final Store.Listener listener;
+    private final Thread thread;
+    private final CountDownLatch replayed = new CountDownLatch(1);
+    private final Queue<Waiter> waiters = new ConcurrentLinkedQueue<>();
+    private volatile Consumer<byte[], byte[]> consumer;
+    private volatile boolean closed;
+    private volatile Map<String, String> current = Map.of();
+    private long told = -1;
+
+    TopicReader(Clients clients, String topic, Store.Listener listener) {
+        this.clients = clients;
+        this.partition = new TopicPartition(topic, 0);
+        this.listener = listener;
+        this.thread = new Thread(this::run, "kdeclare-worker-config");
+        thread.setDaemon(true);
+    }
+
+    void start() {
+        thread.start();
+    }
+
+    /** Whether all that stood there at the start has been told, at the latest after so long. */
+    boolean awaitReplay(Duration limit) throws InterruptedException {
+        return replayed.await(limit.toMillis(), TimeUnit.MILLISECONDS);
+    }
+
+    /** The last overrides that could be read. */
+    Map<String, String> current() {
+        return current;
+    }
+
+    /** Wait until all that is committed now has been told. */
+    void readToEnd(Duration limit) {
+        await(new Waiter(null), limit);
+    }
+
+    /** Wait until the record of this offset has been told. */
+    void readTo(long offset, Duration limit) {
+        await(new Waiter(offset + 1), limit);
+    }
+
+    @Override
+    public void close() {
+        closed = true;
+        wake();
+        try {
+            thread.join(CLOSE_MS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void await(Waiter waiter, Duration limit) {
+        waiters.add(waiter);
+        wake();
+        try {
+            waiter.reached.get(limit.toMillis(), TimeUnit.MILLISECONDS);
+        } catch (TimeoutException e) {
+            throw new StoreException("The topic " + partition.topic() + " could not be read to its end within "
+                    + limit.toSeconds() + " s.", e);
+        } catch (ExecutionException e) {
+            throw new StoreException(Messages.of(e.getCause()), e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new StoreException("The worker is shutting down.", e);
+        } finally {
+            waiters.remove(waiter);
+        }
+    }
+
+    private void wake() {
+        Consumer<byte[], byte[]> running = consumer;
+        if (running != null) {
+            running.wakeup();
+        }
+    }
+
+    private void run() {
+        while (!closed) {
+            try (Consumer<byte[], byte[]> made = clients.consumer()) {
+                consumer = made;
+                awaitTopic();
+                follow();
+            } catch (WakeupException e) {
+                LOG.debug("Woken up while starting to read");
+            } catch (RuntimeException e) {
+                LOG.debug("Cannot follow {}", partition, e);
+                listener.trouble("The topic " + partition.topic() + " cannot be read: " + Messages.of(e));
+                pause(RETRY_MS);
+            } finally {
+                consumer = null;
+            }
+        }
+    }
+
+    /** The worker makes the topic, right after it has started this extension or before. */
+    private void awaitTopic() {
+        List<PartitionInfo> found = consumer.partitionsFor(partition.topic(), REQUEST);
+        while (!closed && (found == null || found.isEmpty())) {
+            listener.trouble("There is no topic " + partition.topic() + ".");
+            pause(TOPIC_POLL_MS);
+            found = consumer.partitionsFor(partition.topic(), REQUEST);
+        }
+    }
+
+    private void follow() {
+        consumer.assign(List.of(partition));
+        consumer.seekToBeginning(List.of(partition));
+        replay();
+        listener.trouble("");
+        replayed.countDown();
+        while (!closed) {
+            try {
+                tell(last(null));
+                serve();
+            } catch (WakeupException e) {
+                LOG.trace("Somebody waits, or it is time to close");
+            }
+        }
+    }
+
+    /** What counts of the past is its last record: one change, not all changes again. */
+    private void replay() {
+        long end = end();
+        ConsumerRecord<byte[], byte[]> found = null;
+        while (!closed && consumer.position(partition, REQUEST) < end) {
+            found = last(found);
+        }
+        tell(found);
+    }
+
+    /** Poll once; the last record of overrides in it, else the given one. */
+    private ConsumerRecord<byte[], byte[]> last(ConsumerRecord<byte[], byte[]> otherwise) {
+        ConsumerRecord<byte[], byte[]> found = otherwise;
+        for (ConsumerRecord<byte[], byte[]> record : consumer.poll(IDLE)) {
+            if (Arrays.equals(record.key(), Envelope.key())) {
+                found = record;
+            }
+        }
+        return found;
+    }
+
+    private void tell(ConsumerRecord<byte[], byte[]> record) {
+        if (record == null || record.offset() <= told) {
+            return;
+        }
+        told = record.offset();
+        Map<String, String> raw;
+        try {
+            raw = Envelope.read(record.value());
+        } catch (IOException e) {
+            listener.unreadable(record.offset(), e.getMessage());
+            return;
+        }
+        current = raw;
+        listener.updated(record.offset(), raw);
+    }
+
+    private void serve() {
+        for (Waiter waiter : waiters) {
+            try {
+                if (waiter.target == null) {
+                    waiter.target = end();
+                }
+                if (consumer.position(partition, REQUEST) >= waiter.target) {
+                    waiter.reached.complete(null);
+                }
+            } catch (WakeupException e) {
+                throw e;
+            } catch (RuntimeException e) {
+                waiter.reached.completeExceptionally(e);
+                throw e;
+            }
+        }
+    }
+
+    private long end() {
+        return consumer.endOffsets(List.of(partition), REQUEST).get(partition);
+    }
+
+    private void pause(long milliseconds) {
+        try {
+            Thread.sleep(milliseconds);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            closed = true;
+        }
+    }
+}

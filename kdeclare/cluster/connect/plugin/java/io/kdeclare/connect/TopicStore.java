@@ -1,0 +1,185 @@
+package io.kdeclare.connect;
+
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.UnaryOperator;
+
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.errors.InvalidPidMappingException;
+import org.apache.kafka.common.errors.InvalidProducerEpochException;
+import org.apache.kafka.common.errors.ProducerFencedException;
+
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The overrides in Connect's config topic.
+ *
+ * <p>Only the leader is asked to write, but that is a check and no fence: a worker that was the leader a
+ * moment ago may still be writing. So all writers share one transactional id. Who begins last fences the
+ * others before it reads, and a fenced writer starts again from reading.
+ */
+final class TopicStore implements Store {
+    private static final Logger LOG = LoggerFactory.getLogger(TopicStore.class);
+    private static final int ATTEMPTS = 6;
+    private static final long BACKOFF_MS = 40;
+    private static final Duration PATIENCE = Duration.ofSeconds(20);
+    private static final Duration CLOSE = Duration.ofSeconds(2);
+
+    private final Clients clients;
+    private final String topic;
+    private final ReentrantLock writing = new ReentrantLock(true);
+    private TopicReader reader;
+    private Producer<byte[], byte[]> producer;
+
+    TopicStore(Settings settings) {
+        this.clients = new Clients(settings);
+        this.topic = settings.topic();
+    }
+
+    @Override
+    public void start(Listener listener) {
+        reader = new TopicReader(clients, topic, listener);
+        reader.start();
+    }
+
+    @Override
+    public boolean awaitStart(Duration limit) throws InterruptedException {
+        return reader.awaitReplay(limit);
+    }
+
+    @Override
+    public void update(UnaryOperator<Map<String, String>> change) {
+        lock();
+        try {
+            for (int attempt = 1; !attempted(change); attempt++) {
+                if (attempt == ATTEMPTS) {
+                    throw new StoreException("Other workers wrote at the same time, " + ATTEMPTS
+                            + " times in a row. Nothing was written; try again.", null);
+                }
+                LOG.info("Another worker writes overrides too; trying again");
+                pause(ThreadLocalRandom.current().nextLong(BACKOFF_MS << attempt));
+            }
+        } finally {
+            writing.unlock();
+        }
+    }
+
+    @Override
+    public void close() {
+        if (reader != null) {
+            reader.close();
+        }
+        letGo();
+    }
+
+    /** Whether it was written; false: another writer came first, and nothing was. */
+    private boolean attempted(UnaryOperator<Map<String, String>> change) {
+        try {
+            fence();
+            reader.readToEnd(PATIENCE);
+        } catch (RuntimeException e) {
+            if (isFenced(e)) {
+                letGo();
+                return false;
+            }
+            throw failed("Nothing was written: ", e);
+        }
+        Map<String, String> wanted = change.apply(reader.current());
+        long offset;
+        try {
+            producer.beginTransaction();
+            offset = producer.send(new ProducerRecord<>(topic, 0, Envelope.key(), Envelope.write(wanted)))
+                    .get().offset();
+        } catch (ExecutionException | RuntimeException e) {
+            if (isFenced(e)) {
+                letGo();
+                return false;
+            }
+            throw failed("Nothing was written: ", e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw failed("Nothing was written: ", e);
+        }
+        return committed(offset);
+    }
+
+    private boolean committed(long offset) {
+        try {
+            producer.commitTransaction();
+        } catch (RuntimeException e) {
+            if (isFenced(e)) {
+                letGo();
+                return false;
+            }
+            throw failed("Whether it was written is not known; look before you try again: ", e);
+        }
+        try {
+            reader.readTo(offset, PATIENCE);
+        } catch (RuntimeException e) {
+            throw failed("It was written, but this worker has not read it back: ", e);
+        }
+        return true;
+    }
+
+    private void fence() {
+        if (producer == null) {
+            producer = clients.producer();
+            producer.initTransactions();
+        }
+    }
+
+    /** Give the producer up; closing it aborts what it had begun. */
+    private void letGo() {
+        if (producer != null) {
+            try {
+                producer.close(CLOSE);
+            } catch (RuntimeException e) {
+                LOG.debug("The producer did not close", e);
+            }
+            producer = null;
+        }
+    }
+
+    private StoreException failed(String what, Exception cause) {
+        letGo();
+        Throwable root = cause instanceof ExecutionException ? cause.getCause() : cause;
+        return new StoreException(what + Messages.of(root), root);
+    }
+
+    private void lock() {
+        try {
+            if (!writing.tryLock(PATIENCE.toMillis(), TimeUnit.MILLISECONDS)) {
+                throw new StoreException("Another change is still being written. Nothing was written.", null);
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new StoreException("The worker is shutting down. Nothing was written.", e);
+        }
+    }
+
+    private static boolean isFenced(Throwable failure) {
+        for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+            if (cause instanceof ProducerFencedException
+                    || cause instanceof InvalidProducerEpochException
+                    || cause instanceof InvalidPidMappingException) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static void pause(long milliseconds) {
+        try {
+            Thread.sleep(milliseconds);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new StoreException("The worker is shutting down. Nothing was written.", e);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+package io.kdeclare.connect;
+
+import java.util.Map;
+
+import jakarta.ws.rs.core.Configurable;
+
+import org.apache.kafka.connect.rest.ConnectRestExtension;
+import org.apache.kafka.connect.rest.ConnectRestExtensionContext;
+
+import org.glassfish.jersey.internal.inject.AbstractBinder;
+
+/**
+ * Dynamic worker configuration (the draft KIP-1185) for stock Connect workers: name this class in
+ * {@code rest.extension.classes}.
+ *
+ * <p>Connect registers extensions on its regular listener only, so that is where the endpoints are, also
+ * where {@code admin.listeners} is set.
+ */
+public final class WorkerConfigExtension implements ConnectRestExtension {
+    private Map<String, ?> worker = Map.of();
+    private WorkerConfigs configs;
+
+    @Override
+    public void configure(Map<String, ?> configuration) {
+        worker = configuration;
+    }
+
+    /** Returns when the overrides are in force that were there before; no request is served until then. */
+    @Override
+    public void register(ConnectRestExtensionContext context) {
+        // The thread that starts the worker knows all plug-ins; this class's own loader knows one.
+        ClassLoader plugins = Thread.currentThread().getContextClassLoader();
+        WorkerConfigs shared = WorkerConfigs.of(worker, plugins == null ? getClass().getClassLoader() : plugins);
+        configs = shared;
+        Configurable<?> resources = context.configurable();
+        resources.register(new AbstractBinder() {
+            @Override
+            protected void configure() {
+                bind(shared).to(WorkerConfigs.class);
+            }
+        });
+        resources.register(WorkerConfigResource.class);
+        shared.settings().map(Settings::admins).ifPresent(admins -> resources.register(new AdminsFilter(admins)));
+        shared.start();
+    }
+
+    @Override
+    public void close() {
+        if (configs != null) {
+            configs.close();
+        }
+    }
+
+    @Override
+    public String version() {
+        return pluginVersion();
+    }
+
+    /** As the jar's manifest says. */
+    static String pluginVersion() {
+        String version = WorkerConfigExtension.class.getPackage().getImplementationVersion();
+        return version == null ? "unknown" : version;
+    }
+}

@@ -1,0 +1,153 @@
+package io.kdeclare.connect;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+
+import jakarta.inject.Inject;
+import jakarta.servlet.ServletContext;
+import jakarta.ws.rs.Consumes;
+import jakarta.ws.rs.DELETE;
+import jakarta.ws.rs.GET;
+import jakarta.ws.rs.PATCH;
+import jakarta.ws.rs.POST;
+import jakarta.ws.rs.Path;
+import jakarta.ws.rs.PathParam;
+import jakarta.ws.rs.Produces;
+import jakarta.ws.rs.QueryParam;
+import jakarta.ws.rs.core.Context;
+import jakarta.ws.rs.core.HttpHeaders;
+import jakarta.ws.rs.core.MediaType;
+import jakarta.ws.rs.core.Response;
+
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.connect.runtime.Herder;
+import org.apache.kafka.connect.runtime.rest.RestClient;
+import org.apache.kafka.connect.runtime.rest.RestRequestTimeout;
+import org.apache.kafka.connect.runtime.rest.errors.ConnectRestException;
+
+/**
+ * The endpoints of KIP-1185, and {@code status}, which the draft lacks: without it nobody learns that a
+ * follower could not apply what the leader could.
+ */
+@Path(WorkerConfigResource.PATH)
+@Produces(MediaType.APPLICATION_JSON)
+public class WorkerConfigResource {
+    static final String PATH = "/admin/dynamic-worker-config";
+
+    private final WorkerConfigs configs;
+    private final Leadership leadership;
+
+    @Inject
+    WorkerConfigResource(
+            WorkerConfigs configs, Herder herder, RestClient client, RestRequestTimeout timeout,
+            @Context ServletContext context) {
+        this.configs = configs;
+        this.leadership = new Leadership(herder, client, timeout);
+        configs.attach(context);
+    }
+
+    /** The overrides as they were written, placeholders and all. */
+    @GET
+    @AdminsOnly
+    public Map<String, String> overrides() {
+        return configs.overrides().map(Overrides::raw).orElseThrow(this::unavailable);
+    }
+
+    /** How far this very worker is; 200 also when something is wrong with it. */
+    @GET
+    @Path("/status")
+    public Map<String, Object> status() {
+        return StatusReport.of(configs, leadership.isHere());
+    }
+
+    /** Whether this very worker could take the change. */
+    @POST
+    @AdminsOnly
+    @Path("/validate")
+    @Consumes(MediaType.APPLICATION_JSON)
+    public Map<String, Object> validate(InputStream body) throws IOException {
+        configs.requireAvailable();
+        Changes changes = parsed(body);
+        Map<String, List<String>> errors = new LinkedHashMap<>();
+        try {
+            configs.validate(changes);
+        } catch (Refusal e) {
+            errors.put(e.key(), List.of(e.getMessage()));
+        } catch (ConfigException e) {
+            errors.put("", List.of(Messages.of(e)));
+        }
+        Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("valid", errors.isEmpty());
+        answer.put("configs", List.copyOf(changes.byKey().keySet()));
+        answer.put("errors", errors);
+        return answer;
+    }
+
+    /** Merge the change into the overrides; an empty one has all workers read their files again. */
+    @PATCH
+    @AdminsOnly
+    @Consumes(MediaType.APPLICATION_JSON)
+    public Map<String, String> patch(
+            InputStream body, @Context HttpHeaders headers, @QueryParam("forward") Boolean forward)
+            throws Throwable {
+        configs.requireAvailable();
+        Changes changes = parsed(body);
+        return leadership.lead(() -> written(current -> changes), PATH, "PATCH", headers, changes.byKey(), forward);
+    }
+
+    /** Remove one override. */
+    @DELETE
+    @AdminsOnly
+    @Path("/{name}")
+    public Response delete(
+            @PathParam("name") String name, @Context HttpHeaders headers, @QueryParam("forward") Boolean forward)
+            throws Throwable {
+        configs.requireAvailable();
+        String path = PATH + "/" + URLEncoder.encode(name, StandardCharsets.UTF_8).replace("+", "%20");
+        leadership.lead(() -> removed(name), path, "DELETE", headers, null, forward);
+        return Response.noContent().build();
+    }
+
+    private Changes parsed(InputStream body) throws IOException {
+        try {
+            Changes changes = Changes.parse(body);
+            configs.check(changes);
+            return changes;
+        } catch (Refusal e) {
+            throw refused(e);
+        }
+    }
+
+    private Map<String, String> removed(String name) {
+        return written(current -> {
+            if (!current.containsKey(name)) {
+                throw new ConnectRestException(Response.Status.NOT_FOUND, "There is no override of " + name + ".");
+            }
+            return Changes.removal(name);
+        });
+    }
+
+    private Map<String, String> written(Function<Map<String, String>, Changes> changes) {
+        try {
+            return configs.update(changes);
+        } catch (ConfigException e) {
+            throw refused(e);
+        } catch (StoreException e) {
+            throw new ConnectRestException(Response.Status.INTERNAL_SERVER_ERROR, e.getMessage(), e);
+        }
+    }
+
+    private static ConnectRestException refused(ConfigException e) {
+        return new ConnectRestException(Response.Status.BAD_REQUEST, Messages.of(e), e);
+    }
+
+    private ConnectRestException unavailable() {
+        return new ConnectRestException(Response.Status.SERVICE_UNAVAILABLE, configs.reason().orElse(""));
+    }
+}

@@ -1,0 +1,166 @@
+package io.kdeclare.connect;
+
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
+
+import jakarta.servlet.ServletContext;
+import jakarta.ws.rs.core.Response;
+
+import org.apache.kafka.connect.runtime.rest.errors.ConnectRestException;
+
+import org.eclipse.jetty.server.Server;
+
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One worker's dynamic configuration, put together: the store, the components, how far they are. Whatever
+ * is wrong here leaves the worker itself as it is; requests are then answered with 503 and the reason.
+ */
+final class WorkerConfigs implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(WorkerConfigs.class);
+    private static final String NO_SERVER = "The worker's listeners cannot be reached in this version of Connect.";
+
+    private final Settings settings;
+    private final Placeholders placeholders;
+    private final Components components;
+    private final Overrides overrides;
+    private final Store store;
+    private final String unavailable;
+    private TlsListeners listeners;
+    private Advertised advertised;
+
+    private WorkerConfigs(Settings settings, Placeholders placeholders, Store store, String unavailable) {
+        this.settings = settings;
+        this.placeholders = placeholders;
+        this.components = settings == null ? null : new Components(settings, placeholders);
+        this.overrides = settings == null ? null : new Overrides(components);
+        this.store = store;
+        this.unavailable = unavailable;
+    }
+
+    /** {@code loader}: one that knows the worker's plug-ins. Never throws. */
+    static WorkerConfigs of(Map<String, ?> configs, ClassLoader loader) {
+        try {
+            Settings settings = Settings.of(configs);
+            if (!settings.distributed() && settings.file() == null) {
+                throw new Refusal(Settings.FILE,
+                        "A standalone worker needs this: the file that holds its overrides.");
+            }
+            Placeholders placeholders = Placeholders.of(settings.worker(), loader);
+            Store store = settings.distributed() ? new TopicStore(settings) : new FileStore(settings.file());
+            return new WorkerConfigs(settings, placeholders, store, null);
+        } catch (RuntimeException e) {
+            String reason = Messages.of(e);
+            LOG.error("Dynamic worker configuration is not available: {}", reason, e);
+            return new WorkerConfigs(null, null, null, reason);
+        }
+    }
+
+    /** Begin to follow the store, and come back when what is overridden already is in force. */
+    void start() {
+        if (unavailable != null) {
+            return;
+        }
+        JettyServers.started(settings.worker()).ifPresent(this::attach);
+        store.start(overrides);
+        try {
+            if (!store.awaitStart(settings.replay())) {
+                LOG.warn("The overrides could not be read within {} ms; they are applied as soon as they can be",
+                        settings.replay().toMillis());
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** The server, from a request, where it was not to be had before. */
+    void attach(ServletContext context) {
+        if (unavailable == null && !isAttached()) {
+            JettyServers.of(context).ifPresent(this::attach);
+        }
+    }
+
+    Optional<Settings> settings() {
+        return Optional.ofNullable(settings);
+    }
+
+    Optional<Overrides> overrides() {
+        return Optional.ofNullable(overrides);
+    }
+
+    synchronized Optional<TlsListeners> listeners() {
+        return Optional.ofNullable(listeners);
+    }
+
+    synchronized Optional<Advertised> advertised() {
+        return Optional.ofNullable(advertised);
+    }
+
+    /** Why nothing can be changed here, or nothing. */
+    Optional<String> reason() {
+        if (unavailable != null) {
+            return Optional.of(unavailable);
+        }
+        return isAttached() ? Optional.empty() : Optional.of(NO_SERVER);
+    }
+
+    /** @throws ConnectRestException 503 with the reason where nothing can be changed */
+    void requireAvailable() {
+        reason().ifPresent(reason -> {
+            throw new ConnectRestException(Response.Status.SERVICE_UNAVAILABLE, reason);
+        });
+    }
+
+    /** Refuse keys that may not be overridden. @throws Refusal for the first of them */
+    void check(Changes changes) {
+        changes.check(settings.whitelist(), overrides.raw());
+    }
+
+    /** Refuse what this worker could not take; nothing is changed. */
+    void validate(Changes changes) {
+        components.validate(changes.over(overrides.raw()));
+    }
+
+    /**
+     * Merge, validate, write, read back, apply; return all overrides. {@code changes} is asked with what is
+     * there when nobody else can write any more.
+     */
+    Map<String, String> update(Function<Map<String, String>, Changes> changes) {
+        AtomicReference<Map<String, String>> written = new AtomicReference<>();
+        store.update(current -> {
+            Changes wanted = changes.apply(current);
+            wanted.check(settings.whitelist(), current);
+            Map<String, String> merged = wanted.over(current);
+            components.validate(merged);
+            written.set(merged);
+            return merged;
+        });
+        return written.get();
+    }
+
+    @Override
+    public void close() {
+        if (store != null) {
+            store.close();
+            placeholders.close();
+        }
+    }
+
+    private synchronized boolean isAttached() {
+        return listeners != null;
+    }
+
+    private synchronized void attach(Server server) {
+        if (listeners != null) {
+            return;
+        }
+        advertised = Advertised.of(settings.worker(), server);
+        PeerTrust trust = new PeerTrust(settings.worker(), advertised);
+        boolean checks = settings.distributed() && settings.checkTrust();
+        listeners = new TlsListeners(server, checks ? trust::check : candidate -> { });
+        overrides.register(listeners);
+    }
+}
