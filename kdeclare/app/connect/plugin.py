@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from kdeclare.cluster.connect import plugin
-from kdeclare.cluster.connect.plugin import Installed
+from kdeclare.cluster.connect.plugin.build import build
+from kdeclare.cluster.connect.plugin.install import Installed, install
 
 Progress = Callable[[str], None]
 
 
 def build_plugin(out: Path, progress: Progress) -> Path:
     """Compile it into a jar in that folder; the jar's path. Raises KdeclareError."""
-    return plugin.build(out.expanduser().absolute(), progress)
+    return build(out.expanduser().absolute(), progress)
 
 
 def install_plugin(plugin_path: Path, progress: Progress) -> Installed:
     """Compile it and put it into that folder of plugin.path. Raises KdeclareError."""
-    return plugin.install(plugin_path, progress)
+    return install(plugin_path, progress)

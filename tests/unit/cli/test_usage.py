@@ -25,6 +25,7 @@ COMMANDS = (
 )
 GROUPS = {
     "config": ("describe",),
+    "connect": ("plugin", "plugin build", "plugin install"),
     "lock": ("show", "break"),
     "policy": ("check", "test"),
     "sandbox": ("start", "stop", "status", "reset"),
@@ -101,7 +102,7 @@ def test_help(kdeclare: CommandLine) -> None:
 
 def test_every_command_has_help(kdeclare: CommandLine) -> None:
     lines = [[name] for name in COMMANDS]
-    lines += [[group, *name] for group, names in GROUPS.items() for name in [(), *((n,) for n in names)]]
+    lines += [[group, *name] for group, names in GROUPS.items() for name in [(), *(n.split() for n in names)]]
     for line in lines:
         ran = kdeclare(*line, "--help")
         assert ran.code == 0

@@ -1,5 +1,6 @@
 package io.kdeclare.connect;
 
+import java.io.CharConversionException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.LinkedHashMap;
@@ -42,6 +43,8 @@ final class Changes {
             tree = STRICT.readTree(text);
         } catch (JsonProcessingException e) {
             throw new Refusal("", "The body cannot be read: " + notJson(e) + ".");
+        } catch (CharConversionException e) {
+            throw new Refusal("", "The body cannot be read: it is not UTF-8.");
         }
         if (tree == null || !tree.isObject()) {
             throw new Refusal("", "The body has to be a JSON object of keys and values.");

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -49,8 +50,13 @@ final class JettyServers {
 
     /** The server that a request came through. */
     static Optional<Server> of(ServletContext context) {
-        ServletContextHandler handler = ServletContextHandler.getServletContextHandler(context);
-        return Optional.ofNullable(handler == null ? null : handler.getServer());
+        try {
+            ServletContextHandler handler = ServletContextHandler.getServletContextHandler(context);
+            return Optional.ofNullable(handler == null ? null : handler.getServer());
+        } catch (LinkageError e) {
+            LOG.warn("This version of Connect has another Jetty than this plug-in knows", e);
+            return Optional.empty();
+        }
     }
 
     /** The regular HTTPS connectors. */
@@ -83,7 +89,7 @@ final class JettyServers {
             Field list = ShutdownThread.class.getDeclaredField("_lifeCycles");
             list.setAccessible(true);
             return List.copyOf((Collection<?>) list.get(ShutdownThread.getInstance()));
-        } catch (ReflectiveOperationException | RuntimeException e) {
+        } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
             LOG.info("This Jetty does not show its servers; the first request will.", e);
             return List.of();
         }
@@ -108,7 +114,7 @@ final class JettyServers {
                 continue;
             }
             String host = listener.substring(end + 3, colon).replaceAll("[\\[\\]]", "");
-            String protocol = listener.substring(0, end).trim().toLowerCase(java.util.Locale.ENGLISH);
+            String protocol = listener.substring(0, end).trim().toLowerCase(Locale.ENGLISH);
             names.add(protocol + "_" + host + listener.substring(colon + 1).trim());
         }
         return names;

@@ -8,6 +8,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 
 import jakarta.ws.rs.core.HttpHeaders;
+import jakarta.ws.rs.core.Response;
 
 import com.fasterxml.jackson.core.type.TypeReference;
 
@@ -17,6 +18,7 @@ import org.apache.kafka.connect.runtime.distributed.NotLeaderException;
 import org.apache.kafka.connect.runtime.rest.HerderRequestHandler;
 import org.apache.kafka.connect.runtime.rest.RestClient;
 import org.apache.kafka.connect.runtime.rest.RestRequestTimeout;
+import org.apache.kafka.connect.runtime.rest.errors.ConnectRestException;
 import org.apache.kafka.connect.util.FutureCallback;
 
 /**
@@ -25,6 +27,9 @@ import org.apache.kafka.connect.util.FutureCallback;
  */
 final class Leadership {
     private static final long PROBE_MS = 2_000;
+    private static final int NOT_FOUND = Response.Status.NOT_FOUND.getStatusCode();
+    // Jersey's words for a path that nothing is registered for.
+    private static final String NO_SUCH_PATH = "HTTP 404";
 
     private final Herder herder;
     private final HerderRequestHandler requests;
@@ -65,6 +70,12 @@ final class Leadership {
                     probe(), path, method, headers, body, new TypeReference<Map<String, String>>() { }, forward);
         } catch (NotFoundException thisIsTheLeader) {
             return work.get();
+        } catch (ConnectRestException e) {
+            if (e.statusCode() == NOT_FOUND && e.getMessage().startsWith(NO_SUCH_PATH)) {
+                throw new ConnectRestException(Response.Status.SERVICE_UNAVAILABLE,
+                        "The worker that leads has no such endpoint: this plug-in is not installed there.", e);
+            }
+            throw e;
         }
     }
 

@@ -1,0 +1,85 @@
+"""One broker and three workers for all tests of the plug-in."""
+
+import itertools
+import random
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster import sandbox as kafka_sandbox
+from kdeclare.cluster.connect.plugin.install import install
+from kdeclare.cluster.sandbox import SandboxSettings, config, is_free
+from kdeclare.cluster.sandbox.connect_jars import connect_jars
+from tests.conftest import free_port
+from tests.kafka.connect import certificates
+from tests.kafka.connect.workers import Crew, Workshop, started
+
+
+@pytest.fixture(scope="package")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    """A broker that makes topics for whoever asks (Kafka's default), certificates, the plug-in."""
+    folder = tmp_path_factory.mktemp("connect")
+    plugins = folder / "plugins"
+    settings = SandboxSettings(folder / "sandbox", brokers=1, racks=1, port=free_port(1))
+    with ThreadPoolExecutor(2) as pool:
+        building = pool.submit(install, plugins)
+        making = pool.submit(certificates.make, _made(folder / "certificates"))
+        jars = connect_jars()
+        made, _ = making.result(), building.result()
+    (plugins / "file").mkdir()
+    shutil.copy(jars.file_connectors, plugins / "file")
+    ports = (p for p in itertools.count(random.randrange(30001, 31000)) if is_free(p))
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            usual = config.broker_properties
+            patch.setattr(
+                config,
+                "broker_properties",
+                lambda *given: usual(*given) | {"auto.create.topics.enable": "true"},
+            )
+            broker = kafka_sandbox.start(settings, print)
+        shop = Workshop(broker.bootstrap, folder / "workers", made, jars, plugins, ports)
+        try:
+            yield shop
+        finally:
+            shop.close()
+    finally:
+        kafka_sandbox.reset(settings.folder)
+
+
+@pytest.fixture(scope="package")
+def three(workshop: Workshop) -> Iterator[Crew]:
+    """Three workers of one group; the third has an admin listener with a certificate of its own."""
+    admin = next(workshop.ports)
+    own = {
+        f"admin.listeners.https.ssl.{key}": value
+        for key, value in (
+            ("keystore.location", str(workshop.certificates.store("static"))),
+            ("keystore.password", certificates.PASSWORD),
+            ("keystore.type", "PKCS12"),
+            ("key.password", certificates.PASSWORD),
+        )
+    }
+    group = "three"
+    workers = [
+        workshop.worker("one", group),
+        workshop.worker("two", group),
+        workshop.worker("three", group, {"admin.listeners": f"https://127.0.0.1:{admin}", **own}),
+    ]
+    with started(workers):
+        yield Crew(workers, workshop.certificates)
+
+
+@pytest.fixture
+def crew(three: Crew) -> Iterator[Crew]:
+    """The three workers without overrides, before and after."""
+    yield three
+    three.clean()
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder

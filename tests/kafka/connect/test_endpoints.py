@@ -1,0 +1,216 @@
+"""The endpoints of KIP-1185 at real workers: the seed's test plan, and what a feasibility build showed."""
+
+import json
+import shutil
+import ssl
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.sandbox import run_kafka_tool
+from tests.kafka.connect.asking import (
+    KEYSTORE,
+    KEYSTORE_PASSWORD,
+    PATH,
+    TRUSTSTORE,
+    send,
+    sha256_of,
+)
+from tests.kafka.connect.certificates import PASSWORD
+from tests.kafka.connect.workers import OWN_FOLDER, Crew, Worker, Workshop, eventually, started
+
+pytestmark = pytest.mark.kafka
+
+_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+
+
+def to(crew: Crew, name: str) -> dict[str, str]:
+    """The change that rotates to a certificate."""
+    return {KEYSTORE: str(crew.certificates.store(name)), KEYSTORE_PASSWORD: PASSWORD}
+
+
+def records(workshop: Workshop, topic: str) -> list[tuple[str, str]]:
+    """Key and value of all records of a topic with one partition; ``null`` for a tombstone."""
+    said = run_kafka_tool(
+        _CONSUMER,
+        *("--bootstrap-server", workshop.bootstrap, "--topic", topic, "--from-beginning"),
+        *("--isolation-level", "read_committed", "--timeout-ms", "3000"),
+        *("--formatter-property", "print.key=true", "--formatter-property", "null.literal=null"),
+    )
+    pairs = (line.partition("\t") for line in said.stdout.splitlines() if "\t" in line)
+    return [(key, value) for key, _, value in pairs]
+
+
+def test_a_status_says_all_of_one_worker(crew: Crew) -> None:
+    leading = crew.leader()
+    answer = leading.ask.patch(to(crew, "a"))
+    assert answer.body == to(crew, "a")
+    found = leading.ask.status()
+    assert found["worker_id"] == f"127.0.0.1:{leading.port}"
+    assert (found["leader"], found["mode"], found["plugin_version"]) == (True, "distributed", "0.1.0")
+    assert found["seen"]["offset"] == found["applied"]["offset"]
+    assert found["error"] is None
+    assert found["overrides"] == sorted(to(crew, "a"))
+    assert {KEYSTORE, TRUSTSTORE} <= set(found["whitelist"])
+    (listener,) = found["listeners"]
+    certificate = listener.pop("certificate")
+    assert listener == {"name": "https", "port": leading.port}
+    assert certificate.pop("sha256") == crew.certificates.sha256["a"] == leading.ask.served()
+    assert certificate["subject"] == "CN=a"
+    assert certificate["issuer"] == "CN=ca"
+    assert certificate["not_before"] < certificate["not_after"]
+    assert [w.ask.status()["leader"] for w in crew.workers].count(True) == 1
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_patch_through_any_worker_reaches_all_of_them(crew: Crew, number: int) -> None:
+    asked = [crew.leader(), *crew.followers()][number]
+    answer = asked.ask.patch(to(crew, "a"))
+    assert (answer.status, answer.body) == (200, to(crew, "a"))
+    crew.await_served(crew.certificates.sha256["a"])
+    assert all(w.ask.overrides() == to(crew, "a") for w in crew.workers)
+
+
+def test_a_connection_from_before_lives_on_with_its_certificate(crew: Crew) -> None:
+    connection = crew.workers[0].ask.connection()
+    assert send(connection, "GET", "/").status == 200
+    secure = connection.sock
+    assert crew.workers[0].ask.patch(to(crew, "a")).status == 200
+    crew.await_served(crew.certificates.sha256["a"])
+    assert send(connection, "GET", "/").status == 200
+    assert connection.sock is secure
+    assert isinstance(secure, ssl.SSLSocket)
+    assert sha256_of(secure) == crew.certificates.sha256["static"]
+    connection.close()
+
+
+def test_one_record_holds_all_overrides_and_the_last_to_go_leaves_a_tombstone(
+    crew: Crew, workshop: Workshop
+) -> None:
+    leading = crew.leader().ask
+    assert leading.patch(to(crew, "a")).status == 200
+    assert leading.delete(KEYSTORE_PASSWORD).status == 204
+    assert leading.overrides() == {KEYSTORE: str(crew.certificates.store("a"))}
+    assert leading.delete(KEYSTORE).status == 204
+    crew.await_served(crew.certificates.sha256["static"])
+    written = [value for key, value in records(workshop, "three-config") if key == "worker-config"]
+    assert json.loads(written[-3]) == {"version": 0, "properties": to(crew, "a")}
+    assert json.loads(written[-2])["properties"] == {KEYSTORE: str(crew.certificates.store("a"))}
+    assert written[-1] == "null"
+
+
+def test_a_delete_of_what_is_not_there_is_404_also_through_a_follower(crew: Crew) -> None:
+    for worker in (crew.leader(), crew.followers()[0]):
+        answer = worker.ask.delete(KEYSTORE)
+        assert (answer.status, answer.message) == (404, f"There is no override of {KEYSTORE}.")
+
+
+def test_validate_says_yes_and_changes_nothing(crew: Crew) -> None:
+    follower = crew.followers()[0].ask
+    before = follower.status()["seen"]
+    answer = follower.validate(to(crew, "a"))
+    assert answer.status == 200
+    assert answer.body == {"valid": True, "configs": list(to(crew, "a")), "errors": {}}
+    assert follower.status()["seen"] == before
+    assert follower.served() == crew.certificates.sha256["static"]
+
+
+def test_validate_names_the_key_and_why(crew: Crew) -> None:
+    answer = crew.leader().ask.validate({KEYSTORE: "/nowhere/a.p12"})
+    assert answer.status == 200
+    assert not answer.body["valid"]
+    assert answer.body["errors"] == {KEYSTORE: ["There is no file /nowhere/a.p12 on this worker."]}
+
+
+def test_placeholders_are_kept_raw_and_each_worker_resolves_its_own(crew: Crew) -> None:
+    for worker, name in zip(crew.workers, ("a", "b", "a"), strict=True):
+        shutil.copy(crew.certificates.store(name), worker.folder / "own.p12")
+    secrets = crew.certificates.folder / "secrets.properties"
+    secrets.write_text(f"keystore={PASSWORD}\n")
+    raw = {KEYSTORE: f"${{env:{OWN_FOLDER}}}/own.p12", KEYSTORE_PASSWORD: f"${{file:{secrets}:keystore}}"}
+    answer = crew.workers[0].ask.patch(raw)
+    assert (answer.status, answer.body) == (200, raw)
+    for worker, name in zip(crew.workers, ("a", "b", "a"), strict=True):
+        eventually(lambda w=worker, n=name: w.ask.served() == crew.certificates.sha256[n], 10)  # type: ignore[misc]
+        assert worker.ask.overrides() == raw
+
+
+def test_a_follower_that_cannot_says_so_and_keeps_what_it_had(crew: Crew) -> None:
+    lacking = crew.followers()[0]
+    for worker in crew.workers:
+        (worker.folder / "own.p12").unlink(missing_ok=True)
+        if worker is not lacking:
+            shutil.copy(crew.certificates.store("a"), worker.folder / "own.p12")
+    raw = {KEYSTORE: f"${{env:{OWN_FOLDER}}}/own.p12"}
+    assert crew.leader().ask.patch(raw).status == 200
+    refused = eventually(lambda: lacking.ask.status()["error"], 10)
+    assert refused["offset"] == lacking.ask.status()["seen"]["offset"]
+    assert refused["message"] == f"{KEYSTORE}: There is no file {lacking.folder}/own.p12 on this worker."
+    assert lacking.ask.served() == crew.certificates.sha256["static"]
+    assert refused["message"] in lacking.said()
+    # What it lacked is there now: the same once more, and all is well.
+    shutil.copy(crew.certificates.store("a"), lacking.folder / "own.p12")
+    assert crew.leader().ask.patch({}).status == 200
+    crew.await_served(crew.certificates.sha256["a"])
+    assert eventually(lambda: lacking.ask.status()["error"] is None, 10)
+
+
+def test_overrides_are_in_force_before_a_restarted_worker_serves_its_first_request(crew: Crew) -> None:
+    assert crew.leader().ask.patch(to(crew, "a")).status == 200
+    restarted = crew.followers()[0]
+    restarted.stop()
+    before = len(restarted.said())
+    restarted.start()
+    assert restarted.ask.served() == crew.certificates.sha256["a"]
+    said = restarted.said()[before:]
+    assert 0 < said.index("Applied dynamic worker configuration") < said.index("REST resources initialized")
+
+
+@pytest.fixture
+def source(crew: Crew, tmp_path: Path) -> str:
+    """A connector that copies lines of a file, running."""
+    lines = tmp_path / "lines"
+    lines.write_text("one\n")
+    config = {
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "file": str(lines),
+        "topic": "lines",
+        "tasks.max": "1",
+    }
+    assert crew.workers[0].ask("PUT", "/connectors/lines/config", config).status in (200, 201)
+    eventually(lambda: running(crew.workers[0]), 30)
+    return "lines"
+
+
+def running(worker: Worker) -> object:
+    """Where the connector and its task run, once both do; else nothing."""
+    answer = worker.ask("GET", "/connectors/lines/status")
+    if answer.status != 200:
+        return None
+    parts = [answer.body["connector"], *answer.body["tasks"]]
+    states = {part["state"] for part in parts}
+    return answer.body if len(parts) == 2 and states == {"RUNNING"} else None
+
+
+def test_no_rebalance_and_no_task_restart_and_a_worker_without_the_plug_in_goes_on(
+    crew: Crew, source: str, workshop: Workshop
+) -> None:
+    plain = workshop.worker("plain", "three", {"rest.extension.classes": ""})
+    with started([plain]):
+        everybody = [*crew.workers, plain]
+        # The newcomer has its share of the work when the delayed rebalance is over.
+        eventually(lambda: all("Joined group" in w.said() for w in everybody), 30)
+        eventually(lambda: running(plain), 30)
+        before = [len(w.said()) for w in everybody]
+        status = running(plain)
+        for name in ("a", "b", "a"):
+            assert crew.followers()[0].ask.patch(to(crew, name)).status == 200
+            crew.await_served(crew.certificates.sha256[name])
+        assert running(plain) == status
+        for worker, length in zip(everybody, before, strict=True):
+            said = worker.said()[length:]
+            assert not [line for line in said.splitlines() if "ebalance" in line or "Starting task" in line]
+        assert plain.ask.served() == crew.certificates.sha256["static"]
+        assert "invalid key: worker-config" in plain.said()
+        assert plain.ask("GET", PATH).status == 404
+    assert crew.workers[0].ask("DELETE", "/connectors/lines").status in (204, 409)

@@ -1,0 +1,36 @@
+"""The plug-in itself: it compiles without a warning, and the same sources make the same jar."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.connect.plugin.build import EXTENSION, compile_sources, find_javac, jar_name
+from kdeclare.cluster.sandbox.connect_jars import connect_jars
+
+pytestmark = pytest.mark.kafka
+
+
+def run(*words: str) -> "subprocess.CompletedProcess[str]":
+    """One command line."""
+    command = [sys.executable, "-c", "from kdeclare.cli.main import run; run()", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_no_compiler_warns(tmp_path: Path) -> None:
+    strict = ("-Xlint:all,-classfile,-processing", "-Werror")
+    compile_sources(find_javac(os.environ), connect_jars(), tmp_path, *strict)
+
+
+def test_the_commands_build_and_install_the_same_jar(tmp_path: Path) -> None:
+    built = run("connect", "plugin", "build", "--out", str(tmp_path / "out"))
+    assert (built.returncode, built.stdout) == (0, f"{tmp_path / 'out' / jar_name()}\n")
+    installed = run("connect", "plugin", "install", "--plugin-path", str(tmp_path / "plugins"))
+    assert installed.stdout.splitlines() == [
+        f"plugin.path={tmp_path / 'plugins'}",
+        f"rest.extension.classes={EXTENSION}",
+    ]
+    jars = [(tmp_path / folder / jar_name()).read_bytes() for folder in ("out", "plugins")]
+    assert jars[0] == jars[1]

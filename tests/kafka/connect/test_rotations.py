@@ -1,0 +1,83 @@
+"""Rotation after rotation, with clients that must not notice; and how long one takes."""
+
+import http.client
+import statistics
+import threading
+import time
+
+import pytest
+
+from tests.kafka.connect.asking import KEYSTORE, KEYSTORE_PASSWORD, Asking, send
+from tests.kafka.connect.certificates import PASSWORD
+from tests.kafka.connect.workers import Crew
+
+pytestmark = pytest.mark.kafka
+
+_ROTATIONS = 20
+_CLIENTS = 50
+_PAUSE_SECONDS = 0.25
+# The aim is a median under 1 s on a free machine; a test machine is not always free.
+_BOUND_SECONDS = 5.0
+
+
+def to(crew: Crew, number: int) -> dict[str, str]:
+    """The change of a rotation; every one of them is to another certificate."""
+    return {KEYSTORE: str(crew.certificates.store("ab"[number % 2])), KEYSTORE_PASSWORD: PASSWORD}
+
+
+class Client(threading.Thread):
+    """Asks a worker again and again; every second one keeps one connection all the time."""
+
+    def __init__(self, ask: Asking, keeps: bool, over: threading.Event) -> None:
+        super().__init__()
+        self._ask, self._keeps, self._over = ask, keeps, over
+        self.answered = 0
+        self.wrong: list[str] = []
+
+    def run(self) -> None:
+        """Until it is over."""
+        connection = self._ask.connection()
+        while not self._over.wait(_PAUSE_SECONDS):
+            try:
+                answer = send(connection, "GET", "/")
+                if answer.status != 200:
+                    self.wrong.append(answer.text)
+                self.answered += 1
+            except (OSError, http.client.HTTPException) as problem:
+                self.wrong.append(repr(problem))
+            if not self._keeps or self.wrong:
+                connection.close()
+        connection.close()
+
+
+def test_twenty_rotations_with_fifty_clients(crew: Crew) -> None:
+    over = threading.Event()
+    clients = [Client(crew.workers[n % 3].ask, n % 2 == 0, over) for n in range(_CLIENTS)]
+    for client in clients:
+        client.start()
+    try:
+        for number in range(_ROTATIONS):
+            assert crew.workers[number % 3].ask.patch(to(crew, number)).status == 200
+            crew.await_served(crew.certificates.sha256["ab"[number % 2]])
+    finally:
+        over.set()
+        for client in clients:
+            client.join()
+    assert [wrong for client in clients for wrong in client.wrong] == []
+    assert all(client.answered > 0 for client in clients)
+    print(f"{sum(client.answered for client in clients)} requests during {_ROTATIONS} rotations")
+
+
+def test_a_rotation_is_seen_in_the_next_handshakes(crew: Crew) -> None:
+    took = []
+    for number in range(_ROTATIONS):
+        asked = crew.workers[number % 3].ask
+        began = time.monotonic()
+        assert asked.patch(to(crew, number)).status == 200
+        crew.await_served(crew.certificates.sha256["ab"[number % 2]])
+        took.append(time.monotonic() - began)
+    print(
+        f"from PATCH to the last worker's new handshake, {_ROTATIONS} rotations:"
+        f" median {statistics.median(took):.3f} s, longest {max(took):.3f} s"
+    )
+    assert statistics.median(took) < _BOUND_SECONDS

@@ -1,0 +1,119 @@
+"""Workers with settings of their own: administrators, another whitelist, mistakes; and standalone ones."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.connect.asking import KEYSTORE, KEYSTORE_PASSWORD, PATH
+from tests.kafka.connect.certificates import PASSWORD
+from tests.kafka.connect.workers import Worker, Workshop, eventually, started
+
+pytestmark = pytest.mark.kafka
+
+_PREFIX = "kdeclare.worker.config."
+
+
+def basic(name: str, password: str) -> dict[str, str]:
+    """The header of HTTP Basic."""
+    return {"Authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
+
+
+@pytest.fixture(scope="module")
+def guarded(workshop: Workshop) -> Iterator[list[Worker]]:
+    """Two workers with administrators and a whitelist that holds more; the second has a mistake in it."""
+    admins = workshop.certificates.folder / "admins.properties"
+    admins.write_text("ada=lovelace\n")
+    chosen = {
+        f"{_PREFIX}admins.file": str(admins),
+        f"{_PREFIX}whitelist": f"{KEYSTORE}, listeners.https.ssl.client.auth",
+    }
+    workers = [
+        workshop.worker("guarded", "guarded", chosen),
+        workshop.worker("mistaken", "mistaken", {f"{_PREFIX}whitelist": f"{KEYSTORE},group.id"}),
+    ]
+    with started(workers):
+        yield workers
+
+
+def test_only_administrators_see_or_change_overrides(guarded: list[Worker]) -> None:
+    ask = guarded[0].ask
+    change = {KEYSTORE: str(guarded[0].certificates.store("a"))}
+    requests = [
+        ("GET", PATH),
+        ("PATCH", PATH),
+        ("POST", f"{PATH}/validate"),
+        ("DELETE", f"{PATH}/{KEYSTORE}"),
+    ]
+    for method, path in requests:
+        assert ask(method, path, change).status == 401
+        assert ask(method, path, change, basic("ada", "byron")).status == 403
+        assert ask(method, path, change, basic("bob", "lovelace")).status == 403
+        assert ask(method, path, change, {"Authorization": "Basic %%%"}).status == 403
+    assert ask("PATCH", PATH, change, basic("ada", "lovelace")).status == 200
+    assert ask("GET", PATH, headers=basic("ada", "lovelace")).body == change
+    assert ask.status()["overrides"] == [KEYSTORE]
+    assert ask("GET", "/connectors").status == 200
+    assert ask("DELETE", f"{PATH}/{KEYSTORE}", headers=basic("ada", "lovelace")).status == 204
+
+
+def test_the_whitelist_is_data(guarded: list[Worker]) -> None:
+    worker, admin = guarded[0], basic("ada", "lovelace")
+    with pytest.raises(OSError, match=r"certificate|reset|closed|EOF"):
+        worker.ask_unidentified("GET", "/")
+    changes = {"listeners.https.ssl.client.auth": "none"}
+    assert worker.ask("PATCH", PATH, changes, admin).status == 200
+    assert worker.ask_unidentified("GET", "/").status == 200
+    refused = worker.ask("PATCH", PATH, {KEYSTORE_PASSWORD: PASSWORD}, admin)
+    assert refused.status == 400
+    wrong = worker.ask("PATCH", PATH, {"listeners.https.ssl.client.auth": "maybe"}, admin)
+    assert wrong.status == 400
+    assert "maybe" in wrong.message
+    assert worker.ask("PATCH", PATH, dict.fromkeys(changes), admin).status == 200
+    with pytest.raises(OSError, match=r"certificate|reset|closed|EOF"):
+        worker.ask_unidentified("GET", "/")
+
+
+def test_a_mistake_in_the_settings_leaves_the_worker_unharmed(guarded: list[Worker]) -> None:
+    ask = guarded[1].ask
+    answer = ask.patch({})
+    assert answer.status == 503
+    assert "Nothing in this worker can take group.id while it runs." in answer.message
+    assert ask("GET", PATH).status == 503
+    assert "group.id" in ask.status()["error"]["message"]
+    assert ask("GET", "/connectors").status == 200
+
+
+@pytest.fixture
+def alone(workshop: Workshop, tmp_path: Path) -> Iterator[Worker]:
+    """A standalone worker that watches a file."""
+    worker = workshop.standalone("alone", {f"{_PREFIX}file": str(tmp_path / "overrides.json")})
+    with started([worker]):
+        yield worker
+
+
+def test_a_standalone_worker_watches_its_file(alone: Worker, workshop: Workshop, tmp_path: Path) -> None:
+    ask, sha256 = alone.ask, workshop.certificates.sha256
+    file = tmp_path / "overrides.json"
+
+    def to(name: str) -> dict[str, str]:
+        return {KEYSTORE: str(workshop.certificates.store(name)), KEYSTORE_PASSWORD: PASSWORD}
+
+    assert (ask.status()["mode"], ask.status()["seen"], ask.overrides()) == ("standalone", None, {})
+    file.write_text(json.dumps(to("a")))
+    eventually(lambda: ask.served() == sha256["a"], 10)
+    assert ask.overrides() == to("a")
+    assert ask.patch(to("b")).body == to("b")
+    assert ask.served() == sha256["b"]
+    assert json.loads(file.read_text()) == to("b")
+    file.write_text("{")
+    error = eventually(lambda: ask.status()["error"], 10)
+    assert f"{file}: it is not valid JSON" in error["message"]
+    file.write_text(json.dumps(to("expired")))
+    eventually(lambda: "expired" in ask.status()["error"]["message"], 10)
+    assert ask.served() == sha256["b"]
+    file.unlink()
+    eventually(lambda: ask.served() == sha256["static"], 10)
+    assert ask.status()["error"] is None

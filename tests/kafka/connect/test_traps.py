@@ -1,0 +1,254 @@
+"""The eleven traps of dynamic worker configuration, a test each."""
+
+import shutil
+import socket
+import ssl
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.connect.plugin.install import install
+from kdeclare.cluster.sandbox import run_kafka_tool
+from tests.kafka.connect.asking import (
+    HOST,
+    KEY_PASSWORD,
+    KEYSTORE,
+    KEYSTORE_PASSWORD,
+    PATH,
+    TRUSTSTORE,
+    Asking,
+)
+from tests.kafka.connect.certificates import ODD_KEY_PASSWORD, ODD_STORE_PASSWORD, PASSWORD
+from tests.kafka.connect.fakes import fake_jetty
+from tests.kafka.connect.test_endpoints import records, to
+from tests.kafka.connect.workers import Crew, Worker, Workshop, eventually, started
+
+pytestmark = pytest.mark.kafka
+
+_TOPICS = "org.apache.kafka.tools.TopicCommand"
+_KEYSTORE_TYPE = "listeners.https.ssl.keystore.type"
+_TRUSTSTORE_TYPE = "listeners.https.ssl.truststore.type"
+
+
+@contextmanager
+def running(worker: Worker) -> Iterator[Worker]:
+    """This worker for a while."""
+    with started([worker]):
+        yield worker
+
+
+def topics(workshop: Workshop) -> str:
+    """All topics and their configuration, as Kafka's tool shows them."""
+    return run_kafka_tool(_TOPICS, "--bootstrap-server", workshop.bootstrap, "--describe").stdout
+
+
+def odd(crew: Crew) -> dict[str, str]:
+    """The change to a store of another type, with passwords that nothing else has."""
+    return {
+        KEYSTORE: str(crew.certificates.odd),
+        KEYSTORE_PASSWORD: ODD_STORE_PASSWORD,
+        KEY_PASSWORD: ODD_KEY_PASSWORD,
+        _KEYSTORE_TYPE: "JKS",
+    }
+
+
+def test_trap_1_asking_for_the_topic_does_not_make_it(crew: Crew, workshop: Workshop) -> None:
+    """The brokers here make topics for whoever asks, with cleanup.policy=delete, as Kafka's default is."""
+    asks = {"kdeclare.worker.config.topic": "never-made", "kdeclare.worker.config.replay.timeout.ms": "2000"}
+    with running(workshop.worker("early", "early", asks)) as early:
+        error = early.ask.status()["error"]
+        assert (error["offset"], error["message"]) == (None, "There is no topic never-made.")
+        assert early.ask("GET", "/connectors").status == 200
+    described = topics(workshop)
+    assert "never-made" not in described
+    assert "Topic: three-config" in described
+    (config,) = [line for line in described.splitlines() if line.startswith("Topic: three-config\t")]
+    assert "cleanup.policy=compact" in config
+
+
+def test_trap_2_a_wrong_password_leaves_the_listener_alive(crew: Crew) -> None:
+    leading = crew.leader().ask
+    answer = leading.patch({KEYSTORE: str(crew.certificates.store("a")), KEYSTORE_PASSWORD: "wrong"})
+    assert answer.status == 400
+    assert answer.message == (
+        f"{KEYSTORE_PASSWORD}: The password does not open {crew.certificates.store('a')}."
+    )
+    assert leading.served() == crew.certificates.sha256["static"]
+    assert leading.patch(to(crew, "a")).status == 200
+    assert leading.served() == crew.certificates.sha256["a"]
+
+
+def test_trap_3_a_key_password_that_is_removed_is_gone(crew: Crew) -> None:
+    leading = crew.leader().ask
+    assert leading.patch(odd(crew)).status == 200
+    crew.await_served(crew.certificates.sha256["a"])
+    back = {**to(crew, "b"), KEY_PASSWORD: None, _KEYSTORE_TYPE: None}
+    answer = leading.patch(back)
+    assert (answer.status, answer.body) == (200, to(crew, "b"))
+    crew.await_served(crew.certificates.sha256["b"])
+
+
+def test_trap_4_coupled_keys_go_together_with_null(crew: Crew) -> None:
+    asked = crew.followers()[0].ask
+    assert asked.patch(odd(crew)).status == 200
+    alone = asked.delete(KEYSTORE)
+    assert alone.status == 400
+    assert str(crew.certificates.store("static")) in alone.message
+    assert asked.patch(dict.fromkeys(odd(crew))).body == {}
+    crew.await_served(crew.certificates.sha256["static"])
+
+
+def test_trap_5_one_override_leaves_client_authentication_as_it_was(crew: Crew) -> None:
+    """The workers' files have plain ssl.* keys, ssl.client.auth=required among them."""
+    for changes in ({}, {KEYSTORE: str(crew.certificates.store("a"))}):
+        assert crew.leader().ask.patch(changes).status == 200
+        for worker in crew.workers:
+            assert worker.ask("GET", "/").status == 200
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                worker.ask_unidentified("GET", "/")
+    crew.await_served(crew.certificates.sha256["a"])
+
+
+def test_trap_6_the_admin_listener_keeps_its_own_certificate(crew: Crew) -> None:
+    worker = crew.workers[2]
+    port = int(worker.properties["admin.listeners"].rpartition(":")[2])
+    admin = Asking(port, worker.ask.tls)
+    assert admin("GET", "/admin/loggers").status == 200
+    assert worker.ask.patch(to(crew, "a")).status == 200
+    crew.await_served(crew.certificates.sha256["a"])
+    assert admin.served() == crew.certificates.sha256["static"]
+    assert [listener["port"] for listener in worker.ask.status()["listeners"]] == [worker.port]
+    assert admin("GET", PATH).status == 404
+
+
+def test_trap_7_a_certificate_that_the_other_workers_reject_is_refused(crew: Crew) -> None:
+    for worker in crew.workers:
+        answer = worker.ask.patch(to(crew, "foreign"))
+        assert answer.status == 400
+        assert "The other workers would not accept this certificate" in answer.message
+    trust = {TRUSTSTORE: str(crew.certificates.foreign_trust)}
+    answer = crew.leader().ask.patch(trust)
+    assert answer.status == 400
+    assert "would not accept the certificates that the other workers forward requests with" in answer.message
+
+
+def test_trap_8_the_same_path_with_another_file_is_loaded_again(crew: Crew, tmp_path: Path) -> None:
+    path = tmp_path / "rotating.p12"
+    changes = {KEYSTORE: str(path), KEYSTORE_PASSWORD: PASSWORD}
+    for name in ("a", "b"):
+        shutil.copy(crew.certificates.store(name), path)
+        assert crew.leader().ask.patch(changes).status == 200
+        crew.await_served(crew.certificates.sha256[name])
+    shutil.copy(crew.certificates.store("a"), path)
+    assert crew.followers()[0].ask.patch({}).body == changes
+    crew.await_served(crew.certificates.sha256["a"])
+
+
+def test_trap_9_leaders_that_write_at_once_lose_nothing(crew: Crew, workshop: Workshop) -> None:
+    """Leading is a check and no fence: here three workers lead at once, each a group, over one record."""
+    shared = {
+        "kdeclare.worker.config.topic": "three-config",
+        "kdeclare.worker.config.transactional.id": "connect-cluster-three-worker-config",
+    }
+    others = [workshop.worker(f"pretender-{n}", f"pretender-{n}", shared) for n in (1, 2)]
+    secrets = crew.certificates.folder / "rounds.properties"
+    secrets.write_text("".join(f"{n}={PASSWORD}\nt{n}=PKCS12\n" for n in range(8)))
+    keys = {KEYSTORE_PASSWORD: "", _KEYSTORE_TYPE: "t", _TRUSTSTORE_TYPE: "t"}
+    refused: list[str] = []
+
+    def write(worker: Worker, key: str, prefix: str) -> None:
+        for number in range(8):
+            answer = worker.ask.patch({key: f"${{file:{secrets}:{prefix}{number}}}"})
+            while answer.status == 500 and "Nothing was written; try again" in answer.text:
+                answer = worker.ask.patch({key: f"${{file:{secrets}:{prefix}{number}}}"})
+            if answer.status != 200:
+                refused.append(answer.text)
+
+    with started(others):
+        leaders = [crew.leader(), *others]
+        assert all(w.ask.status()["leader"] for w in leaders)
+        threads = [
+            threading.Thread(target=write, args=(worker, key, prefix))
+            for worker, (key, prefix) in zip(leaders, keys.items(), strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not refused
+        crew.await_settled()
+        last = {key: f"${{file:{secrets}:{prefix}7}}" for key, prefix in keys.items()}
+        assert crew.workers[0].ask.overrides() == last
+    written = [value for key, value in records(workshop, "three-config") if key == "worker-config"]
+    for before, after in zip(written[-24:-1], written[-23:], strict=True):
+        assert set(keys_of(before)) <= set(keys_of(after)), "a change took back another"
+
+
+def keys_of(value: str) -> list[str]:
+    """The keys of a record that holds any."""
+    return [key for key in (KEYSTORE_PASSWORD, _KEYSTORE_TYPE, _TRUSTSTORE_TYPE) if key in value]
+
+
+def test_trap_10_passwords_stand_in_the_topic_and_in_no_log_status_or_message(crew: Crew) -> None:
+    secret = "a-password-that-nothing-else-has"
+    leading = crew.leader().ask
+    refused = leading.patch({KEYSTORE_PASSWORD: secret})
+    assert refused.status == 400
+    assert secret not in refused.text
+    broken = leading("PATCH", PATH, f'{{"{KEYSTORE_PASSWORD}": {secret}}}')
+    assert broken.status == 400
+    assert secret not in broken.text
+    valid = leading.validate({KEYSTORE_PASSWORD: secret})
+    assert secret not in valid.text
+    assert leading.patch(odd(crew)).status == 200
+    assert leading.overrides()[KEY_PASSWORD] == ODD_KEY_PASSWORD
+    crew.await_settled()
+    for worker in crew.workers:
+        shown = worker.said() + worker.ask("GET", f"{PATH}/status").text
+        assert not [word for word in (secret, ODD_KEY_PASSWORD, ODD_STORE_PASSWORD) if word in shown]
+
+
+def test_trap_11_another_jetty_makes_503_with_the_reason_and_an_unharmed_worker(
+    crew: Crew, workshop: Workshop, tmp_path: Path
+) -> None:
+    """Beside the plug-in lie other classes under Jetty's names, without what it looks for."""
+    installed = install(tmp_path / "plugins" / "with-another-jetty").jar
+    with zipfile.ZipFile(installed.with_name("jetty.jar"), "w") as jar:
+        for name, content in fake_jetty(workshop.jars, tmp_path).items():
+            jar.writestr(name, content)
+    odd_one = workshop.worker("strange", "strange", {"plugin.path": str(tmp_path / "plugins")})
+    with running(odd_one) as worker:
+        for answer in (worker.ask.patch({}), worker.ask.validate({}), worker.ask.delete(KEYSTORE)):
+            assert answer.status == 503
+            assert "cannot be reached in this version of Connect" in answer.message
+        assert worker.ask.overrides() == {}
+        status = worker.ask.status()
+        assert status["listeners"] == []
+        assert "cannot be reached" in status["error"]["message"]
+        assert worker.ask("GET", "/connectors").status == 200
+        assert worker.ask.served() == crew.certificates.sha256["static"]
+
+
+def test_the_server_that_only_a_request_shows_takes_what_is_overridden_by_then(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    """Where Jetty keeps no list of servers: apply on registration."""
+    installed = install(tmp_path / "plugins" / "with-another-list").jar
+    with zipfile.ZipFile(installed.with_name("jetty.jar"), "w") as jar:
+        for name, content in fake_jetty(workshop.jars, tmp_path).items():
+            if "ShutdownThread" in name:
+                jar.writestr(name, content)
+    late = workshop.worker("late", "late", {"plugin.path": str(tmp_path / "plugins")})
+    with running(late) as worker:
+        changes = {KEYSTORE: str(workshop.certificates.store("a"))}
+        assert worker.ask.patch(changes).status == 200
+        worker.stop()
+        worker.start()
+        assert worker.ask.overrides() == changes
+        eventually(lambda: worker.ask.served() == workshop.certificates.sha256["a"], 10)
+        with socket.create_connection((HOST, worker.port)):
+            assert worker.ask.status()["applied"]

@@ -1,0 +1,253 @@
+"""Stock Connect workers with the plug-in, at one broker: started, killed and read."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from kdeclare.cluster.connect.plugin.build import EXTENSION
+from kdeclare.cluster.sandbox import processes
+from kdeclare.cluster.sandbox.config import render
+from kdeclare.cluster.sandbox.connect_jars import ConnectJars
+from kdeclare.cluster.sandbox.java import find_java
+from kdeclare.cluster.sandbox.processes import Recorded
+from tests.kafka.connect.asking import HOST, Asking, trusting
+from tests.kafka.connect.certificates import PASSWORD, Certificates
+
+# What each worker's environment calls its own folder: for placeholders that differ between workers.
+OWN_FOLDER = "KDECLARE_TEST_WORKER"
+
+_JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+_LOGGING = Path(__file__).with_name("log4j2-worker.properties")
+_DISTRIBUTED = "org.apache.kafka.connect.cli.ConnectDistributed"
+_STANDALONE = "org.apache.kafka.connect.cli.ConnectStandalone"
+_START_SECONDS = 90.0
+_Found = TypeVar("_Found")
+
+
+def eventually(what: Callable[[], _Found], seconds: float = 30.0, every: float = 0.05) -> _Found:
+    """What it returns as soon as that is true, or an error with the last it returned."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            found = what()
+            if found:
+                return found
+            last: object = found
+        except OSError as problem:  # not there yet, or gone for a moment
+            last = problem
+        assert time.monotonic() < deadline, f"not within {seconds} s: {last}"
+        time.sleep(every)
+
+
+@dataclass
+class Worker:
+    """One worker: what it is configured with, and its process while it runs."""
+
+    name: str
+    port: int
+    folder: Path
+    certificates: Certificates
+    jars: ConnectJars
+    properties: dict[str, str]
+    main: str = _DISTRIBUTED
+    running: Recorded | None = None
+    tls: bool = True
+
+    @property
+    def ask(self) -> Asking:
+        """A client with a certificate."""
+        return Asking(self.port, trusting(self.certificates) if self.tls else None)
+
+    @property
+    def ask_unidentified(self) -> Asking:
+        """A client without a certificate."""
+        return Asking(self.port, trusting(self.certificates, identified=False))
+
+    @property
+    def log(self) -> Path:
+        """All that it has said in all its lives."""
+        return self.folder / "worker.log"
+
+    def said(self) -> str:
+        """The text of its log."""
+        return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+
+    def spawn(self) -> None:
+        """Start its process."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / "worker.properties"
+        file.write_text(render(self.properties), "latin-1")
+        mark = f"-Dkdeclare.test.worker={self.folder}"
+        logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+        command = [find_java(), mark, logging, *_JVM, self.main, str(file)]
+        environment = {**os.environ, "CLASSPATH": self.jars.classpath, OWN_FOLDER: str(self.folder)}
+        self.running = processes.spawn(command, environment, self.log, mark)
+
+    def await_ready(self) -> None:
+        """Return when it serves requests and has a leader, if it is of those that have one."""
+
+        def ready() -> bool:
+            assert self.running is not None
+            assert processes.is_alive(self.running), f"{self.name} ended: {self.said()[-3000:]}"
+            # A worker that is no member yet answers this with an error.
+            return self.ask("GET", "/connectors").status == 200
+
+        eventually(ready, _START_SECONDS, 0.2)
+
+    def start(self) -> None:
+        """Spawn it and wait until it is ready."""
+        self.spawn()
+        self.await_ready()
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        if self.running is not None:
+            processes.send(self.running, signal.SIGKILL)
+            processes.wait_gone([self.running], 10)
+            self.running = None
+
+    def stop(self) -> None:
+        """End it as an operator does."""
+        if self.running is not None:
+            processes.end([self.running], 20, 20)
+            self.running = None
+
+
+@dataclass
+class Workshop:
+    """Makes workers at one broker; all that it has made end with it."""
+
+    bootstrap: str
+    folder: Path
+    certificates: Certificates
+    jars: ConnectJars
+    plugins: Path
+    ports: Iterator[int]
+    made: list[Worker] = field(default_factory=list)
+
+    def worker(self, name: str, group: str, more: Mapping[str, str] | None = None) -> Worker:
+        """A distributed worker with HTTPS and the plug-in, not started. ``more`` wins; "" removes a key."""
+        return self._worker(name, {**self._distributed(group), **(more or {})}, _DISTRIBUTED)
+
+    def standalone(self, name: str, more: Mapping[str, str]) -> Worker:
+        """A standalone worker, not started."""
+        own = {"offset.storage.file.filename": str(self.folder / name / "offsets")}
+        return self._worker(name, {**own, **more}, _STANDALONE)
+
+    def close(self) -> None:
+        """End all of them."""
+        running = [w.running for w in self.made if w.running is not None]
+        processes.end(running, 10, 5)
+
+    def _worker(self, name: str, more: Mapping[str, str], main: str) -> Worker:
+        port = next(self.ports)
+        found = {**self._common(port), **more}
+        properties = {key: value for key, value in found.items() if value}
+        folder = self.folder / name
+        made = Worker(name, port, folder, self.certificates, self.jars, properties, main)
+        self.made.append(made)
+        return made
+
+    def _common(self, port: int) -> dict[str, str]:
+        # Plain ssl.* keys and required client certificates: what one careless override would undo.
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "plugin.path": str(self.plugins),
+            "plugin.discovery": "service_load",
+            "rest.extension.classes": EXTENSION,
+            "listeners": f"https://{HOST}:{port}",
+            "rest.advertised.host.name": HOST,
+            "ssl.keystore.location": str(self.certificates.store("static")),
+            "ssl.keystore.password": PASSWORD,
+            "ssl.key.password": PASSWORD,
+            "ssl.keystore.type": "PKCS12",
+            "ssl.truststore.location": str(self.certificates.trust),
+            "ssl.truststore.password": PASSWORD,
+            "ssl.truststore.type": "PKCS12",
+            "ssl.client.auth": "required",
+            "config.providers": "file,env",
+            "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+            "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+        }
+
+    def _distributed(self, group: str) -> dict[str, str]:
+        topics = {
+            f"{kind}.storage.{key}": value
+            for kind in ("config", "offset", "status")
+            for key, value in (("topic", f"{group}-{kind}"), ("replication.factor", "1"))
+        }
+        return {
+            **topics,
+            "group.id": group,
+            "offset.storage.partitions": "1",
+            "status.storage.partitions": "1",
+            "heartbeat.interval.ms": "1000",
+            "session.timeout.ms": "6000",
+            "rebalance.timeout.ms": "10000",
+            "scheduled.rebalance.max.delay.ms": "3000",
+        }
+
+
+@dataclass
+class Crew:
+    """The workers of one group."""
+
+    workers: Sequence[Worker]
+    certificates: Certificates
+
+    def leader(self) -> Worker:
+        """The one that leads."""
+        eventually(lambda: any(w.ask.status()["leader"] for w in self.workers))
+        return next(w for w in self.workers if w.ask.status()["leader"])
+
+    def followers(self) -> list[Worker]:
+        """The others."""
+        leading = self.leader()
+        return [w for w in self.workers if w is not leading]
+
+    def await_served(self, sha256: str, seconds: float = 10.0) -> None:
+        """Return when a new handshake with each of them gets this certificate."""
+        for worker in self.workers:
+            eventually(lambda worker=worker: worker.ask.served() == sha256, seconds, 0.01)  # type: ignore[misc]
+
+    def await_settled(self) -> None:
+        """Return when all of them have applied the last that any of them has seen."""
+
+        def settled() -> bool:
+            statuses = [w.ask.status() for w in self.workers]
+            applied = {s["applied"]["offset"] for s in statuses if s["applied"]}
+            return len(applied) <= 1 and all(s["seen"] is None or s["applied"] for s in statuses)
+
+        eventually(settled, 10)
+
+    def clean(self) -> None:
+        """No overrides any more, everywhere."""
+        leading = self.leader()
+        there = leading.ask.overrides()
+        if there:
+            answer = leading.ask.patch(dict.fromkeys(there))
+            assert answer.status == 200, answer.text
+        self.await_served(self.certificates.sha256["static"])
+        self.await_settled()
+
+
+@contextmanager
+def started(workers: Sequence[Worker]) -> Iterator[None]:
+    """These workers run for as long as the block lasts."""
+    try:
+        for worker in workers:
+            worker.spawn()
+        for worker in workers:
+            worker.await_ready()
+        yield
+    finally:
+        processes.end([w.running for w in workers if w.running is not None], 10, 5)
+        for worker in workers:
+            worker.running = None

@@ -1,0 +1,111 @@
+"""Building and installing the workers' plug-in, without a compiler and without Connect."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.connect.plugin import build, install
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from tests.unit.test_sandbox_jars import connect_home, java_home
+
+_JAVA = """echo 'openjdk version "21"' >&2"""
+
+
+def refusal(environment: dict[str, str], out: Path) -> Diagnostic:
+    """The one diagnostic of a build that fails."""
+    with pytest.raises(KdeclareError) as failed:
+        build.build(out, environment=environment)
+    (only,) = failed.value.diagnostics
+    return only
+
+
+def compiler(folder: Path, script: str) -> dict[str, str]:
+    """An environment whose javac is that shell script, with a Connect to compile against."""
+    environment = java_home(folder / "jdk", _JAVA)
+    javac = folder / "jdk" / "bin" / "javac"
+    javac.write_text(f"#!/bin/sh\nif [ \"$1\" = -version ]; then echo 'javac 21.0.1'; exit; fi\n{script}\n")
+    javac.chmod(0o755)
+    (folder / "kafka").mkdir()
+    home = connect_home(folder / "kafka", "connect-runtime-4.1.0.jar", "connect-file-4.1.0.jar")
+    return {**environment, **home}
+
+
+def test_a_runtime_without_a_compiler_is_said_with_what_to_install(tmp_path: Path) -> None:
+    environment = {**java_home(tmp_path, _JAVA), "PATH": str(tmp_path)}
+    only = refusal(environment, tmp_path / "out")
+    assert only.code == "javac-missing"
+    assert "this is a Java runtime, not a JDK" in only.detail
+    assert "JDK, version 17" in only.hint
+
+
+def test_an_old_compiler_is_refused_with_its_version(tmp_path: Path) -> None:
+    environment = java_home(tmp_path, _JAVA)
+    (tmp_path / "bin" / "javac").write_text("#!/bin/sh\necho 'javac 11.0.2' >&2\n")
+    (tmp_path / "bin" / "javac").chmod(0o755)
+    only = refusal(environment, tmp_path / "out")
+    assert only.code == "javac-missing"
+    assert only.detail.endswith("javac is of version 11.")
+
+
+def test_what_the_compiler_says_is_shown(tmp_path: Path) -> None:
+    environment = compiler(tmp_path, "echo 'error: package x does not exist'; exit 1")
+    only = refusal(environment, tmp_path / "out")
+    assert only.code == "plugin-build"
+    assert only.detail == (
+        "It does not compile against Kafka Connect 4.1.0:\nerror: package x does not exist"
+    )
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    environment = compiler(tmp_path, "exit 0")
+    only = refusal(environment, tmp_path / "file" / "out")
+    assert only.code == "plugin-folder"
+    assert str(tmp_path / "file" / "out") in only.detail
+
+
+def test_a_jar_names_its_service_and_its_version_and_is_made_once(tmp_path: Path) -> None:
+    environment = compiler(tmp_path, "exit 0")
+    said: list[str] = []
+    jar = build.build(tmp_path / "out", said.append, environment)
+    assert (jar.name, len(said)) == (build.jar_name(), 1)
+    with zipfile.ZipFile(jar) as content:
+        service = content.read("META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtension")
+        manifest = content.read("META-INF/MANIFEST.MF").decode()
+    assert service.decode().strip() == build.EXTENSION
+    assert "Implementation-Version: 0.1.0\n" in manifest
+    assert all(len(line) <= 72 for line in manifest.splitlines())
+    before = jar.read_bytes()
+    assert build.build(tmp_path / "out", said.append, environment) == jar
+    assert len(said) == 1
+    jar.write_bytes(b"half a jar")
+    build.build(tmp_path / "out", said.append, environment)
+    assert jar.read_bytes() == before
+
+
+def test_installing_takes_the_place_of_other_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made(out: Path, _: object) -> Path:
+        (out / build.jar_name()).write_bytes(b"new")
+        return out / build.jar_name()
+
+    monkeypatch.setattr(install, "build", made)
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    for name in ("kdeclare-connect-0.0.9.jar", build.jar_name(), "other.jar"):
+        (folder / name).write_bytes(b"old")
+    done = install.install(folder)
+    assert done.jar.read_bytes() == b"new"
+    assert [path.name for path in done.removed] == ["kdeclare-connect-0.0.9.jar"]
+    assert sorted(p.name for p in folder.iterdir()) == sorted([build.jar_name(), "other.jar"])
+    assert done.worker_lines == (
+        f"plugin.path={folder}",
+        "rest.extension.classes=io.kdeclare.connect.WorkerConfigExtension",
+    )
+    (tmp_path / "file").touch()
+    with pytest.raises(KdeclareError) as failed:
+        install.install(tmp_path / "file" / "plugins")
+    assert failed.value.diagnostics[0].code == "plugin-folder"
