@@ -31,9 +31,12 @@ final class TlsListeners implements Reconfigurable {
 
     private record Served(SSLContext by, Optional<X509Certificate> certificate) { }
 
+    private record Validated(Map<String, ?> configs, TlsMaterial material) { }
+
     private final List<ServerConnector> connectors;
     private final Consumer<SslContextFactory.Server> check;
     private final Map<ServerConnector, Served> served = new ConcurrentHashMap<>();
+    private Validated validated;
 
     /** {@code check}: throws a Refusal about material that is sound in itself but unwanted. */
     TlsListeners(Server server, Consumer<SslContextFactory.Server> check) {
@@ -52,14 +55,16 @@ final class TlsListeners implements Reconfigurable {
     }
 
     @Override
-    public void validateReconfiguration(Map<String, ?> configs) throws ConfigException {
-        candidate(configs);
+    public synchronized void validateReconfiguration(Map<String, ?> configs) throws ConfigException {
+        validated = new Validated(configs, candidate(configs));
     }
 
-    /** Reads the files once more, checks them once more, and touches no listener before that. */
+    /** Takes the very material that was validated, if that was just done: files can change in between. */
     @Override
-    public void reconfigure(Map<String, ?> configs) {
-        TlsMaterial wanted = TlsMaterial.of(candidate(configs));
+    public synchronized void reconfigure(Map<String, ?> configs) {
+        boolean known = validated != null && validated.configs() == configs;
+        TlsMaterial wanted = known ? validated.material() : candidate(configs);
+        validated = null;
         Map<ServerConnector, TlsMaterial> before = new LinkedHashMap<>();
         try {
             for (ServerConnector connector : connectors) {
@@ -92,12 +97,12 @@ final class TlsListeners implements Reconfigurable {
         return known.certificate();
     }
 
-    private SslContextFactory.Server candidate(Map<String, ?> configs) {
+    private TlsMaterial candidate(Map<String, ?> configs) {
         Map<String, String> merged = new TreeMap<>();
         configs.forEach((key, value) -> merged.put(key, (String) value));
         SslContextFactory.Server made = TlsMaterial.factory(merged);
         check.accept(made);
-        return made;
+        return TlsMaterial.of(made);
     }
 
     private static void restore(ServerConnector connector, TlsMaterial material) {
