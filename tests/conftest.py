@@ -17,14 +17,21 @@ if TYPE_CHECKING:
     from kdeclare.cluster.sandbox import SandboxStatus
 
 
-def free_port(brokers: int) -> int:
-    """A first port for a sandbox with that many brokers, below where systems hand out ports."""
+def free_port(brokers: int, workers: int = 0) -> int:
+    """A first port for a sandbox with that many brokers and Connect workers.
+
+    It is below where systems hand out ports.
+    """
     from kdeclare.cluster import sandbox as kafka_sandbox
     from kdeclare.cluster.sandbox import SandboxSettings
 
     while True:
-        settings = SandboxSettings(Path(), brokers, 1, random.randrange(20000, 30000))
-        if all(kafka_sandbox.is_free(p) for i in settings.broker_ids for p in settings.ports(i)):
+        settings = SandboxSettings(
+            Path(), brokers, 1, random.randrange(20000, 30000), connect_workers=workers
+        )
+        ports = [port for i in settings.broker_ids for port in settings.ports(i)]
+        ports += map(settings.worker_port, settings.worker_ids)
+        if all(map(kafka_sandbox.is_free, ports)):
             return settings.port
 
 

@@ -1,10 +1,12 @@
 """A sandbox as a person asks for it: what is not said stays as it is."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.cluster import sandbox
 from kdeclare.cluster.sandbox import GroupSettings, GroupStatus, SandboxSettings, SandboxStatus
+from kdeclare.model.diagnostics import KdeclareError, error
 
 Progress = Callable[[str], None]
 
@@ -12,33 +14,39 @@ Sandbox = SandboxStatus | GroupStatus
 """One cluster in the folder itself, or several in its subfolders."""
 
 
-def start_sandbox(
-    folder: Path,
-    clusters: int | None,
-    brokers: int | None,
-    racks: int | None,
-    port: int | None,
-    progress: Progress,
-) -> Sandbox:
-    """Bring it up; None is as the sandbox in the folder has it, or the default. Raises KdeclareError."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was said about a sandbox; None is as the one in the folder has it, or the default."""
+
+    clusters: int | None = None
+    brokers: int | None = None
+    racks: int | None = None
+    port: int | None = None
+    connect_workers: int | None = None
+
+
+def start_sandbox(folder: Path, asked: Asked, progress: Progress) -> Sandbox:
+    """Bring it up. Raises KdeclareError."""
     several = sandbox.group_settings(folder)
-    if several is None and clusters in (None, 1):
-        return sandbox.start(_wanted(folder, brokers, racks, port), progress)
+    if several is None and asked.clusters in (None, 1):
+        return sandbox.start(_wanted(folder, asked), progress)
+    if asked.connect_workers:
+        raise _workers_of_one(folder)
     if several is None:
-        alone = _wanted(folder, brokers, racks, port)
-        several = GroupSettings(folder, clusters or 1, alone.brokers, alone.racks, alone.port)
+        alone = _wanted(folder, asked)
+        several = GroupSettings(folder, asked.clusters or 1, alone.brokers, alone.racks, alone.port)
     wanted = GroupSettings(
         several.folder,
-        several.clusters if clusters is None else clusters,
-        several.brokers if brokers is None else brokers,
-        several.racks if racks is None else racks,
-        several.port if port is None else port,
+        _or(asked.clusters, several.clusters),
+        _or(asked.brokers, several.brokers),
+        _or(asked.racks, several.racks),
+        _or(asked.port, several.port),
     )
     return sandbox.start_group(wanted, progress)
 
 
 def stop_sandbox(folder: Path) -> Sandbox:
-    """Stop its brokers; the data stays. Raises KdeclareError."""
+    """Stop its brokers and workers; the data stays. Raises KdeclareError."""
     several = sandbox.group_settings(folder)
     return sandbox.stop(folder) if several is None else sandbox.stop_group(several)
 
@@ -58,17 +66,34 @@ def sandbox_status(folder: Path) -> Sandbox:
     return sandbox.status(folder) if several is None else sandbox.group_status(several)
 
 
-def _wanted(folder: Path, brokers: int | None, racks: int | None, port: int | None) -> SandboxSettings:
+def _wanted(folder: Path, asked: Asked) -> SandboxSettings:
     there = sandbox.status(folder).settings
     usual = SandboxSettings(folder)
     if there is not None:
         usual = there
-    elif brokers is not None:
-        usual = SandboxSettings(folder, brokers, min(brokers, usual.racks))
+    elif asked.brokers is not None:
+        usual = SandboxSettings(folder, asked.brokers, min(asked.brokers, usual.racks))
     return SandboxSettings(
         folder,
-        usual.brokers if brokers is None else brokers,
-        usual.racks if racks is None else racks,
-        usual.port if port is None else port,
+        _or(asked.brokers, usual.brokers),
+        _or(asked.racks, usual.racks),
+        _or(asked.port, usual.port),
         log_dirs=usual.log_dirs,
+        connect_workers=_or(asked.connect_workers, usual.connect_workers),
+    )
+
+
+def _or(asked: int | None, usual: int) -> int:
+    return usual if asked is None else asked
+
+
+def _workers_of_one(folder: Path) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "sandbox-settings",
+            "Wrong sandbox settings",
+            "Connect workers belong to one cluster, and several clusters were asked for or are there.",
+            hint="Leave --clusters or --connect-workers out, or use another folder than"
+            f" {folder}: --folder DIR.",
+        )
     )

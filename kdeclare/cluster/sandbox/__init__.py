@@ -1,6 +1,16 @@
-"""Real Kafka clusters on this machine: KRaft brokers on the loopback address, each cluster in one folder."""
+"""Real Kafka clusters on this machine, each in one folder, on the loopback address.
 
-from kdeclare.cluster.sandbox.control import kill_broker, reset, start_broker, stop
+KRaft brokers and, where they are asked for, Connect workers.
+"""
+
+from kdeclare.cluster.sandbox.control import (
+    kill_broker,
+    kill_worker,
+    reset,
+    start_broker,
+    start_worker,
+    stop,
+)
 from kdeclare.cluster.sandbox.group import (
     GroupStatus,
     group_settings,
@@ -14,7 +24,7 @@ from kdeclare.cluster.sandbox.launch import kafka_classpath, run_kafka_tool
 from kdeclare.cluster.sandbox.ports import is_free
 from kdeclare.cluster.sandbox.settings import GroupSettings, SandboxSettings
 from kdeclare.cluster.sandbox.starting import start
-from kdeclare.cluster.sandbox.status import BrokerStatus, SandboxStatus, status
+from kdeclare.cluster.sandbox.status import BrokerStatus, SandboxStatus, WorkerStatus, status
 
 __all__ = [
     "KAFKA_VERSION",
@@ -23,17 +33,20 @@ __all__ = [
     "GroupStatus",
     "SandboxSettings",
     "SandboxStatus",
+    "WorkerStatus",
     "group_settings",
     "group_status",
     "is_free",
     "kafka_classpath",
     "kill_broker",
+    "kill_worker",
     "reset",
     "reset_group",
     "run_kafka_tool",
     "start",
     "start_broker",
     "start_group",
+    "start_worker",
     "status",
     "stop",
     "stop_group",

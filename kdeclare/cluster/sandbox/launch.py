@@ -6,14 +6,14 @@ import shlex
 import shutil
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.cluster.sandbox import config, processes
 from kdeclare.cluster.sandbox.jars import KafkaJars, Progress, kafka_jars, silent
 from kdeclare.cluster.sandbox.java import find_java
-from kdeclare.cluster.sandbox.layout import Layout, write_whole
+from kdeclare.cluster.sandbox.layout import Layout, ProcessFiles, write_whole
 from kdeclare.cluster.sandbox.settings import SandboxSettings
 from kdeclare.model.diagnostics import KdeclareError, error
 
@@ -23,7 +23,7 @@ HEAP_VARIABLE = "KAFKA_HEAP_OPTS"
 # Short runs on few cores: the second compiler and a concurrent collector cost more than they give.
 _FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
 _BROKER_HEAP = ("-Xms64m", "-Xmx384m")
-_BROKER_JVM = ("-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true")
+_SERVER_JVM = ("-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true")
 _HERE = Path(__file__).parent
 _FORMAT_TIMEOUT_SECONDS = 120
 
@@ -109,14 +109,30 @@ def spawn_broker(
     """Start a broker's process and record it. It is not ready yet."""
     write_properties(layout, settings, broker_id)
     files = layout.broker(broker_id)
-    mark = f"-Dkdeclare.sandbox.broker={files.folder}"
-    command = [kafka.java, mark, f"-Dkdeclare.logs={files.logs}", *_logging("log4j2-broker.properties")]
-    command += [*_FAST_START, *_BROKER_JVM, *_heap(os.environ), "kafka.Kafka", str(files.properties)]
-    # A log is that of one life of the broker; the one before is kept for whoever asks why it ended.
+    return spawn(kafka, files, "broker", (*_heap(os.environ), "kafka.Kafka", str(files.properties)))
+
+
+def spawn(
+    kafka: Runtime,
+    files: ProcessFiles,
+    role: str,
+    arguments: Iterable[str],
+    environment: Mapping[str, str] | None = None,
+) -> processes.Recorded:
+    """Start a server's JVM, with its heap, main class and so on as arguments, and record its process.
+
+    ``environment``: variables beside those of this process. The folder for logs has to exist.
+    """
+    mark = f"-Dkdeclare.sandbox.{role}={files.folder}"
+    command = [kafka.java, mark, f"-Dkdeclare.logs={files.logs}", *_logging("log4j2-server.properties")]
+    command += [*_FAST_START, *_SERVER_JVM, *arguments]
+    # A log is that of one life of the server; the one before is kept for whoever asks why it ended.
     for log in (files.server_log, files.console_log):
         if log.exists():
             log.replace(log.with_suffix(".previous.log"))
-    recorded = processes.spawn(command, kafka.environment(), files.console_log, mark)
+    recorded = processes.spawn(
+        command, {**kafka.environment(), **(environment or {})}, files.console_log, mark
+    )
     processes.save(recorded, files.process)
     return recorded
 

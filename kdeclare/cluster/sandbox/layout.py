@@ -12,10 +12,35 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerFiles:
-    """The files of one broker."""
+class ProcessFiles:
+    """The files of one broker or worker that say what its process does."""
 
     folder: Path
+
+    @property
+    def logs(self) -> Path:
+        """The folder that log4j writes to."""
+        return self.folder / "logs"
+
+    @property
+    def server_log(self) -> Path:
+        """What it logs."""
+        return self.logs / "server.log"
+
+    @property
+    def console_log(self) -> Path:
+        """What the process itself prints: errors of the JVM, mostly."""
+        return self.logs / "console.log"
+
+    @property
+    def process(self) -> Path:
+        """The pid and start time of the process."""
+        return self.folder / "process.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFiles(ProcessFiles):
+    """The files of one broker."""
 
     @property
     def properties(self) -> Path:
@@ -31,25 +56,56 @@ class BrokerFiles:
         """All of Kafka's log folders."""
         return (self.data, *(self.folder / f"data-{number}" for number in range(2, count + 1)))
 
-    @property
-    def logs(self) -> Path:
-        """The folder that log4j writes to."""
-        return self.folder / "logs"
+
+@dataclass(frozen=True, slots=True)
+class WorkerFiles(ProcessFiles):
+    """The files of one Connect worker."""
 
     @property
-    def server_log(self) -> Path:
-        """What the broker logs."""
-        return self.logs / "server.log"
+    def properties(self) -> Path:
+        """The worker's ``worker.properties``; written anew at each start."""
+        return self.folder / "worker.properties"
 
     @property
-    def console_log(self) -> Path:
-        """What the process itself prints: errors of the JVM, mostly."""
-        return self.logs / "console.log"
+    def keystore(self) -> Path:
+        """The key and the certificate that the worker starts with (PKCS12)."""
+        return self.folder / "keystore.p12"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectFiles:
+    """What the Connect workers of a sandbox have, and share."""
+
+    folder: Path
 
     @property
-    def process(self) -> Path:
-        """The pid and start time of the broker's process."""
-        return self.folder / "process.json"
+    def authority(self) -> Path:
+        """The key and the certificate of the authority that signs the workers' certificates (PKCS12)."""
+        return self.folder / "ca.p12"
+
+    @property
+    def authority_pem(self) -> Path:
+        """The authority's certificate alone, for clients (PEM)."""
+        return self.folder / "ca.pem"
+
+    @property
+    def truststore(self) -> Path:
+        """The authority's certificate alone, for the workers (PKCS12)."""
+        return self.folder / "truststore.p12"
+
+    @property
+    def plugins(self) -> Path:
+        """The only element of ``plugin.path``; whoever wants more connectors puts them here."""
+        return self.folder / "plugins"
+
+    @property
+    def workers(self) -> Path:
+        """The parent of the workers' folders."""
+        return self.folder / "workers"
+
+    def worker(self, worker_id: int) -> WorkerFiles:
+        """The files of one worker."""
+        return WorkerFiles(self.workers / str(worker_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +138,11 @@ class Layout:
         """The files of one broker."""
         return BrokerFiles(self.brokers / str(broker_id))
 
+    @property
+    def connect(self) -> ConnectFiles:
+        """The files of the Connect workers."""
+        return ConnectFiles(self.folder / "connect")
+
 
 def layout_of(folder: Path) -> Layout:
     """The layout of a sandbox in ``folder``, which need not exist."""
@@ -99,10 +160,13 @@ class Marker:
     kafka: str
     formatted: bool
     log_dirs: int = 1
+    connect_workers: int = 0
 
     def settings(self, folder: Path) -> SandboxSettings:
         """The settings that the sandbox was made with."""
-        return SandboxSettings(folder, self.brokers, self.racks, self.port, self.log_dirs)
+        return SandboxSettings(
+            folder, self.brokers, self.racks, self.port, self.log_dirs, self.connect_workers
+        )
 
 
 def read_marker(layout: Layout) -> Marker | None:
@@ -125,6 +189,7 @@ def read_marker(layout: Layout) -> Marker | None:
             kafka=str(content["kafka"]),
             formatted=bool(content["formatted"]),
             log_dirs=int(content.get("log_dirs", 1)),
+            connect_workers=int(content.get("connect_workers", 0)),
         )
     except (ValueError, KeyError, TypeError) as problem:
         raise unreadable(layout.marker, "it is not kdeclare's") from problem
@@ -141,6 +206,7 @@ def write_marker(layout: Layout, marker: Marker) -> None:
         "kafka": marker.kafka,
         "formatted": marker.formatted,
         "log_dirs": marker.log_dirs,
+        "connect_workers": marker.connect_workers,
     }
     write_whole(layout.marker, json.dumps(content, indent=2) + "\n")
 

@@ -3,7 +3,12 @@
 import socket
 from collections.abc import Iterable
 
-from kdeclare.cluster.sandbox.settings import HOST, SandboxSettings
+from kdeclare.cluster.sandbox.settings import (
+    CONTROLLER_PORT_OFFSET,
+    HOST,
+    WORKER_PORT_OFFSET,
+    SandboxSettings,
+)
 from kdeclare.model.diagnostics import KdeclareError, error
 
 
@@ -19,17 +24,23 @@ def is_free(port: int) -> bool:
         return True
 
 
-def refuse_taken(settings: SandboxSettings, broker_ids: Iterable[int]) -> None:
-    """Raise KdeclareError ``port-taken`` unless these brokers' ports are free."""
-    taken = [p for i in broker_ids for p in settings.ports(i) if not is_free(p)]
+def refuse_taken(
+    settings: SandboxSettings, broker_ids: Iterable[int], worker_ids: Iterable[int] = ()
+) -> None:
+    """Raise KdeclareError ``port-taken`` unless the ports of these brokers and workers are free."""
+    wanted = [p for i in broker_ids for p in settings.ports(i)]
+    wanted += map(settings.worker_port, worker_ids)
+    taken = [p for p in wanted if not is_free(p)]
     if taken:
         named = ", ".join(map(str, taken))
+        workers = f", {WORKER_PORT_OFFSET} above that for Connect workers" if settings.connect_workers else ""
         raise KdeclareError(
             error(
                 "port-taken",
                 "A port is taken",
                 f"{'Ports' if taken[1:] else 'Port'} {named} on {HOST}: in use by another process.",
                 hint="Stop that process, or choose other ports with --port"
-                f" (the sandbox uses {settings.port} and up, and 100 above that for controllers).",
+                f" (the sandbox uses {settings.port} and up{workers}, and {CONTROLLER_PORT_OFFSET} above"
+                " that for controllers).",
             )
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.cluster.sandbox import metadata
-from kdeclare.cluster.sandbox.layout import BrokerFiles, Layout, Marker
+from kdeclare.cluster.sandbox.layout import Layout, Marker, ProcessFiles
 from kdeclare.cluster.sandbox.settings import HOST
 from kdeclare.cluster.sandbox.status import running_process
 from kdeclare.model.diagnostics import KdeclareError, error
@@ -42,7 +42,7 @@ def wait(several: Sequence[Awaited], timeout: float) -> None:
             return
         if time.monotonic() - began > timeout:
             said = f"Broker(s) {_listed(late[0].missing)} were not ready within {timeout:.0f} s."
-            raise _failed(late[0].sandbox.layout.broker(min(late[0].missing)), said)
+            raise not_started("broker", late[0].sandbox.layout.broker(min(late[0].missing)), said)
         time.sleep(_POLL_SECONDS)
 
 
@@ -52,7 +52,7 @@ class _Waiting:
     def __init__(self, sandbox: Awaited, began: float) -> None:
         self.sandbox = sandbox
         self._settings = sandbox.marker.settings(sandbox.layout.folder)
-        runs = (i for i in self._settings.broker_ids if running_process(sandbox.layout, i) is not None)
+        runs = (i for i in self._settings.broker_ids if running_process(sandbox.layout.broker(i)) is not None)
         self.awaited = frozenset(runs)
         self.missing = set(self.awaited)
         self._began = began
@@ -61,9 +61,9 @@ class _Waiting:
         """Ask each of them once; raise KdeclareError if one has ended."""
         sandbox = self.sandbox
         for broker_id in sorted(self.missing):
-            if running_process(sandbox.layout, broker_id) is None:
-                files = sandbox.layout.broker(broker_id)
-                raise _failed(files, f"Broker {broker_id} ended while it was starting.")
+            files = sandbox.layout.broker(broker_id)
+            if running_process(files) is None:
+                raise not_started("broker", files, f"Broker {broker_id} ended while it was starting.")
             view = metadata.ask(HOST, self._settings.broker_port(broker_id), _ASK_SECONDS)
             if view and view.cluster_id == sandbox.marker.cluster_id and self.awaited <= view.broker_ids:
                 self.missing.remove(broker_id)
@@ -81,19 +81,20 @@ def last_lines(path: Path, count: int) -> list[str]:
         return []
 
 
-def _listed(broker_ids: set[int] | frozenset[int]) -> str:
-    return ", ".join(map(str, sorted(broker_ids)))
-
-
-def _failed(files: BrokerFiles, summary: str) -> KdeclareError:
+def not_started(what: str, files: ProcessFiles, summary: str) -> KdeclareError:
+    """The error ``sandbox-start`` of a broker or worker, with the last that it said."""
     # The console has what kept the JVM itself from running; normally it is empty.
     lines = last_lines(files.server_log, _LOG_LINES) + last_lines(files.console_log, _LOG_LINES)
     said = "".join(f"\n  {line}" for line in lines)
     return KdeclareError(
         error(
             "sandbox-start",
-            "A broker did not start",
+            f"A {what} did not start",
             f"{summary} Its last words:{said}" if said else f"{summary} It has logged nothing.",
             hint=f"The whole log is {files.server_log}. If its data is damaged: kdeclare sandbox reset.",
         )
     )
+
+
+def _listed(broker_ids: set[int] | frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(broker_ids)))

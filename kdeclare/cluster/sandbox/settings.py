@@ -13,6 +13,11 @@ MAX_LOG_DIRS = 10
 
 MAX_CLUSTERS = 20
 
+MAX_WORKERS = 10
+
+# Connect workers listen beyond all brokers, and below all controllers.
+WORKER_PORT_OFFSET = 50
+
 # Controllers listen that far above the broker of the same id, so that a sandbox is two blocks of ports.
 CONTROLLER_PORT_OFFSET = 100
 
@@ -26,7 +31,8 @@ class SandboxSettings:
 
     Broker ids count from 1; broker *i* listens on ``port + i - 1`` and its controller, if it has
     one, 100 above that. Racks are ``rack-a``, ``rack-b``, … round robin over the brokers. Every broker
-    has ``log_dirs`` log directories.
+    has ``log_dirs`` log directories. Ids of Connect workers count from 1 too; worker *i* serves HTTPS
+    on ``port + 50 + i - 1``.
     """
 
     folder: Path
@@ -34,6 +40,7 @@ class SandboxSettings:
     racks: int = 3
     port: int = 19092
     log_dirs: int = 1
+    connect_workers: int = 0
 
     @property
     def broker_ids(self) -> range:
@@ -66,6 +73,19 @@ class SandboxSettings:
         if broker_id in self.controller_ids:
             return self.broker_port(broker_id), self.controller_port(broker_id)
         return (self.broker_port(broker_id),)
+
+    @property
+    def worker_ids(self) -> range:
+        """The ids of all Connect workers."""
+        return range(1, self.connect_workers + 1)
+
+    def worker_port(self, worker_id: int) -> int:
+        """The port of that worker's REST listener."""
+        return self.port + WORKER_PORT_OFFSET + worker_id - 1
+
+    def worker_url(self, worker_id: int) -> str:
+        """What that worker is reached at, and known as in its group."""
+        return f"https://{HOST}:{self.worker_port(worker_id)}"
 
     def rack(self, broker_id: int) -> str:
         """The value of ``broker.rack``."""
@@ -121,7 +141,13 @@ def check(settings: SandboxSettings) -> None:
         raise _bad(
             f"A broker has 1 to {MAX_LOG_DIRS} log directories, not {settings.log_dirs}.", "another number"
         )
-    highest = max(max(settings.ports(i)) for i in settings.broker_ids)
+    if not 0 <= settings.connect_workers <= MAX_WORKERS:
+        raise _bad(
+            f"A sandbox has 0 to {MAX_WORKERS} Connect workers, not {settings.connect_workers}.",
+            "--connect-workers",
+        )
+    ports = [port for i in settings.broker_ids for port in settings.ports(i)]
+    highest = max(*ports, *map(settings.worker_port, settings.worker_ids))
     if settings.port < 1024 or highest > 65535:
         raise _bad(
             f"Ports {settings.port} to {highest} would be needed; only 1024 to 65535 can be used.", "--port"

@@ -11,6 +11,7 @@ from kdeclare.cluster.sandbox.layout import Layout, Marker, layout_of, read_mark
 from kdeclare.cluster.sandbox.ports import refuse_taken
 from kdeclare.cluster.sandbox.settings import SandboxSettings, check
 from kdeclare.cluster.sandbox.status import SandboxStatus, observed, running_process
+from kdeclare.cluster.sandbox.workers.crew import Crew, crew
 from kdeclare.model.diagnostics import KdeclareError, error
 
 TIMEOUT_SECONDS = 300.0
@@ -18,12 +19,13 @@ TIMEOUT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Rising:
-    """A sandbox on its way up. ``down``: its brokers that have to be started."""
+    """A sandbox on its way up. ``down``: its brokers that have to be started; ``crew``: its workers."""
 
     layout: Layout
     marker: Marker
     down: Sequence[int]
     progress: Progress
+    crew: Crew | None = None
 
     @property
     def settings(self) -> SandboxSettings:
@@ -34,13 +36,15 @@ class Rising:
 def start(
     settings: SandboxSettings, progress: Progress, *, timeout: float = TIMEOUT_SECONDS
 ) -> SandboxStatus:
-    """Bring the sandbox up and return when all its brokers can be used.
+    """Bring the sandbox up and return when all its brokers and Connect workers can be used.
 
-    Makes it if the folder holds none, starts what is not running, and does nothing if all runs.
+    Makes it if the folder holds none, starts what is not running, and does nothing if all runs. A
+    sandbox that is there can get more workers, but in nothing else become another one.
     When it fails, also by an interrupt, the processes that it started are gone. ``timeout``: seconds
-    until all brokers have to be ready. Raise KdeclareError ``sandbox-settings``, ``sandbox-differs``,
-    ``sandbox-folder``, ``sandbox-unreadable``, ``sandbox-format``, ``sandbox-start``, ``port-taken``,
-    or what Java and the jars raise.
+    until all brokers have to be ready, and then all workers. Raise KdeclareError ``sandbox-settings``,
+    ``sandbox-differs``, ``sandbox-folder``, ``sandbox-unreadable``, ``sandbox-format``,
+    ``sandbox-certificates``, ``sandbox-start``, ``port-taken``, or what Java, the jars and the worker
+    plug-in raise.
     """
     return start_all([settings], progress, timeout=timeout)[0]
 
@@ -59,16 +63,18 @@ def start_all(
         now = [observed(layout, m) if m else None for (layout, _), m in zip(wanted, markers, strict=True)]
         if all(status is not None and status.ready for status in now):
             return tuple(status for status in now if status is not None)
-        down = [[i for i in s.broker_ids if running_process(layout, i) is None] for layout, s in wanted]
-        for (_, settings), broker_ids in zip(wanted, down, strict=True):
-            refuse_taken(settings, broker_ids)
+        down = [_down(layout, settings) for layout, settings in wanted]
+        for (_, settings), (broker_ids, worker_ids) in zip(wanted, down, strict=True):
+            refuse_taken(settings, broker_ids, worker_ids)
         kafka = launch.runtime(progress)
         rising = []
-        for (layout, settings), marker, broker_ids in zip(wanted, markers, down, strict=True):
+        for (layout, settings), marker, (broker_ids, worker_ids) in zip(wanted, markers, down, strict=True):
             told = progress if len(several) == 1 else _named(layout, progress)
+            workers = crew(layout, settings, worker_ids, told) if worker_ids else None
             if marker is None or not marker.formatted:
                 marker = _make(kafka, layout, settings, told)
-            rising.append(Rising(layout, marker, broker_ids, told))
+            write_marker(layout, marker)  # there may be more workers now
+            rising.append(Rising(layout, marker, broker_ids, told, workers))
         bring_up(kafka, rising, timeout)
         return tuple(observed(one.layout, one.marker) for one in rising)
 
@@ -77,12 +83,21 @@ def bring_up(kafka: launch.Runtime, rising: Sequence[Rising], timeout: float) ->
     """Start what is down and return when it can be used; when that fails, none of it runs."""
     started: list[processes.Recorded] = []
     layout = rising[0].layout
+    crews = [one.crew for one in rising if one.crew is not None]
     try:
         for one in rising:
             layout = one.layout
             for broker_id in one.down:
                 started.append(launch.spawn_broker(kafka, layout, one.settings, broker_id))
+        for workers in crews:
+            workers.equip()  # while the brokers start
         readiness.wait([readiness.Awaited(r.layout, r.marker, r.progress) for r in rising], timeout)
+        for workers in crews:
+            layout = workers.layout
+            for process in workers.spawn():
+                started.append(process)  # one by one, to know them if the next one fails
+        for workers in crews:
+            workers.wait(timeout)
     except BaseException as problem:
         for process in started:
             processes.send(process, signal.SIGKILL)
@@ -103,12 +118,22 @@ def _claimed(
 
 
 def _checked(layout: Layout, settings: SandboxSettings) -> Marker | None:
+    """The marker as it has to become: all that can change is that there are more workers."""
     marker = read_marker(layout)
     if marker is None:
         refuse_foreign(layout)
-    elif marker.settings(layout.folder) != settings:
+        return None
+    grown = replace(marker, connect_workers=max(marker.connect_workers, settings.connect_workers))
+    if grown.settings(layout.folder) != settings:
         raise _differs(marker, settings)
-    return marker
+    return grown
+
+
+def _down(layout: Layout, settings: SandboxSettings) -> tuple[list[int], list[int]]:
+    """The brokers and the workers that do not run."""
+    brokers = [i for i in settings.broker_ids if running_process(layout.broker(i)) is None]
+    workers = [i for i in settings.worker_ids if running_process(layout.connect.worker(i)) is None]
+    return brokers, workers
 
 
 def _named(layout: Layout, progress: Progress) -> Progress:
@@ -125,6 +150,7 @@ def _make(kafka: launch.Runtime, layout: Layout, settings: SandboxSettings, prog
         kafka=kafka.jars.version,
         formatted=False,
         log_dirs=settings.log_dirs,
+        connect_workers=settings.connect_workers,
     )
     try:
         write_marker(layout, marker)
@@ -139,7 +165,8 @@ def _make(kafka: launch.Runtime, layout: Layout, settings: SandboxSettings, prog
 def _differs(marker: Marker, settings: SandboxSettings) -> KdeclareError:
     def text(made: Marker | SandboxSettings) -> str:
         folders = f", {made.log_dirs} log directories a broker" if made.log_dirs > 1 else ""
-        return f"{made.brokers} broker(s) on {made.racks} rack(s), port {made.port}{folders}"
+        workers = f", {made.connect_workers} Connect worker(s)" if made.connect_workers else ""
+        return f"{made.brokers} broker(s) on {made.racks} rack(s), port {made.port}{folders}{workers}"
 
     return KdeclareError(
         error(

@@ -93,7 +93,10 @@ def test_the_document_of_one_cluster_is_as_ever(kdeclare: CommandLine) -> None:
         "bootstrap",
         "cluster_id",
         "brokers",
+        "workers",
+        "ca_file",
     ]
+    assert (document["workers"], document["ca_file"]) == ([], "")
 
 
 def test_all_are_stopped_and_deleted(kdeclare: CommandLine) -> None:

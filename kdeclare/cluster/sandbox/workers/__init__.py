@@ -1,0 +1,1 @@
+"""Kafka Connect beside a sandbox's brokers: distributed workers that serve HTTPS on the loopback address."""

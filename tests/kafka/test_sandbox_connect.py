@@ -1,0 +1,170 @@
+"""A sandbox with real Connect workers: one broker, and two workers that become three."""
+
+import json
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import psutil
+import pytest
+
+from kdeclare.cluster import sandbox as kafka_sandbox
+from kdeclare.cluster.sandbox import KAFKA_VERSION, SandboxSettings, SandboxStatus
+from kdeclare.model.diagnostics import KdeclareError
+from tests.conftest import free_port
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxSettings]:
+    """Of a sandbox that is started when it is first used; gone at the end. Its name needs escaping."""
+    folder = tmp_path_factory.mktemp("connect") / "a sänd=box"
+    settings = SandboxSettings(folder, 1, 1, free_port(1, workers=3), connect_workers=2)
+    yield settings
+    kafka_sandbox.reset(folder)
+
+
+@pytest.fixture
+def running(settings: SandboxSettings) -> SandboxStatus:
+    """The sandbox, with all that belongs to it, whatever an earlier test has taken down."""
+    now = kafka_sandbox.status(settings.folder)
+    return now if now.ready else kafka_sandbox.start(now.settings or settings, print)
+
+
+def trusting(now: SandboxStatus) -> ssl.SSLContext:
+    """What a client needs that trusts the sandbox's authority and nobody else."""
+    return ssl.create_default_context(cafile=now.ca_file)
+
+
+def ask(now: SandboxStatus, worker_id: int, path: str, method: str = "GET", body: object = None) -> Any:
+    """What a worker answers; an error status fails, with what it said."""
+    content = None if body is None else json.dumps(body).encode()
+    request = Request(
+        now.workers[worker_id - 1].url + path, content, {"Content-Type": "application/json"}, method=method
+    )
+    try:
+        with urlopen(request, timeout=20, context=trusting(now)) as answer:
+            return json.loads(answer.read() or "null")
+    except HTTPError as problem:
+        pytest.fail(f"{problem.code}: {problem.read().decode()}")
+
+
+def common_name(now: SandboxStatus, worker_id: int) -> str:
+    """To whom the certificate was issued that a worker shows; the client checks it."""
+    port = now.settings.worker_port(worker_id) if now.settings else 0
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+        trusting(now).wrap_socket(plain, server_hostname="localhost") as secured,
+    ):
+        subject: Any = (secured.getpeercert() or {}).get("subject", ())
+        return str(dict(pair for group in subject for pair in group)["commonName"])
+
+
+def pids(now: SandboxStatus) -> list[int | None]:
+    """The pids of all workers."""
+    return [worker.pid for worker in now.workers]
+
+
+def test_all_workers_are_ready_and_serve_https(running: SandboxStatus) -> None:
+    assert all(worker.ready for worker in running.workers)
+    for worker in running.workers:
+        told = ask(running, worker.id, "/")
+        assert (told["version"], told["kafka_cluster_id"]) == (KAFKA_VERSION, running.cluster_id)
+        assert common_name(running, worker.id) == f"worker-{worker.id}"
+    assert all(path.stat().st_size > 0 for path in running.log_files)
+
+
+def test_a_second_start_does_nothing(running: SandboxStatus) -> None:
+    assert running.settings is not None
+    assert pids(kafka_sandbox.start(running.settings, lambda _: None)) == pids(running)
+
+
+def test_a_worker_stays_small_and_on_the_loopback_address(running: SandboxStatus) -> None:
+    assert running.settings is not None
+    for worker in running.workers:
+        process = psutil.Process(worker.pid)
+        assert process.memory_info().rss < 400 * 1024 * 1024
+        listening = [c.laddr for c in process.net_connections() if c.status == "LISTEN"]
+        assert {address.ip for address in listening} <= {"127.0.0.1", "::ffff:127.0.0.1"}
+        assert {address.port for address in listening} == {running.settings.worker_port(worker.id)}
+
+
+def test_a_connector_runs_whichever_worker_is_asked(running: SandboxStatus, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("one\ntwo\n")
+    for worker in running.workers:
+        name = f"lines-{worker.id}"
+        config = {
+            "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+            "file": str(tmp_path / "lines"),
+            "topic": name,
+            "topic.creation.default.partitions": "1",
+            "topic.creation.default.replication.factor": "1",
+        }
+        ask(running, worker.id, f"/connectors/{name}/config", "PUT", config)
+        assert tasks(running, worker.id, name) == ["RUNNING"]
+
+
+def tasks(now: SandboxStatus, worker_id: int, connector: str) -> list[str]:
+    """The states of a connector's tasks, as soon as there are any that are not about to run."""
+    deadline = time.monotonic() + 30
+    states: list[str] = []
+    while time.monotonic() < deadline and (not states or "UNASSIGNED" in states):
+        time.sleep(0.2)
+        states = [
+            one["state"]
+            for known in ask(now, worker_id, "/connectors?expand=status").items()
+            for one in known[1]["status"]["tasks"]
+            if known[0] == connector
+        ]
+    return states
+
+
+def test_a_killed_worker_is_seen_as_down_and_comes_back(running: SandboxStatus) -> None:
+    after = kafka_sandbox.kill_worker(running.folder, 2)
+    assert [one.id for one in after.workers if not one.alive] == [2]
+    assert not after.ready
+    back = kafka_sandbox.start_worker(running.folder, 2)
+    assert back.ready
+    assert [one.id for one in back.workers if one.pid not in pids(running)] == [2]
+
+
+def test_a_worker_that_cannot_start_is_quoted_and_gone(running: SandboxStatus) -> None:
+    kafka_sandbox.kill_worker(running.folder, 2)
+    with pytest.raises(
+        KdeclareError, match=r"(?s)Worker 2 ended while it was starting\..*no\.Such"
+    ) as failed:
+        kafka_sandbox.start_worker(running.folder, 2, overrides={"key.converter": "no.Such"})
+    assert failed.value.diagnostics[0].code == "sandbox-start"
+    now = kafka_sandbox.status(running.folder)
+    assert [one.id for one in now.workers if not one.alive] == [2]
+
+
+def test_workers_can_be_added_while_it_runs(running: SandboxStatus) -> None:
+    assert running.settings is not None
+    more = kafka_sandbox.start(replace(running.settings, connect_workers=3), print)
+    assert more.ready
+    assert pids(more)[:2] == pids(running)[:2]
+    assert common_name(more, 3) == "worker-3"
+
+
+def test_all_is_there_again_after_a_stop_and_nothing_after_a_reset(running: SandboxStatus) -> None:
+    assert running.settings is not None
+    authority = Path(running.ca_file or "").read_bytes()
+    stopped = kafka_sandbox.stop(running.folder)
+    assert not stopped.running
+    assert not any(psutil.pid_exists(pid or 0) for pid in pids(running))
+    back = kafka_sandbox.start(running.settings, print)
+    assert back.ready
+    assert Path(back.ca_file or "").read_bytes() == authority
+    assert isinstance(ask(back, 1, "/connectors"), list)
+
+    assert not kafka_sandbox.reset(running.folder).exists
+    assert not any(psutil.pid_exists(pid or 0) for pid in pids(back))
+    assert not running.folder.exists()

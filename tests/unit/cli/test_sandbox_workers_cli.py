@@ -1,0 +1,105 @@
+"""``kdeclare sandbox`` with Connect workers, as far as it goes without any."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster import sandbox
+from kdeclare.cluster.sandbox import (
+    BrokerStatus,
+    GroupSettings,
+    SandboxSettings,
+    SandboxStatus,
+    WorkerStatus,
+)
+from tests.unit.cli.command_line import CommandLine
+
+FOLDER = Path("/sandbox")
+
+
+def _status(settings: SandboxSettings) -> SandboxStatus:
+    broker = BrokerStatus(1, 100, settings.port, "rack-a", alive=True, ready=True, log=Path("b.log"))
+    workers = tuple(
+        WorkerStatus(
+            worker_id,
+            None if worker_id == 2 else 200 + worker_id,
+            settings.worker_url(worker_id),
+            alive=worker_id != 2,
+            ready=worker_id != 2,
+            log=Path(f"w{worker_id}.log"),
+        )
+        for worker_id in settings.worker_ids
+    )
+    return SandboxStatus(settings.folder, settings, "abc", (broker,), workers)
+
+
+@pytest.fixture
+def asked(kdeclare: CommandLine) -> list[SandboxSettings]:
+    """What is asked for when a sandbox is started; none is."""
+    settings: list[SandboxSettings] = []
+
+    def start(wanted: SandboxSettings, progress: object) -> SandboxStatus:
+        settings.append(wanted)
+        return _status(wanted)
+
+    kdeclare.monkeypatch.setattr(sandbox, "start", start)
+    return settings
+
+
+def test_start_prints_the_urls_and_the_authority(kdeclare: CommandLine, asked: list[SandboxSettings]) -> None:
+    line = ("sandbox", "start", "--brokers", "1", "--connect-workers", "2", "--folder", str(FOLDER))
+    ran = kdeclare(*line)
+    assert ran.out.splitlines() == [
+        "127.0.0.1:19092",
+        "https://127.0.0.1:19142",
+        "https://127.0.0.1:19143",
+        "/sandbox/connect/ca.pem",
+    ]
+    assert "1 broker and 2 Connect workers ready" in ran.err
+    assert asked == [SandboxSettings(FOLDER, 1, 1, connect_workers=2)]
+
+
+def test_workers_that_are_there_stay(kdeclare: CommandLine, asked: list[SandboxSettings]) -> None:
+    there = SandboxSettings(Path(".sandbox"), 1, 1, connect_workers=2)
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _status(there))
+    kdeclare("sandbox", "start")
+    kdeclare("sandbox", "start", "--connect-workers", "3")
+    assert asked == [there, replace(there, connect_workers=3)]
+
+
+def test_status_shows_each_worker(kdeclare: CommandLine) -> None:
+    there = SandboxSettings(FOLDER, 1, 1, connect_workers=2)
+    kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _status(there))
+    assert kdeclare("sandbox", "status").out.splitlines() == [
+        "Sandbox in /sandbox: not ready.",
+        "  broker 1  127.0.0.1:19092  rack-a  ready      process 100  b.log",
+        "  worker 1  https://127.0.0.1:19142  ready      process 201  w1.log",
+        "  worker 2  https://127.0.0.1:19143  stopped  w2.log",
+        "Address: 127.0.0.1:19092",
+        "The workers' certificates are signed by: /sandbox/connect/ca.pem",
+    ]
+    document = json.loads(kdeclare("sandbox", "status", "--format", "json").out)
+    assert document["ca_file"] == "/sandbox/connect/ca.pem"
+    assert document["workers"][1] == {
+        "id": 2,
+        "pid": None,
+        "url": "https://127.0.0.1:19143",
+        "alive": False,
+        "ready": False,
+        "log": "w2.log",
+    }
+
+
+def test_workers_do_not_go_with_several_clusters(kdeclare: CommandLine, asked: list[SandboxSettings]) -> None:
+    ran = kdeclare("sandbox", "start", "--clusters", "2", "--connect-workers", "1")
+    assert ran.code == 1
+    assert "Connect workers belong to one cluster" in ran.err
+    kdeclare.monkeypatch.setattr(
+        sandbox, "group_settings", lambda folder: GroupSettings(Path(".sandbox"), 2, 1, 1)
+    )
+    assert (
+        "Connect workers belong to one cluster" in kdeclare("sandbox", "start", "--connect-workers", "1").err
+    )
+    assert not asked

@@ -1,0 +1,392 @@
+"""Connect workers of a sandbox, without any: settings, files, what is refused, what is waited for."""
+
+import socket
+import stat
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.cluster.sandbox import (
+    SandboxSettings,
+    kill_worker,
+    processes,
+    reset,
+    start,
+    start_worker,
+    status,
+    stop,
+)
+from kdeclare.cluster.sandbox.config import render
+from kdeclare.cluster.sandbox.connect_jars import ConnectJars
+from kdeclare.cluster.sandbox.layout import Layout, Marker, layout_of, read_marker, write_marker
+from kdeclare.cluster.sandbox.settings import MAX_BROKERS, MAX_WORKERS, check
+from kdeclare.cluster.sandbox.workers import asking, certificates, plugins, readiness
+from kdeclare.cluster.sandbox.workers.crew import Crew
+from kdeclare.cluster.sandbox.workers.properties import worker_environment, worker_properties
+from kdeclare.model.diagnostics import KdeclareError
+from tests.conftest import free_port
+
+MARKER = Marker(1, 1, 19092, "abc", "4.3.1", formatted=True, connect_workers=2)
+EXTENSIONS = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtension"
+
+
+def sandbox_in(folder: Path) -> Layout:
+    """Make a stopped sandbox with one broker and two workers as far as its files go."""
+    layout = layout_of(folder)
+    layout.broker(1).data.mkdir(parents=True)
+    for worker_id in (1, 2):
+        files = layout.connect.worker(worker_id)
+        files.logs.mkdir(parents=True)
+        files.keystore.touch()
+    for file in (layout.connect.authority, layout.connect.authority_pem, layout.connect.truststore):
+        file.write_text("made before")
+    write_marker(layout, MARKER)
+    return layout
+
+
+def refused(settings: SandboxSettings) -> KdeclareError:
+    """The error of a start that must not get as far as looking for Java."""
+    with pytest.raises(KdeclareError) as failed:
+        start(settings, lambda _: None)
+    assert failed.value.diagnostics[0].hint
+    return failed.value
+
+
+# --- settings
+
+
+@given(brokers=st.integers(1, MAX_BROKERS), workers=st.integers(0, MAX_WORKERS))
+def test_no_port_of_a_worker_is_anothers(brokers: int, workers: int) -> None:
+    settings = SandboxSettings(Path("/s"), brokers, 1, connect_workers=workers)
+    check(settings)
+    ports = [port for i in settings.broker_ids for port in settings.ports(i)]
+    ports += map(settings.worker_port, settings.worker_ids)
+    assert len(set(ports)) == len(ports)
+    assert max(ports) < settings.port + 200, "the next cluster of a folder begins there"
+
+
+@pytest.mark.parametrize("workers", [-1, 11])
+def test_an_impossible_number_is_refused(workers: int) -> None:
+    with pytest.raises(KdeclareError, match=f"0 to 10 Connect workers, not {workers}"):
+        check(SandboxSettings(Path("/s"), connect_workers=workers))
+
+
+def test_the_marker_remembers_how_many(tmp_path: Path) -> None:
+    layout = sandbox_in(tmp_path)
+    assert read_marker(layout) == MARKER
+    assert MARKER.settings(tmp_path).connect_workers == 2
+
+
+def test_a_marker_from_before_means_none(tmp_path: Path) -> None:
+    layout = layout_of(tmp_path)
+    write_marker(layout, replace(MARKER, connect_workers=0))
+    text = layout.marker.read_text().replace(',\n  "connect_workers": 0', "")
+    assert "connect_workers" not in text
+    layout.marker.write_text(text)
+    assert read_marker(layout) == replace(MARKER, connect_workers=0)
+
+
+# --- properties
+
+
+def made(brokers: int = 3, worker_id: int = 2, *extensions: str) -> dict[str, str]:
+    """A worker's properties."""
+    settings = SandboxSettings(Path("/s"), brokers, 1, connect_workers=3)
+    return worker_properties(settings, worker_id, Layout(Path("/s")).connect, extensions)
+
+
+def test_a_worker_serves_https_on_loopback_with_a_certificate_of_its_own() -> None:
+    properties = made()
+    assert properties["listeners"] == "https://127.0.0.1:19143"
+    assert (properties["rest.advertised.host.name"], properties["rest.advertised.port"]) == (
+        "127.0.0.1",
+        "19143",
+    )
+    assert properties["listeners.https.ssl.keystore.location"] == "/s/connect/workers/2/keystore.p12"
+    assert properties["listeners.https.ssl.truststore.location"] == "/s/connect/truststore.p12"
+    assert properties["bootstrap.servers"] == "127.0.0.1:19092,127.0.0.1:19093,127.0.0.1:19094"
+
+
+def test_all_workers_are_of_one_group() -> None:
+    one, other = made(worker_id=1), made(worker_id=3)
+    of_its_own = {key for key in one if one[key] != other[key]}
+    assert of_its_own == {"listeners", "rest.advertised.port", "listeners.https.ssl.keystore.location"}
+
+
+@pytest.mark.parametrize(("brokers", "copies"), [(1, "1"), (2, "2"), (5, "3")])
+def test_internal_topics_have_as_many_copies_as_brokers_allow(brokers: int, copies: str) -> None:
+    factors = {value for key, value in made(brokers).items() if key.endswith("replication.factor")}
+    assert factors == {copies}
+
+
+def test_placeholders_mean_something_else_on_each_worker() -> None:
+    shared = Layout(Path("/s")).connect
+    named = made()["listeners.https.ssl.keystore.password"]
+    assert named == "${env:KEYSTORE_PASSWORD}"
+    assert worker_environment(2, shared)["KEYSTORE_PASSWORD"]
+    folders = [worker_environment(i, shared)["WORKER_FOLDER"] for i in (1, 2)]
+    assert folders == ["/s/connect/workers/1", "/s/connect/workers/2"]
+
+
+def test_extensions_are_loaded_where_there_are_any() -> None:
+    assert "rest.extension.classes" not in made()
+    assert made(3, 1, "a.B", "c.D")["rest.extension.classes"] == "a.B,c.D"
+
+
+def test_overrides_change_and_remove_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = sandbox_in(tmp_path)
+    written = []
+
+    def spawn(command: object, environment: object, output: Path, mark: str) -> processes.Recorded:
+        written.append(layout.connect.worker(1).properties.read_text())
+        return processes.Recorded(1, "", mark)
+
+    monkeypatch.setattr(processes, "spawn", spawn)
+    connectors = tmp_path / "connect-file-4.3.1.jar"
+    jars = ConnectJars("4.3.1", (), connectors)
+    changed = {"ssl.client.auth": "required", "plugin.discovery": None}
+    crew = Crew(layout, MARKER.settings(tmp_path), [1], "java", jars, lambda _: None, changed)
+    assert [one.mark for one in crew.spawn()] == [
+        f"-Dkdeclare.sandbox.worker={layout.connect.worker(1).folder}"
+    ]
+    usual = worker_properties(MARKER.settings(tmp_path), 1, layout.connect, ())
+    usual["ssl.client.auth"] = "required"
+    del usual["plugin.discovery"]
+    assert written == [render(usual)]
+
+
+# --- plug-ins
+
+
+def jar(path: Path, *services: str) -> Path:
+    """A jar that offers these REST extensions."""
+    with zipfile.ZipFile(path, "w") as content:
+        content.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
+        if services:
+            content.writestr(EXTENSIONS, "# ours\n" + "".join(f"{name}  # a class\n" for name in services))
+    return path
+
+
+def test_extensions_are_those_that_jars_offer(tmp_path: Path) -> None:
+    assert plugins.extensions(tmp_path) == ()
+    jar(tmp_path / "connect-file-4.3.1.jar")
+    jar(tmp_path / "two.jar", "z.Last", "m.Middle")
+    jar(tmp_path / "one.jar", "a.First")
+    assert plugins.extensions(tmp_path) == ("a.First", "m.Middle", "z.Last")
+
+
+def test_connectors_of_another_version_go_and_what_people_put_there_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    jar(folder / "connect-file-4.0.1.jar")
+    jar(folder / "mine.jar")
+    jars = ConnectJars("4.3.1", (), jar(tmp_path / "connect-file-4.3.1.jar"))
+    for _ in range(2):
+        plugins.install(folder, jars)
+        assert sorted(path.name for path in folder.iterdir()) == ["connect-file-4.3.1.jar", "mine.jar"]
+
+
+# --- certificates
+
+
+@pytest.fixture
+def keytool(tmp_path: Path) -> Path:
+    """A Java whose keytool writes down what it is asked for, and what stood in the keystore before."""
+    program = tmp_path / "jre" / "bin" / "keytool"
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        f"""#!/bin/sh
+echo "$@" >> {tmp_path}/asked
+while [ $# -gt 0 ]; do
+  case $1 in -keystore) keystore=$2;; -file) file=$2;; esac
+  last=$1; shift
+done
+[ -e "$keystore.refused" ] && {{ echo "no room left"; exit 1; }}
+echo made >> "$keystore"
+[ -n "$file" ] && touch "$file"
+exit 0
+"""
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+def asked(keytool: Path) -> list[str]:
+    """What keytool was asked for: its options that name commands, aliases and subjects."""
+    lines = (keytool.parents[2] / "asked").read_text().splitlines()
+    return [
+        " ".join(word for word in line.split() if word.startswith(("-gen", "-ex", "CN"))) for line in lines
+    ]
+
+
+def test_certificates_are_made_once(tmp_path: Path, keytool: Path) -> None:
+    files = layout_of(tmp_path / "s").connect
+    java = str(keytool.with_name("java"))
+    certificates.certify(java, files, [1, 2])
+    first = asked(keytool)
+    assert len(first) == 3 + 2 * 2
+    assert {line for line in first if "CN=worker" in line} == {
+        "-genkeypair CN=worker-1 -ext -ext",
+        "-genkeypair CN=worker-2 -ext -ext",
+    }
+    certificates.certify(java, files, [1, 2])
+    assert asked(keytool) == first
+    certificates.certify(java, files, [1, 2, 3])
+    assert len(asked(keytool)) == len(first) + 2
+    assert not list(files.folder.rglob("*.new"))
+
+
+def test_an_authority_that_was_not_finished_is_made_anew(tmp_path: Path, keytool: Path) -> None:
+    files = layout_of(tmp_path / "s").connect
+    files.folder.mkdir(parents=True)
+    files.authority.write_text("half\n")
+    certificates.certify(str(keytool.with_name("java")), files, [])
+    assert "half" not in files.authority.read_text()
+    assert files.truststore.exists()
+
+
+def test_keytool_is_quoted_when_it_fails(tmp_path: Path, keytool: Path) -> None:
+    files = layout_of(tmp_path / "s").connect
+    files.folder.mkdir(parents=True)
+    files.authority.with_name("ca.p12.refused").touch()
+    with pytest.raises(KdeclareError, match="no room left") as failed:
+        certificates.certify(str(keytool.with_name("java")), files, [1])
+    assert failed.value.diagnostics[0].code == "sandbox-certificates"
+    assert not files.truststore.exists()
+
+
+def test_a_java_without_keytool_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KdeclareError, match="/bin/keytool does not run") as failed:
+        certificates.certify(str(tmp_path / "bin" / "java"), layout_of(tmp_path / "s").connect, [1])
+    assert failed.value.diagnostics[0].code == "sandbox-certificates"
+
+
+# --- what is refused, and what is left alone
+
+
+def test_fewer_workers_are_refused(tmp_path: Path) -> None:
+    sandbox_in(tmp_path)
+    failure = refused(SandboxSettings(tmp_path, 1, 1, connect_workers=1))
+    assert failure.diagnostics[0].code == "sandbox-differs"
+    assert "port 19092, 2 Connect worker(s), not" in str(failure)
+
+
+def test_a_taken_port_of_a_worker_is_named_and_nothing_is_changed(tmp_path: Path) -> None:
+    layout = sandbox_in(tmp_path)
+    port = free_port(1)
+    write_marker(layout, replace(MARKER, port=port))
+    with socket.create_server(("127.0.0.1", port + 52)):
+        failure = refused(SandboxSettings(tmp_path, 1, 1, port, connect_workers=3))
+    assert failure.diagnostics[0].code == "port-taken"
+    assert f"Port {port + 52} on" in str(failure)
+    assert "50 above that for Connect workers" in failure.diagnostics[0].hint
+    assert read_marker(layout) == replace(MARKER, port=port), "the third worker was not added"
+
+
+def test_a_worker_that_is_not_there_is_neither_killed_nor_started(tmp_path: Path) -> None:
+    sandbox_in(tmp_path)
+    for act in (kill_worker, start_worker):
+        for folder, worker_id in ((tmp_path, 3), (tmp_path / "absent", 1)):
+            with pytest.raises(
+                KdeclareError, match=f"There is no sandbox with a Connect worker {worker_id}"
+            ) as failed:
+                act(folder, worker_id)
+            assert failed.value.diagnostics[0].code == "sandbox-missing"
+
+
+def test_stopped_workers_are_shown_with_their_urls(tmp_path: Path) -> None:
+    sandbox_in(tmp_path)
+    for now in (status(tmp_path), stop(tmp_path)):
+        assert [(one.id, one.url, one.alive, one.ready) for one in now.workers] == [
+            (1, "https://127.0.0.1:19142", False, False),
+            (2, "https://127.0.0.1:19143", False, False),
+        ]
+        assert now.ca_file == tmp_path / "connect" / "ca.pem"
+        assert not now.running
+        assert len(now.log_files) == 3
+
+
+def test_reset_deletes_what_the_workers_have(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    sandbox_in(folder)
+    assert not reset(folder).exists
+    assert not folder.exists()
+
+
+# --- waiting
+
+
+@pytest.fixture
+def sleeping(tmp_path: Path) -> Iterator[Layout]:
+    """A sandbox whose two workers are processes that sleep."""
+    layout = sandbox_in(tmp_path)
+    recorded = []
+    for worker_id in (1, 2):
+        files = layout.connect.worker(worker_id)
+        mark = f"-Dworker={worker_id}"
+        command = [sys.executable, "-c", "import time; time.sleep(60)", mark]
+        recorded.append(processes.spawn(command, {}, files.console_log, mark))
+        processes.save(recorded[-1], files.process)
+    yield layout
+    processes.end(recorded, 5, 5)
+
+
+def wait(layout: Layout, timeout: float) -> list[str]:
+    """What is said while the workers are waited for."""
+    said: list[str] = []
+    readiness.wait(layout, MARKER.settings(layout.folder), said.append, timeout)
+    return said
+
+
+def test_all_workers_have_to_reach_the_leader_at_the_same_time(
+    sleeping: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = {19142: iter([True, False, True]), 19143: iter([False, True, True])}
+    monkeypatch.setattr(asking, "is_healthy", lambda port, timeout: True)
+    monkeypatch.setattr(asking, "reaches_leader", lambda port, timeout: next(answers[port]))
+    monkeypatch.setattr(readiness, "_POLL_SECONDS", 0)
+    said = wait(sleeping, 60)
+    assert [line.partition(" after")[0] for line in said] == [
+        "starting Connect worker(s) 1, 2",
+        "worker 1 is ready",
+        "worker 2 is ready",
+    ]
+    assert [next(left, None) for left in answers.values()] == [None, None]
+
+
+def test_a_worker_that_is_late_is_quoted(sleeping: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    sleeping.connect.worker(2).server_log.write_text("[now] ERROR out of patience\n\tat a.b(C.java:1)\n")
+    monkeypatch.setattr(asking, "is_healthy", lambda port, timeout: port == 19142)
+    monkeypatch.setattr(asking, "reaches_leader", lambda port, timeout: True)
+    with pytest.raises(
+        KdeclareError, match=r"(?s)Worker\(s\) 2 were not ready within 0 s.*patience$"
+    ) as failed:
+        wait(sleeping, 0)
+    assert failed.value.diagnostics[0].summary == "A Connect worker did not start"
+
+
+def test_a_worker_that_ends_is_quoted(sleeping: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sleeping.connect.worker(1)
+    files.server_log.write_text("[now] ERROR Stopping due to error\n")
+
+    def ends(port: int, timeout: float) -> bool:
+        recorded = processes.load(files.process)
+        assert recorded is not None
+        processes.end([recorded], 5, 5)
+        return False
+
+    monkeypatch.setattr(asking, "is_healthy", ends)
+    monkeypatch.setattr(readiness, "_POLL_SECONDS", 0)
+    with pytest.raises(KdeclareError, match=r"(?s)Worker 1 ended while it was starting.*Stopping due to"):
+        wait(sleeping, 60)
+
+
+def test_nobody_answers_on_a_closed_port() -> None:
+    assert not asking.is_healthy(1, 0.5)
+    assert not asking.reaches_leader(1, 0.5)
