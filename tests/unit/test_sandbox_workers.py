@@ -29,7 +29,7 @@ from kdeclare.cluster.sandbox.settings import MAX_BROKERS, MAX_WORKERS, check
 from kdeclare.cluster.sandbox.workers import asking, certificates, plugins, readiness
 from kdeclare.cluster.sandbox.workers.crew import Crew
 from kdeclare.cluster.sandbox.workers.properties import worker_environment, worker_properties
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.diagnostics import KdeclareError, error
 from tests.conftest import free_port
 
 MARKER = Marker(1, 1, 19092, "abc", "4.3.1", formatted=True, connect_workers=2)
@@ -181,15 +181,58 @@ def test_extensions_are_those_that_jars_offer(tmp_path: Path) -> None:
     assert plugins.extensions(tmp_path) == ("a.First", "m.Middle", "z.Last")
 
 
-def test_connectors_of_another_version_go_and_what_people_put_there_stays(tmp_path: Path) -> None:
+@pytest.fixture
+def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[KdeclareError]:
+    """Building kdeclare's plug-in makes a jar that offers ``k.Own``, or fails as the list says."""
+    failures: list[KdeclareError] = []
+
+    def build(out: Path, progress: object) -> Path:
+        if failures:
+            raise failures[0]
+        return jar(out / "kdeclare-connect-2.jar", "k.Own")
+
+    monkeypatch.setenv("KDECLARE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("kdeclare.cluster.connect.plugin.build", build)
+    return failures
+
+
+def installed(folder: Path) -> list[str]:
+    """Install, and return what was said; two runs leave what one does."""
+    said: list[str] = []
+    jars = ConnectJars("4.3.1", (), jar(folder.parent / "connect-file-4.3.1.jar"))
+    plugins.install(folder, jars, said.append)
+    first = names(folder)
+    plugins.install(folder, jars, lambda _: None)
+    assert names(folder) == first
+    return said
+
+
+def names(folder: Path) -> list[str]:
+    """The names of all that is in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_other_versions_go_and_what_people_put_there_stays(tmp_path: Path, plug_in: object) -> None:
     folder = tmp_path / "plugins"
     folder.mkdir()
-    jar(folder / "connect-file-4.0.1.jar")
-    jar(folder / "mine.jar")
-    jars = ConnectJars("4.3.1", (), jar(tmp_path / "connect-file-4.3.1.jar"))
-    for _ in range(2):
-        plugins.install(folder, jars)
-        assert sorted(path.name for path in folder.iterdir()) == ["connect-file-4.3.1.jar", "mine.jar"]
+    for name in ("connect-file-4.0.1.jar", "kdeclare-connect-1.jar", "mine.jar"):
+        jar(folder / name)
+    assert installed(folder) == []
+    assert names(folder) == ["connect-file-4.3.1.jar", "kdeclare-connect-2.jar", "mine.jar"]
+    assert plugins.extensions(folder) == ("k.Own",)
+
+
+def test_without_a_compiler_the_plug_in_is_left_out(tmp_path: Path, plug_in: list[KdeclareError]) -> None:
+    plug_in.append(KdeclareError(error("javac-missing", "A Java compiler was not found", "None.")))
+    (said,) = installed(tmp_path / "plugins")
+    assert "no Java compiler" in said
+    assert names(tmp_path / "plugins") == ["connect-file-4.3.1.jar"]
+
+
+def test_a_plug_in_that_does_not_compile_is_an_error(tmp_path: Path, plug_in: list[KdeclareError]) -> None:
+    plug_in.append(KdeclareError(error("plugin-build", "The plug-in could not be compiled", "Why.")))
+    with pytest.raises(KdeclareError, match="Why"):
+        installed(tmp_path / "plugins")
 
 
 # --- certificates

@@ -36,13 +36,13 @@ class Crew:
     def equip(self) -> None:
         """Make certificates and fill the plug-in folder, as far as that is still to be done.
 
-        Raise KdeclareError ``sandbox-certificates``, or what building the plug-in raises.
+        Raise KdeclareError ``sandbox-certificates``, ``plugin-build``, ``plugin-folder``.
         """
         files = self.layout.connect
         if any(not files.worker(i).keystore.exists() for i in self.down):
             self.progress("making certificates for Connect workers")
         certify(self.java, files, self.down)
-        plugins.install(files.plugins, self.jars)
+        plugins.install(files.plugins, self.jars, self.progress)
 
     def spawn(self) -> Iterator[processes.Recorded]:
         """Start the workers' processes, recording each. They are not ready yet."""

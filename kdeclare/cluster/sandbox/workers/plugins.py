@@ -1,18 +1,29 @@
-"""What the workers' ``plugin.path`` holds: Kafka's FileStream connectors, and what people put there."""
+"""What ``plugin.path`` holds: Kafka's FileStream connectors, kdeclare's plug-in, what people put there."""
 
+import os
 import shutil
 import zipfile
 from pathlib import Path
 
 from kdeclare.cluster.sandbox.connect_jars import ConnectJars
+from kdeclare.cluster.sandbox.jars import Progress, cache_folder
+from kdeclare.cluster.sandbox.locking import held
+from kdeclare.model.diagnostics import KdeclareError
 
 _EXTENSIONS = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtension"
 
 
-def install(folder: Path, jars: ConnectJars) -> None:
-    """Put the FileStream connectors into the folder, for these workers' version alone."""
+def install(folder: Path, jars: ConnectJars, progress: Progress) -> None:
+    """Put the FileStream connectors and kdeclare's own plug-in into the folder, for this version alone.
+
+    Without a Java compiler the plug-in is left out. Raise KdeclareError ``plugin-build``,
+    ``plugin-folder``.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     place(folder, "connect-file-*.jar", jars.file_connectors)
+    own = _built(progress)
+    if own is not None:
+        place(folder, "kdeclare-connect-*.jar", own)
 
 
 def place(folder: Path, pattern: str, jar: Path) -> None:
@@ -38,3 +49,20 @@ def extensions(folder: Path) -> tuple[str, ...]:
                 lines = content.read(_EXTENSIONS).decode("utf-8").splitlines()
                 named |= {name for line in lines if (name := line.partition("#")[0].strip())}
     return tuple(sorted(named))
+
+
+def _built(progress: Progress) -> Path | None:
+    """The plug-in from the user's cache, compiled anew if its sources are others by now."""
+    # Not above: the plug-in is compiled against jars that the sandbox's package knows.
+    from kdeclare.cluster.connect.plugin import build
+
+    cache = cache_folder(os.environ).with_name("connect-plugin")
+    cache.mkdir(parents=True, exist_ok=True)
+    with held(cache / ".lock", lambda: progress("waiting for another command that compiles the plug-in")):
+        try:
+            return build(cache, progress)
+        except KdeclareError as problem:
+            if any(found.code != "javac-missing" for found in problem.diagnostics):
+                raise
+            progress("leaving kdeclare's plug-in for Connect workers out: there is no Java compiler")
+            return None
