@@ -4,7 +4,7 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from kdeclare.model.diagnostics import KdeclareError
 from tests.conftest import free_port
 
 pytestmark = pytest.mark.kafka
+
+PLUG_IN = "/admin/dynamic-worker-config"
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +58,27 @@ def ask(now: SandboxStatus, worker_id: int, path: str, method: str = "GET", body
         pytest.fail(f"{problem.code}: {problem.read().decode()}")
 
 
-def common_name(now: SandboxStatus, worker_id: int) -> str:
-    """To whom the certificate was issued that a worker shows; the client checks it."""
+def shown(now: SandboxStatus, worker_id: int) -> tuple[str, int]:
+    """Whose certificate a worker shows, which the client checks, and for how many days it was issued."""
     port = now.settings.worker_port(worker_id) if now.settings else 0
     with (
         socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
         trusting(now).wrap_socket(plain, server_hostname="localhost") as secured,
     ):
-        subject: Any = (secured.getpeercert() or {}).get("subject", ())
-        return str(dict(pair for group in subject for pair in group)["commonName"])
+        certificate: Any = secured.getpeercert() or {}
+    ends, begins = (ssl.cert_time_to_seconds(certificate[key]) for key in ("notAfter", "notBefore"))
+    names = dict(pair for group in certificate["subject"] for pair in group)
+    return names["commonName"], round((ends - begins) / 86400)
+
+
+def within(seconds: float, holds: Callable[[], bool]) -> bool:
+    """Whether it comes to hold in that time."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
 
 
 def pids(now: SandboxStatus) -> list[int | None]:
@@ -77,7 +91,7 @@ def test_all_workers_are_ready_and_serve_https(running: SandboxStatus) -> None:
     for worker in running.workers:
         told = ask(running, worker.id, "/")
         assert (told["version"], told["kafka_cluster_id"]) == (KAFKA_VERSION, running.cluster_id)
-        assert common_name(running, worker.id) == f"worker-{worker.id}"
+        assert shown(running, worker.id) == (f"worker-{worker.id}", 365)
     assert all(path.stat().st_size > 0 for path in running.log_files)
 
 
@@ -109,6 +123,24 @@ def test_a_connector_runs_whichever_worker_is_asked(running: SandboxStatus, tmp_
         }
         ask(running, worker.id, f"/connectors/{name}/config", "PUT", config)
         assert tasks(running, worker.id, name) == ["RUNNING"]
+
+
+def test_one_change_means_another_certificate_on_each_worker(running: SandboxStatus) -> None:
+    for worker in running.workers:
+        kafka_sandbox.issue_certificate(running.folder, worker.id, "next.p12", days=30)
+    changes = {
+        f"listeners.https.ssl.{key}": value
+        for key, value in {
+            "keystore.location": "${env:WORKER_FOLDER}/next.p12",
+            "keystore.password": "${env:KEYSTORE_PASSWORD}",
+        }.items()
+    }
+    before = [shown(running, worker.id) for worker in running.workers]
+    ask(running, 1, PLUG_IN, "PATCH", changes)
+    wanted = [("worker-1", 30), ("worker-2", 30), ("worker-3", 30)][: len(before)]
+    assert within(20, lambda: [shown(running, worker.id) for worker in running.workers] == wanted)
+    ask(running, 2, PLUG_IN, "PATCH", dict.fromkeys(changes))
+    assert within(20, lambda: [shown(running, worker.id) for worker in running.workers] == before)
 
 
 def tasks(now: SandboxStatus, worker_id: int, connector: str) -> list[str]:
@@ -151,7 +183,7 @@ def test_workers_can_be_added_while_it_runs(running: SandboxStatus) -> None:
     more = kafka_sandbox.start(replace(running.settings, connect_workers=3), print)
     assert more.ready
     assert pids(more)[:2] == pids(running)[:2]
-    assert common_name(more, 3) == "worker-3"
+    assert shown(more, 3) == ("worker-3", 365)
 
 
 def test_all_is_there_again_after_a_stop_and_nothing_after_a_reset(running: SandboxStatus) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kdeclare.cluster.sandbox import (
     SandboxSettings,
+    issue_certificate,
     kill_worker,
     processes,
     reset,
@@ -192,7 +193,7 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[KdeclareErr
         return jar(out / "kdeclare-connect-2.jar", "k.Own")
 
     monkeypatch.setenv("KDECLARE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("kdeclare.cluster.connect.plugin.build", build)
+    monkeypatch.setattr("kdeclare.cluster.connect.plugin.build.build", build)
     return failures
 
 
@@ -334,7 +335,11 @@ def test_a_taken_port_of_a_worker_is_named_and_nothing_is_changed(tmp_path: Path
 
 def test_a_worker_that_is_not_there_is_neither_killed_nor_started(tmp_path: Path) -> None:
     sandbox_in(tmp_path)
-    for act in (kill_worker, start_worker):
+
+    def certify(folder: Path, worker_id: int) -> object:
+        return issue_certificate(folder, worker_id, "next.p12")
+
+    for act in (kill_worker, start_worker, certify):
         for folder, worker_id in ((tmp_path, 3), (tmp_path / "absent", 1)):
             with pytest.raises(
                 KdeclareError, match=f"There is no sandbox with a Connect worker {worker_id}"
@@ -387,12 +392,11 @@ def wait(layout: Layout, timeout: float) -> list[str]:
     return said
 
 
-def test_all_workers_have_to_reach_the_leader_at_the_same_time(
+def test_all_workers_have_to_be_healthy_after_the_last_one_has_joined(
     sleeping: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = {19142: iter([True, False, True]), 19143: iter([False, True, True])}
-    monkeypatch.setattr(asking, "is_healthy", lambda port, timeout: True)
-    monkeypatch.setattr(asking, "reaches_leader", lambda port, timeout: next(answers[port]))
+    answers = {19142: iter([True, True, False, True]), 19143: iter([False, True, True, True])}
+    monkeypatch.setattr(asking, "is_healthy", lambda port, timeout: next(answers[port]))
     monkeypatch.setattr(readiness, "_POLL_SECONDS", 0)
     said = wait(sleeping, 60)
     assert [line.partition(" after")[0] for line in said] == [
@@ -406,7 +410,6 @@ def test_all_workers_have_to_reach_the_leader_at_the_same_time(
 def test_a_worker_that_is_late_is_quoted(sleeping: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     sleeping.connect.worker(2).server_log.write_text("[now] ERROR out of patience\n\tat a.b(C.java:1)\n")
     monkeypatch.setattr(asking, "is_healthy", lambda port, timeout: port == 19142)
-    monkeypatch.setattr(asking, "reaches_leader", lambda port, timeout: True)
     with pytest.raises(
         KdeclareError, match=r"(?s)Worker\(s\) 2 were not ready within 0 s.*patience$"
     ) as failed:
@@ -432,4 +435,3 @@ def test_a_worker_that_ends_is_quoted(sleeping: Layout, monkeypatch: pytest.Monk
 
 def test_nobody_answers_on_a_closed_port() -> None:
     assert not asking.is_healthy(1, 0.5)
-    assert not asking.reaches_leader(1, 0.5)

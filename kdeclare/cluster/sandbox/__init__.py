@@ -4,6 +4,7 @@ KRaft brokers and, where they are asked for, Connect workers.
 """
 
 from kdeclare.cluster.sandbox.control import (
+    issue_certificate,
     kill_broker,
     kill_worker,
     reset,
@@ -37,6 +38,7 @@ __all__ = [
     "group_settings",
     "group_status",
     "is_free",
+    "issue_certificate",
     "kafka_classpath",
     "kill_broker",
     "kill_worker",

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from kdeclare.cluster.sandbox import launch, processes
 from kdeclare.cluster.sandbox.claiming import claimed, unheard
+from kdeclare.cluster.sandbox.java import find_java
 from kdeclare.cluster.sandbox.layout import Layout, Marker, ProcessFiles, layout_of, read_marker
 from kdeclare.cluster.sandbox.ports import refuse_taken
 from kdeclare.cluster.sandbox.starting import TIMEOUT_SECONDS, Rising, bring_up
 from kdeclare.cluster.sandbox.status import SandboxStatus, observed, running_process, status
+from kdeclare.cluster.sandbox.workers.certificates import WORKER_DAYS, issue
 from kdeclare.cluster.sandbox.workers.crew import crew
 from kdeclare.model.diagnostics import KdeclareError, error
 
@@ -105,6 +107,20 @@ def start_worker(
             alone = crew(layout, settings, [worker_id], unheard, overrides)
             bring_up(launch.runtime(), [Rising(layout, marker, (), unheard, alone)], timeout)
         return observed(layout, marker)
+
+
+def issue_certificate(folder: Path, worker_id: int, file: str, *, days: int = WORKER_DAYS) -> Path:
+    """Make a keystore with a new key and certificate of a Connect worker, for it to be rotated to.
+
+    The sandbox's authority signs it, for so many days. It stands under that name in the worker's folder,
+    where ``${env:WORKER_FOLDER}`` leads to in a worker's configuration; its password is
+    ``${env:KEYSTORE_PASSWORD}``. Return its path. Raise KdeclareError ``sandbox-missing``,
+    ``sandbox-certificates``, or what Java raises.
+    """
+    layout, _ = _with_worker(folder, worker_id)
+    keystore = layout.connect.worker(worker_id).folder / file
+    issue(find_java(), layout.connect, keystore, f"worker-{worker_id}", days)
+    return keystore
 
 
 def _kill(files: ProcessFiles) -> None:

@@ -85,12 +85,13 @@ def bring_up(kafka: launch.Runtime, rising: Sequence[Rising], timeout: float) ->
     layout = rising[0].layout
     crews = [one.crew for one in rising if one.crew is not None]
     try:
+        for workers in crews:
+            layout = workers.layout
+            workers.equip()
         for one in rising:
             layout = one.layout
             for broker_id in one.down:
                 started.append(launch.spawn_broker(kafka, layout, one.settings, broker_id))
-        for workers in crews:
-            workers.equip()  # while the brokers start
         readiness.wait([readiness.Awaited(r.layout, r.marker, r.progress) for r in rising], timeout)
         for workers in crews:
             layout = workers.layout

@@ -54,7 +54,7 @@ def extensions(folder: Path) -> tuple[str, ...]:
 def _built(progress: Progress) -> Path | None:
     """The plug-in from the user's cache, compiled anew if its sources are others by now."""
     # Not above: the plug-in is compiled against jars that the sandbox's package knows.
-    from kdeclare.cluster.connect.plugin import build
+    from kdeclare.cluster.connect.plugin.build import build
 
     cache = cache_folder(os.environ).with_name("connect-plugin")
     cache.mkdir(parents=True, exist_ok=True)
