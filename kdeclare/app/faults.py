@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kdeclare.cluster.connect.port import ERRORS as ABOUT_WORKERS
 from kdeclare.cluster.port import Fault, FaultKind
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 
@@ -17,6 +18,13 @@ def explained(cluster_name: str) -> Iterator[None]:
 
 
 def _problem(cluster_name: str, fault: Fault) -> Diagnostic:
+    if fault.error in ABOUT_WORKERS:
+        return error(
+            "workers-unreachable",
+            "Connect workers do not do as asked",
+            f"{fault.message or 'No reason is given'} ({fault.error}).",
+            hint="Check that they run, with kdeclare's plug-in, and how they are to be reached.",
+        )
     if fault.error.endswith("AUTHORIZATION_FAILED"):
         return error(
             "not-authorized",

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kdeclare.app.connect.door import door_of
 from kdeclare.app.faults import explained
+from kdeclare.cluster.connect.port import Door
 from kdeclare.cluster.port import Cluster
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.model.diagnostics import KdeclareError, error
@@ -26,8 +28,8 @@ _log = logging.getLogger(__name__)
 TIMEOUT_S = 10.0
 """How long to wait for a cluster where nobody says."""
 
-Connector = Callable[[str, Mapping[str, str], float], Cluster]
-"""Opens a cluster at addresses with client properties, within seconds."""
+Connector = Callable[[str, Mapping[str, str], float, Door], Cluster]
+"""Opens a cluster at addresses with client properties, within seconds; the door leads to Connect workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +155,20 @@ def workspace_of(
                 config |= read_properties(file)
         if not (servers or config.get("bootstrap.servers")):
             raise _no_servers(project)
-        return (connector or connect_kafka)(servers or "", config, timeout_s)
+        door = door_of(project.folder, environ, timeout_s)
+        return (connector or connect_kafka)(servers or "", config, timeout_s, door)
 
     return Workspace(project, store, servers or environment.name, connect, environ, keeps)
 
 
-def connect_kafka(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int = 6) -> Cluster:
+def connect_kafka(
+    servers: str, config: Mapping[str, str], timeout_s: float, door: Door, attempts: int = 6
+) -> Cluster:
     """Real brokers, with retries around them. Raises KdeclareError."""
     from kdeclare.cluster.kafka import connect as open_kafka
     from kdeclare.cluster.retrying import Retrying
 
-    cluster = open_kafka(servers, config, timeout_s=timeout_s)
+    cluster = open_kafka(servers, config, timeout_s=timeout_s, door=door)
     for found in cluster.diagnostics:
         _log.warning("%s", found.detail or found.summary)
     return Retrying(cluster, attempts=attempts, on_retry=_log_retry)

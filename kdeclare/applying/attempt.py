@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from kdeclare.applying.clock import Clock
 from kdeclare.applying.expectations import changed_secrets, mismatches, shown, views
 from kdeclare.cluster.port import POLICY_VIOLATION, Cluster, Fault, FaultKind, Result
+from kdeclare.kinds.query import merge
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import View
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import UNEXPLAINED
-from kdeclare.model.run import OperationResult, Status
+from kdeclare.model.run import NOT_EVERYWHERE, OperationResult, Status
+from kdeclare.planning.observe import observe
 
 OUTCOME_UNCLEAR = "outcome-unclear"
 
 _SENDS = 3
 _PATIENCE_S = 5.0
 _STEP_S = 0.1
+_SPREAD_S = 30.0
+"""How long what follows one after the other is given for it."""
+_LONGEST_STEP_S = 1.0
 
 _ALREADY = frozenset({"TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_PARTITIONS"})
 """What Kafka answers to a request whose first copy took effect."""
@@ -52,7 +57,10 @@ class Attempt:
             results |= found
             todo = [op for op in unknown if op.id not in found]
         results |= {op.id: _gave_up(op) for op in todo}
-        return results
+        spreading = [
+            op for op in operations if VERBS[op.verb].spreads and results[op.id].status is Status.DONE
+        ]
+        return results | self._spread(spreading)
 
     def _send(self, operations: Sequence[Operation]) -> Mapping[str, Result]:
         verb = VERBS[operations[0].verb]
@@ -87,6 +95,28 @@ class Attempt:
                 del results[op.id]
         return results
 
+    def _spread(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
+        """Wait until all have followed; a result for each operation of which some have not."""
+        waited, step = 0.0, _STEP_S
+        todo = list(operations)
+        found: dict[str, OperationResult] = {}
+        while todo:
+            found = self._lagging(todo)
+            todo = [op for op in todo if op.id in found]
+            if not todo or waited >= _SPREAD_S:
+                break
+            self.clock.sleep(step)
+            waited, step = waited + step, min(step * 2, _LONGEST_STEP_S)
+        return found
+
+    def _lagging(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
+        try:
+            live = observe(self.cluster, merge(VERBS[op.verb].query(op) for op in operations))
+        except Fault as fault:
+            return {op.id: _not_everywhere(op, [f"nobody can be asked: {fault}"]) for op in operations}
+        lagging = ((op, VERBS[op.verb].lagging(op, live)) for op in operations)
+        return {op.id: _not_everywhere(op, who) for op, who in lagging if who}
+
     def _until(
         self, operations: Sequence[Operation], good: Callable[[Operation, View], bool]
     ) -> list[tuple[Operation, View]]:
@@ -117,6 +147,11 @@ def failed(op: Operation, fault: Fault) -> OperationResult:
     if fault.error == POLICY_VIOLATION:
         return OperationResult(op.id, Status.DENIED, fault.error, fault.message or UNEXPLAINED)
     return OperationResult(op.id, Status.FAILED, fault.error, fault.message)
+
+
+def _not_everywhere(op: Operation, who: Sequence[str]) -> OperationResult:
+    message = f"It has been done, but not all have followed: {'; '.join(who)}."
+    return OperationResult(op.id, Status.FAILED, NOT_EVERYWHERE, message)
 
 
 def _result(op: Operation, answer: Result) -> OperationResult:

@@ -62,4 +62,4 @@ def next_state(plan: Plan, results: Mapping[str, OperationResult], state: State 
 
 
 def _went_well(result: OperationResult | None) -> bool:
-    return result is not None and result.status in _GOOD
+    return result is not None and (result.status in _GOOD or result.is_in_part)

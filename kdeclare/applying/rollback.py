@@ -90,7 +90,7 @@ def _may_have_acted(op: Operation, record: RunRecord) -> bool:
     Of a reassignment that was refused, other partitions may be moving (KIP-455).
     """
     result = record.results.get(op.id)
-    if result is None or VERBS[op.verb].moves:
+    if result is None or VERBS[op.verb].moves or result.is_in_part:
         return True
     refused = result.status is Status.FAILED and result.error != OUTCOME_UNCLEAR
     untouched = (Status.DENIED, Status.STALE, Status.SKIPPED, Status.INTERRUPTED)

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from kdeclare.cluster.connect.port import ConnectWorkers
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.ids import ConfigResource, TopicPartition
 from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
+from kdeclare.model.workers import WorkerGroup
 
 POLICY_VIOLATION = "POLICY_VIOLATION"
 """What Kafka calls a request that a policy of the brokers refuses."""
@@ -207,5 +209,11 @@ class Cluster(Protocol):
         REPLICA_NOT_AVAILABLE; of a partition that is nowhere, UNKNOWN_TOPIC_OR_PARTITION.
         """
 
+    def workers(self, group: WorkerGroup) -> ConnectWorkers:
+        """The workers of a Connect cluster that belongs to it; whoever asked does not close them.
+
+        Nothing is sent yet. Raises KdeclareError where a file or a reference of the group cannot be read.
+        """
+
     def close(self) -> None:
-        """Let go of connections. Safe to call twice."""
+        """Let go of connections, those to workers too. Safe to call twice."""

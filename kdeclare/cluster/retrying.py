@@ -4,8 +4,9 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
+from kdeclare.cluster.connect.port import Changes, ConnectWorkers, Validation
 from kdeclare.cluster.port import (
     Alteration,
     Cluster,
@@ -20,6 +21,7 @@ from kdeclare.cluster.port import (
 )
 from kdeclare.model.ids import ConfigResource, TopicPartition
 from kdeclare.model.live import ClusterInfo, Move, Topic
+from kdeclare.model.workers import Certificate, WorkerGroup, WorkerStatus
 
 K = TypeVar("K")
 R = TypeVar("R")
@@ -175,6 +177,10 @@ class Retrying:
             lambda rest: self._cluster.move_log_dirs({replica: targets[replica] for replica in rest}),
         )
 
+    def workers(self, group: WorkerGroup) -> ConnectWorkers:
+        """As the port says."""
+        return _RetryingWorkers(self._cluster.workers(group), self._whole)
+
     def close(self) -> None:
         """As the port says."""
         self._cluster.close()
@@ -231,3 +237,38 @@ class Retrying:
 
 def _is_retriable(result: object) -> TypeGuard[Fault]:
     return isinstance(result, Fault) and result.kind is FaultKind.RETRIABLE
+
+
+class _RetryingWorkers:
+    """Workers that are asked again for what is to be changed.
+
+    What only looks is asked once: whoever looks either looks again anyway, or wants to know who is silent.
+    """
+
+    def __init__(self, workers: ConnectWorkers, whole: Callable[[str, Callable[[], Any]], Any]) -> None:
+        self.urls = workers.urls
+        self._workers = workers
+        self._whole = whole
+
+    def overrides(self, url: str) -> Mapping[str, str]:
+        return self._workers.overrides(url)
+
+    def status(self, url: str) -> WorkerStatus:
+        return self._workers.status(url)
+
+    def handshake(self, url: str) -> Certificate | None:
+        return self._workers.handshake(url)
+
+    def validate(self, url: str, changes: Changes) -> Validation:
+        found: Validation = self._whole("validate", lambda: self._workers.validate(url, changes))
+        return found
+
+    def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
+        found: Mapping[str, str] = self._whole("patch", lambda: self._workers.patch(url, changes))
+        return found
+
+    def delete(self, url: str, key: str) -> None:
+        self._whole("delete", lambda: self._workers.delete(url, key))
+
+    def close(self) -> None:
+        self._workers.close()

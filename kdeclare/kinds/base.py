@@ -85,6 +85,8 @@ class Kind(Protocol):
     spec: type[BaseModel]
     config_scope: ConfigScope | None
     """The scope of its ``configs``, if it has any."""
+    in_brokers: bool
+    """Whether brokers hold its live state, so that a snapshot of a fleet does."""
 
     def parse(self, name: str, spec: Any) -> tuple[Any, tuple[Problem, ...]]:
         """The body of a valid spec, and what is wrong with it beyond its shape. Offline and pure."""

@@ -53,6 +53,7 @@ class BrokerConfigKind:
     name = "BrokerConfig"
     spec: type[BaseModel] = BrokerConfigSpec
     config_scope: ConfigScope | None = ConfigScope.BROKER
+    in_brokers = True
 
     def parse(self, name: str, spec: BrokerConfigSpec) -> tuple[BrokerConfigBody, tuple[Problem, ...]]:
         """See `kinds.base.Kind`."""

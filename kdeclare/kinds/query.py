@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kdeclare.cluster.port import ConfigQuery
 from kdeclare.model.ids import ConfigResource
+from kdeclare.model.workers import WorkerGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,12 +14,14 @@ class Query:
 
     every_topic: all of them with their moves, as patterns are about topics that only the cluster knows.
     log_dirs: topics of which also the log directories of the replicas are needed.
+    workers: Connect workers, with their overrides and certificates.
     """
 
     topics: frozenset[str] = frozenset()
     configs: Mapping[ConfigResource, ConfigQuery] = field(default_factory=dict)
     every_topic: bool = False
     log_dirs: frozenset[str] = frozenset()
+    workers: frozenset[WorkerGroup] = frozenset()
 
 
 def merge(queries: Iterable[Query]) -> Query:
@@ -27,14 +30,16 @@ def merge(queries: Iterable[Query]) -> Query:
     configs: dict[ConfigResource, ConfigQuery] = {}
     every_topic = False
     log_dirs: set[str] = set()
+    workers: set[WorkerGroup] = set()
     for query in queries:
         topics |= query.topics
         log_dirs |= query.log_dirs
+        workers |= query.workers
         every_topic = every_topic or query.every_topic
         for resource, wanted in query.configs.items():
             known = configs.get(resource)
             configs[resource] = wanted if known is None else _both(known, wanted)
-    return Query(frozenset(topics), configs, every_topic, frozenset(log_dirs))
+    return Query(frozenset(topics), configs, every_topic, frozenset(log_dirs), frozenset(workers))
 
 
 def _both(a: ConfigQuery, b: ConfigQuery) -> ConfigQuery:

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from kdeclare.kinds.base import Kind
 from kdeclare.kinds.broker_config import BrokerConfigKind
+from kdeclare.kinds.connect_worker_config import ConnectWorkerConfigKind
 from kdeclare.kinds.reassignment import ReassignmentKind
 from kdeclare.kinds.topic import TopicKind
 from kdeclare.model.ids import ConfigScope, ResourceId
 
-_ALL: tuple[Kind, ...] = (TopicKind(), BrokerConfigKind(), ReassignmentKind())
+_ALL: tuple[Kind, ...] = (TopicKind(), BrokerConfigKind(), ReassignmentKind(), ConnectWorkerConfigKind())
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}
 

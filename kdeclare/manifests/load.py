@@ -16,7 +16,7 @@ from kdeclare.manifests.files import Files, read
 from kdeclare.manifests.nodes import compose, find
 from kdeclare.manifests.overlays import Overlays, identify
 from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, Project
-from kdeclare.manifests.reading import Reader
+from kdeclare.manifests.reading import RESOURCE_MODES, Reader
 from kdeclare.manifests.rules import Sieve
 from kdeclare.manifests.shapes import Declarable, Shapes
 from kdeclare.manifests.substitution import Scope
@@ -138,7 +138,7 @@ class _Loader:
         self._project = project
         self._instead = instead
         self._scope = Scope(project.folder, environ, project.environment.variables)
-        self._reader = Reader(self._scope)
+        self._reader = Reader(self._scope, RESOURCE_MODES)
         self._shapes = Shapes({**kinds, **rules})
         self._sieve = Sieve(rules, self._reader)
         self._rules: list[Desired] = []

@@ -27,6 +27,9 @@ _MODES: Final[dict[str | int, int]] = {
 }
 """Fields, of any kind and at any depth, that are not read as VALUE."""
 
+RESOURCE_MODES: Final[dict[str | int, int]] = {**_MODES, "config": KAFKA, "headers": KAFKA}
+"""The same of what declares resources; elsewhere ``config`` is what a policy is told."""
+
 _STR_TAG = "tag:yaml.org,2002:str"
 _NATIVE_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", _STR_TAG)
 _CACHED = 20_000

@@ -187,4 +187,4 @@ def _placed(problem: Problem, root: Node) -> Diagnostic:
 
 
 def _names_key(path: tuple[str | int, ...]) -> bool:
-    return len(path) == 2 and path[0] == "configs"
+    return len(path) == 2 and path[0] in ("configs", "config", "headers")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kdeclare.model.ids import ConfigResource, TopicPartition
+from kdeclare.model.workers import WorkerGroup, WorkersSeen
 
 
 class ConfigSource(StrEnum):
@@ -138,6 +139,7 @@ class Snapshot:
     configs: per resource, every override and, beside them, the keys that were asked for by name.
     moves: ongoing reassignments among the partitions asked for.
     dirs: by partition and broker, the replicas whose log directories were asked for.
+    workers: the Connect workers that were asked for.
     """
 
     cluster: ClusterInfo
@@ -145,6 +147,7 @@ class Snapshot:
     configs: Mapping[ConfigResource, Mapping[str, ConfigEntry]] = field(default_factory=dict)
     moves: Mapping[TopicPartition, Move] = field(default_factory=dict)
     dirs: Mapping[tuple[TopicPartition, int], ReplicaDirs] = field(default_factory=dict)
+    workers: Mapping[WorkerGroup, WorkersSeen] = field(default_factory=dict)
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...] | None:
         """True replicas: the target of an ongoing move, else what metadata says; None if it is not there.

@@ -21,6 +21,10 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"  # not begun when the run was stopped
 
 
+NOT_EVERYWHERE = "not-everywhere"
+"""The error of an operation that has been done, and that not all have followed whom it is for."""
+
+
 @dataclass(frozen=True, slots=True)
 class OperationResult:
     """How one operation ended, and why.
@@ -35,6 +39,11 @@ class OperationResult:
     error: str | None = None
     message: str = ""
     cause: str | None = None
+
+    @property
+    def is_in_part(self) -> bool:
+        """Whether it failed, and has changed something all the same."""
+        return self.status is Status.FAILED and self.error == NOT_EVERYWHERE
 
 
 @dataclass(frozen=True, slots=True)

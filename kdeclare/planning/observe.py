@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from kdeclare.cluster.connect.reading import read_workers
 from kdeclare.cluster.consistent import topics_and_moves
 from kdeclare.cluster.port import Cluster, LogDir
 from kdeclare.kinds.query import Query
@@ -26,7 +27,8 @@ def observe(cluster: Cluster, query: Query, *, all_topics: bool = False) -> Snap
     ]
     configs = cluster.configs(asked) if asked else {}
     dirs = replica_dirs(cluster.log_dirs(sorted(query.log_dirs))) if query.log_dirs else {}
-    return Snapshot(info, topics, configs, moves, dirs)
+    workers = {group: read_workers(cluster.workers(group)) for group in sorted(query.workers, key=str)}
+    return Snapshot(info, topics, configs, moves, dirs, workers)
 
 
 def replica_dirs(

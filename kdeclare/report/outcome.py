@@ -73,7 +73,7 @@ def run_outcome(run: RunResult) -> Outcome:
         troubles.append(plural(errors, "error"))
     if troubles:
         headline = f"Nothing was {verb.lower()} {place}: {listed(troubles)}."
-        if good:
+        if good or any(result.is_in_part for result in run.results.values()):
             headline = f"{verb} in part {place}: {listed([of_total, *troubles])}."
         if partial:
             return Outcome("partial", headline, ExitCode.PARTIAL)

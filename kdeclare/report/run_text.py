@@ -24,6 +24,10 @@ _DEEDS = {
     "leaders.elect": ("election of preferred leaders", "elections of preferred leaders"),
     "moves.cancel": ("cancellation of moves", "cancellations of moves"),
     "replicas.relocate": ("change of log directories", "changes of log directories"),
+    "connect.worker-config.patch": (
+        "group of Connect workers configured",
+        "groups of Connect workers configured",
+    ),
 }
 _FOLD = 20
 
@@ -132,7 +136,8 @@ def _next(run: RunResult, outcome: Outcome, style: Style) -> str:
     if Status.STARTED in statuses:
         lines.append("'kdeclare status --watch' follows the moves.")
     troubled = outcome.exit_code is not ExitCode.OK and not run.plan.undoes
-    if run.run_id and troubled and Status.DONE in statuses:
+    in_part = any(result.is_in_part for result in run.results.values())
+    if run.run_id and troubled and (in_part or Status.DONE in statuses):
         lines.append(f"'kdeclare rollback {clean(run.run_id)}' undoes what was done.")
     return "".join(f"{style.cyan('next:')} {line}\n" for line in lines)
 

@@ -26,7 +26,7 @@ ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
 @contextmanager
 def cluster(
-    *answers: dict[int, Answer], versions: Mapping[int, int] = VERSIONS, **options: float
+    *answers: dict[int, Answer], versions: Mapping[int, int] = VERSIONS, **options: Any
 ) -> Iterator[tuple[KafkaCluster, list[FakeBroker]]]:
     """Brokers 1, 2, …, each with its own answers."""
     brokers: list[FakeBroker] = []

@@ -27,7 +27,7 @@ METADATA, CREATE, DESCRIBE, ALTER, REASSIGN = 3, 19, 32, 44, 45
 
 @contextmanager
 def cluster(
-    answers: dict[int, Answer], versions: dict[int, int] | None = None, **options: float
+    answers: dict[int, Answer], versions: dict[int, int] | None = None, **options: Any
 ) -> Iterator[tuple[KafkaCluster, FakeBroker]]:
     with fake_broker(answers, versions) as broker:
         made = connect(broker.bootstrap, {}, **options)

@@ -72,15 +72,15 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
 
 
 def _owned(state: State | None) -> Mapping[ResourceId, Json]:
-    """What the state says, of kinds that there are."""
+    """What the state says, of kinds that an audit can compare."""
     records = state.resources.items() if state is not None else ()
     owned = {ResourceId.parse(text): record for text, record in records}
-    return {id_: record for id_, record in owned.items() if id_.kind in KINDS}
+    return {id_: record for id_, record in owned.items() if id_.kind in KINDS and KINDS[id_.kind].in_brokers}
 
 
 def _rows(entry: ClusterEntry, desired: Sequence[Desired], owned: Mapping[ResourceId, Json]) -> Iterator[Row]:
     scope = Scope(selector=entry.selector)
-    for item in desired:
+    for item in (item for item in desired if KINDS[item.id.kind].in_brokers):
         encoded = declared_row if scope.covers(item) else left_out_row
         yield encoded(entry.name, item, item.id, owned.get(item.id))
     encoded = declared_row if scope.whole else left_out_row

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from kdeclare.cluster.connect.port import ConnectWorkers, Door
 from kdeclare.cluster.kafka import configs as _configs
 from kdeclare.cluster.kafka import leaders as _leaders
 from kdeclare.cluster.kafka import log_dirs as _log_dirs
@@ -26,6 +27,7 @@ from kdeclare.cluster.port import (
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ConfigResource, TopicPartition
 from kdeclare.model.live import ClusterInfo, Move, Topic
+from kdeclare.model.workers import WorkerGroup
 
 
 class KafkaCluster:
@@ -35,13 +37,22 @@ class KafkaCluster:
     """
 
     def __init__(
-        self, wire: Wire, diagnostics: tuple[Diagnostic, ...] = (), principal: str | None = None
+        self,
+        wire: Wire,
+        diagnostics: tuple[Diagnostic, ...] = (),
+        principal: str | None = None,
+        door: Door | None = None,
     ) -> None:
-        """principal: whom the brokers take this client for, as far as its properties tell."""
+        """principal: whom the brokers take this client for, as far as its properties tell.
+
+        door: the way to Connect workers; None where nobody is going to ask for any.
+        """
         self._wire = wire
         self._principal = principal
         self._fresh = Freshness(wire)
         self.diagnostics = diagnostics
+        self._door = door
+        self._workers: dict[WorkerGroup, ConnectWorkers] = {}
 
     def describe(self) -> ClusterInfo:
         """DescribeCluster (KIP-700), fenced brokers included from version 2 on (KIP-1073)."""
@@ -125,8 +136,19 @@ class KafkaCluster:
         with self._writing():
             return _log_dirs.move_log_dirs(self._wire, targets)
 
+    def workers(self, group: WorkerGroup) -> ConnectWorkers:
+        """Over HTTP; opened once."""
+        if self._door is None:
+            raise ValueError("connected without a way to Connect workers")
+        found = self._workers.get(group)
+        if found is None:
+            found = self._workers.setdefault(group, self._door(group))
+        return found
+
     def close(self) -> None:
         """Close all connections. Safe to call twice."""
+        for workers in self._workers.values():
+            workers.close()
         self._wire.close()
 
     @contextmanager

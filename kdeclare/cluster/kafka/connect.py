@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from kdeclare.cluster.connect.port import Door
 from kdeclare.cluster.kafka.adapter import KafkaCluster
 from kdeclare.cluster.kafka.probe import probe
 from kdeclare.cluster.kafka.problems import Seen, explain, explain_closed, unreachable, was_closed
@@ -34,12 +35,13 @@ def connect(
     *,
     timeout_s: float = 10.0,
     request_timeout_s: float = 30.0,
+    door: Door | None = None,
 ) -> KafkaCluster:
     """Connect to a cluster by ``host:port[,host:port…]``.
 
     client_config: Kafka client properties. Its ``bootstrap.servers`` stands where
         ``bootstrap_servers`` is empty, its ``request.timeout.ms`` before ``request_timeout_s``.
-    timeout_s: until when one address must have answered.
+    timeout_s: until when one address must have answered. door: the way to Connect workers.
     Raises KdeclareError: ``unreachable`` with what was seen at each address, ``client-properties``.
     """
     _quiet_client_log()
@@ -63,7 +65,7 @@ def connect(
         wire.close()
         raise
     user = arguments.get("sasl_plain_username")
-    return KafkaCluster(wire, warnings, f"User:{user}" if user else None)
+    return KafkaCluster(wire, warnings, f"User:{user}" if user else None, door)
 
 
 def _quiet_client_log() -> None:

@@ -3,5 +3,6 @@
 from .cluster import OLD_BROKER, MemoryCluster
 from .faults import Call, Crash, FaultPlan
 from .partitions import PartitionState
+from .workers import MemoryWorkers
 
-__all__ = ["OLD_BROKER", "Call", "Crash", "FaultPlan", "MemoryCluster", "PartitionState"]
+__all__ = ["OLD_BROKER", "Call", "Crash", "FaultPlan", "MemoryCluster", "MemoryWorkers", "PartitionState"]

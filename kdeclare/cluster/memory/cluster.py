@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from kdeclare.cluster.connect.port import ConnectWorkers
 from kdeclare.cluster.port import (
     Alteration,
     ConfigQuery,
@@ -16,6 +17,7 @@ from kdeclare.cluster.port import (
 )
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.model.live import Broker, ClusterInfo, ConfigEntry, Move, Topic
+from kdeclare.model.workers import WorkerGroup
 
 from .configs import MAX_VALUE
 from .definitions import TOPIC_KEYS
@@ -234,6 +236,10 @@ class MemoryCluster(Requests):
             lambda replica: self._state.move_log_dir(*replica, targets[replica]),
             "",
         )
+
+    def workers(self, group: WorkerGroup) -> ConnectWorkers:
+        """See `Cluster.workers`; those of `connect`."""
+        return self.connect[group.urls]
 
     def close(self) -> None:
         """See `Cluster.close`."""

@@ -18,6 +18,7 @@ from .controller import Controller
 from .faults import Call, FaultPlan
 from .partitions import PartitionState
 from .topics import BrokerState
+from .workers import MemoryWorkers
 
 
 class Controls:
@@ -35,6 +36,7 @@ class Controls:
     tiered: remote.log.storage.system.enable.
     static: the server.properties of every broker.
     seed: of the placement of replicas.
+    connect: Connect workers by their URLs; may be added to.
 
     Every broker has the one log directory ``/memory``. A record takes 1000 bytes, and the records of a
     topic are spread evenly: each replica has ``records * 1000 // partitions`` bytes. One that is being
@@ -79,6 +81,7 @@ class Controls:
         self.faults = FaultPlan()
         self.calls: list[Call] = []
         self.closed = False
+        self.connect: dict[tuple[str, ...], MemoryWorkers] = {}
 
     # time
 

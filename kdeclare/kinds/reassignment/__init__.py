@@ -29,6 +29,7 @@ class ReassignmentKind:
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec
     config_scope: ConfigScope | None = None
+    in_brokers = True
 
     def parse(self, name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
         """See `kinds.base.Kind`."""

@@ -27,6 +27,7 @@ class TopicKind:
     name = "Topic"
     spec: type[BaseModel] = TopicSpec
     config_scope: ConfigScope | None = ConfigScope.TOPIC
+    in_brokers = True
 
     def parse(self, name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
         """See `kinds.base.Kind`."""

@@ -103,6 +103,8 @@ class Verb(Protocol):
     """Whether it begins only when none of its partitions is being moved."""
     accompanies: bool = False
     """Whether it is there only for the moves of other operations."""
+    spreads: bool = False
+    """Whether what it is for follows one after the other, once it has been done."""
     tidies: bool = False
     """Whether it takes away what the run has put somewhere, and so runs also when the run is stopped."""
 
@@ -135,6 +137,10 @@ class Verb(Protocol):
 
     def produces(self, op: Operation) -> frozenset[str]:
         """The claims that ``op`` changes; what needs it cannot be checked for them before it has run."""
+
+    def lagging(self, op: Operation, live: Snapshot) -> tuple[str, ...]:
+        """Of what `spreads`: who has not followed yet, and why, in words."""
+        return ()
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool

@@ -10,6 +10,7 @@ from kdeclare.kinds.verbs.reassign import ReassignPartitions
 from kdeclare.kinds.verbs.relocate import RelocateReplicas
 from kdeclare.kinds.verbs.throttle import ClearThrottle, SetThrottle
 from kdeclare.kinds.verbs.topics import CreateTopic, DeleteTopic, IncreasePartitions
+from kdeclare.kinds.verbs.workers import PatchWorkers
 
 _ALL: tuple[Verb, ...] = (
     CreateTopic(),
@@ -23,6 +24,7 @@ _ALL: tuple[Verb, ...] = (
     ElectLeaders(),
     SetThrottle(),
     ClearThrottle(),
+    PatchWorkers(),
 )
 
 VERBS: Mapping[str, Verb] = {verb.name: verb for verb in _ALL}

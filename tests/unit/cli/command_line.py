@@ -44,7 +44,7 @@ class CommandLine:
     )
 
     def __post_init__(self) -> None:
-        def connect(servers: str, config: object, timeout_s: float) -> Cluster:
+        def connect(servers: str, config: object, timeout_s: float, door: object) -> Cluster:
             return self.cluster
 
         self.monkeypatch.setattr(workspace, "connect_kafka", connect)

@@ -34,7 +34,7 @@ class Fleet:
     def __post_init__(self) -> None:
         self.clusters = {name: MemoryCluster({1: "a"}) for name in NAMES}
 
-        def connect(servers: str, config: object, timeout_s: float, attempts: int) -> Cluster:
+        def connect(servers: str, config: object, timeout_s: float, door: object, attempts: int) -> Cluster:
             return self.clusters[servers.partition(":")[0]]
 
         self.line.monkeypatch.setattr(reach, "connect_kafka", connect)

@@ -38,7 +38,7 @@ def bad_manifest(k: CommandLine) -> Ran:
 
 
 def unreachable(k: CommandLine) -> Ran:
-    def connect(servers: str, config: object, timeout_s: float) -> Cluster:
+    def connect(servers: str, config: object, timeout_s: float, door: object) -> Cluster:
         raise KdeclareError(error("unreachable", "Cluster cannot be reached", f"{servers}: refused."))
 
     k.monkeypatch.setattr(workspace, "connect_kafka", connect)
@@ -47,7 +47,7 @@ def unreachable(k: CommandLine) -> Ran:
 
 
 def internal_error(k: CommandLine) -> Ran:
-    def connect(servers: str, config: object, timeout_s: float) -> Cluster:
+    def connect(servers: str, config: object, timeout_s: float, door: object) -> Cluster:
         raise ZeroDivisionError("by accident")
 
     k.monkeypatch.setattr(workspace, "connect_kafka", connect)

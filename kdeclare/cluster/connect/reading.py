@@ -1,0 +1,50 @@
+"""Reading all workers of a group at one time, and changing what they share."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+from kdeclare.cluster.connect.port import ConnectWorkers
+from kdeclare.cluster.port import Fault
+from kdeclare.model.workers import Certificate, WorkerSeen, WorkersSeen
+
+_AT_ONCE = 16
+
+
+def read_workers(workers: ConnectWorkers) -> WorkersSeen:
+    """What every worker says and shows; whatever cannot be had of one is told as its trouble."""
+    at = datetime.now(UTC)
+    with ThreadPoolExecutor(min(_AT_ONCE, len(workers.urls)), thread_name_prefix="workers") as pool:
+        seen = tuple(pool.map(lambda url: _read(workers, url), workers.urls))
+    return WorkersSeen(at, _overrides(workers, seen), seen)
+
+
+def _read(workers: ConnectWorkers, url: str) -> WorkerSeen:
+    served: Certificate | None = None
+    troubles: list[str] = []
+    try:
+        served = workers.handshake(url)
+    except Fault as fault:
+        troubles.append(told(fault))
+    try:
+        status = workers.status(url)
+    except Fault as fault:
+        reason = told(fault)
+        return WorkerSeen(url, None, served, "; ".join(dict.fromkeys((*troubles, reason))))
+    return WorkerSeen(url, status, served, "; ".join(troubles))
+
+
+def _overrides(workers: ConnectWorkers, seen: tuple[WorkerSeen, ...]) -> Mapping[str, str] | None:
+    """As the worker has them that has read furthest; where that one falls silent, the next."""
+    able = [(item.status.seen, item.url) for item in seen if item.status is not None]
+    for _, url in sorted(able, key=lambda item: -1 if item[0] is None else item[0], reverse=True):
+        try:
+            return workers.overrides(url)
+        except Fault:
+            continue
+    return None
+
+
+def told(fault: Fault) -> str:
+    """A fault's reason as part of a sentence."""
+    return (fault.message or fault.error).strip().rstrip(".")

@@ -1,0 +1,181 @@
+"""`RestWorkers`: the port `ConnectWorkers` over HTTP, and the handshakes beside it."""
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from kdeclare.cluster.connect import answers
+from kdeclare.cluster.connect.port import (
+    INVALID,
+    LOST,
+    NO_OVERRIDE,
+    NOT_AUTHORIZED,
+    NOT_READY,
+    NOT_TRUSTED,
+    PLUGIN_MISSING,
+    UNREACHABLE,
+    Changes,
+    Validation,
+)
+from kdeclare.cluster.connect.x509 import certificate
+from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.model.workers import Certificate, WorkerStatus
+
+PATH = "/admin/dynamic-worker-config"
+
+_CHANGE_S = 60.0
+"""How long a change may take: it is written, read back and applied before the answer."""
+_NO_SUCH_PATH = "HTTP 404 Not Found"
+"""What Connect says where nobody serves a path; the plug-in's own 404 says more."""
+_TRUST_HINT = "is its issuer in the caFile, and the host among its names?"
+
+
+class RestWorkers:
+    """Workers at their URLs; made by `connect.opening.opened`.
+
+    No connection is kept, so that each request is a new handshake and none goes to a worker that has gone
+    away meanwhile. Proxies of the environment are not used: the handshakes could not go through them.
+    """
+
+    def __init__(
+        self,
+        urls: tuple[str, ...],
+        *,
+        context: ssl.SSLContext,
+        showing: ssl.SSLContext,
+        headers: Mapping[str, str],
+        timeout_s: float,
+    ) -> None:
+        """context: verifies workers. showing: verifies nothing; only to see what they show."""
+        self.urls = urls
+        self._showing = showing
+        self._timeout_s = timeout_s
+        self._client = httpx.Client(
+            verify=context,
+            headers={"Accept": "application/json", **headers},
+            timeout=timeout_s,
+            limits=httpx.Limits(max_keepalive_connections=0),
+            trust_env=False,
+        )
+
+    def overrides(self, url: str) -> Mapping[str, str]:
+        """See `ConnectWorkers.overrides`."""
+        return answers.overrides(self._ask("GET", url, PATH))
+
+    def status(self, url: str) -> WorkerStatus:
+        """See `ConnectWorkers.status`."""
+        return answers.status(self._ask("GET", url, f"{PATH}/status"))
+
+    def validate(self, url: str, changes: Changes) -> Validation:
+        """See `ConnectWorkers.validate`. Keys that are not on the whitelist are a refusal (400)."""
+        try:
+            return answers.validation(self._ask("POST", url, f"{PATH}/validate", changes))
+        except Fault as fault:
+            if fault.error == INVALID:
+                return Validation(False, {"": (fault.message,)})
+            raise
+
+    def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
+        """See `ConnectWorkers.patch`."""
+        return answers.overrides(self._ask("PATCH", url, PATH, changes))
+
+    def delete(self, url: str, key: str) -> None:
+        """See `ConnectWorkers.delete`."""
+        self._ask("DELETE", url, f"{PATH}/{quote(key, safe='')}")
+
+    def handshake(self, url: str) -> Certificate | None:
+        """See `ConnectWorkers.handshake`."""
+        parts = urlsplit(url)
+        if parts.scheme != "https" or parts.hostname is None:
+            return None
+        try:
+            with (
+                socket.create_connection((parts.hostname, parts.port or 443), self._timeout_s) as plain,
+                self._showing.wrap_socket(plain, server_hostname=parts.hostname) as secured,
+            ):
+                shown = secured.getpeercert(binary_form=True)
+            return certificate(shown) if shown else None
+        except (OSError, ValueError) as e:
+            why = f"no TLS handshake ({_reason(e)})"
+            raise Fault(UNREACHABLE, why, FaultKind.RETRIABLE) from None
+
+    def close(self) -> None:
+        """See `ConnectWorkers.close`."""
+        self._client.close()
+
+    def _ask(self, method: str, url: str, path: str, body: Changes | None = None) -> bytes:
+        changes = method in ("PATCH", "DELETE")
+        content = None if body is None else json.dumps(dict(body)).encode()
+        with _explained(changes=changes):
+            answer = self._client.request(
+                method,
+                url + path,
+                content=content,
+                headers={"Content-Type": "application/json"} if content is not None else {},
+                timeout=httpx.Timeout(self._timeout_s, read=_CHANGE_S if changes else self._timeout_s),
+            )
+        if not answer.is_success:
+            raise _refusal(method, answer)
+        return answer.content
+
+
+@contextmanager
+def _explained(*, changes: bool) -> Iterator[None]:
+    """Turn what HTTP and TLS raise into a Fault."""
+    try:
+        yield
+    except httpx.HTTPError as e:
+        untrusted = _caused_by(e)
+        if isinstance(untrusted, ssl.SSLCertVerificationError):
+            why = f"its certificate is not trusted ({untrusted.verify_message}); {_TRUST_HINT}"
+            raise Fault(NOT_TRUSTED, why) from None
+        if untrusted is not None:
+            raise Fault(NOT_TRUSTED, f"it refuses the TLS connection ({_reason(untrusted)})") from None
+        if isinstance(e, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
+            raise Fault(UNREACHABLE, f"it cannot be reached ({_reason(e)})", FaultKind.RETRIABLE) from None
+        kind = FaultKind.UNKNOWN if changes else FaultKind.RETRIABLE
+        raise Fault(LOST, f"its answer did not come ({_reason(e)})", kind) from None
+
+
+def _refusal(method: str, answer: httpx.Response) -> Fault:
+    """What a status other than 2xx means, in the worker's own words."""
+    code, said = answer.status_code, answers.problem(answer.content)
+    words = said or f"HTTP {code} {answer.reason_phrase}".strip()
+    if code in (401, 403):
+        return Fault(NOT_AUTHORIZED, words)
+    if code == 404 and method == "DELETE" and said and said != _NO_SUCH_PATH:
+        return Fault(NO_OVERRIDE, words)
+    if code in (404, 405):
+        why = f"it does not serve {PATH}: kdeclare's plug-in is not installed there"
+        return Fault(PLUGIN_MISSING, why)
+    if code == 409:  # a rebalance is under way
+        return Fault(NOT_READY, words, FaultKind.RETRIABLE)
+    if code == 503:
+        return Fault(NOT_READY, words)
+    if code >= 500:
+        return Fault(LOST, words, FaultKind.UNKNOWN if method in ("PATCH", "DELETE") else FaultKind.RETRIABLE)
+    return Fault(INVALID, words)
+
+
+def _caused_by(problem: BaseException | None) -> ssl.SSLError | None:
+    """The TLS error beneath, if there is one; a connection that only broke off is none."""
+    while problem is not None:
+        if isinstance(problem, ssl.SSLError) and not isinstance(
+            problem, ssl.SSLEOFError | ssl.SSLZeroReturnError
+        ):
+            return problem
+        problem = problem.__cause__ or problem.__context__
+    return None
+
+
+def _reason(problem: BaseException) -> str:
+    if isinstance(problem, TimeoutError | httpx.TimeoutException):
+        return "no answer in time"
+    if isinstance(problem, OSError) and problem.strerror:
+        return problem.strerror.lower()
+    return str(problem) or type(problem).__name__

@@ -1,0 +1,98 @@
+"""Kind `ConnectWorkerConfig`: dynamic overrides that the workers of a Connect cluster share (KIP-1185)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from kdeclare.kinds.base import Desired, Difference, Problem, Stated
+from kdeclare.kinds.connect_worker_config.body_json import body_from, body_json, record_of
+from kdeclare.kinds.connect_worker_config.diff import diff_worker_config, group_for
+from kdeclare.kinds.connect_worker_config.operations import keys_of, worker_operation
+from kdeclare.kinds.connect_worker_config.spec import (
+    ConnectWorkerConfigSpec,
+    WorkerConfigBody,
+    parse_worker_config,
+)
+from kdeclare.kinds.placing import Arrangement, Placer
+from kdeclare.kinds.query import Query
+from kdeclare.kinds.secrets import Secret
+from kdeclare.model.changes import Change
+from kdeclare.model.ids import ConfigScope, ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+
+
+class ConnectWorkerConfigKind:
+    """Workers exist, so every change is an update; it owns the keys that it declares."""
+
+    name = "ConnectWorkerConfig"
+    spec: type[BaseModel] = ConnectWorkerConfigSpec
+    config_scope: ConfigScope | None = None
+    in_brokers = False
+
+    def parse(self, name: str, spec: ConnectWorkerConfigSpec) -> tuple[WorkerConfigBody, tuple[Problem, ...]]:
+        """See `kinds.base.Kind`."""
+        return parse_worker_config(name, spec)
+
+    def query(self, name: str, body: WorkerConfigBody | None, owned: Json) -> Query:
+        """Its workers."""
+        return Query(workers=frozenset({group_for(body, owned)}))
+
+    def diff(
+        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> Difference:
+        """See `kinds.base.Kind`."""
+        return diff_worker_config(resource, desired, live, owned)
+
+    def wants(self, name: str, body: WorkerConfigBody) -> Mapping[str, Json]:
+        """Its keys at each of its workers; of secrets nobody can tell whether they are the same."""
+        return {
+            f"{key} at {url}": record_of(wish)["value"]
+            for key, wish in body.configs.items()
+            for url in body.group.urls
+            if not isinstance(wish, Secret)
+        }
+
+    def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """Nothing."""
+        return {}
+
+    def states(self, name: str, body: WorkerConfigBody) -> Mapping[str, Stated]:
+        """Nothing of any topic."""
+        return {}
+
+    def operations(
+        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> tuple[Operation, ...]:
+        """One PATCH; none where nothing of what is declared no longer is left."""
+        return (worker_operation(change, desired, live, owned),) if change.fields else ()
+
+    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        """See `kinds.base.Kind`."""
+        if all_done:
+            return after
+        if not done:
+            return before
+        keys = keys_of(done)
+        old, new = (before or {}).get("configs", {}), (after or {}).get("configs", {})
+        kept = {key: record for key, record in old.items() if key not in keys}
+        configs = kept | {key: record for key, record in new.items() if key in keys}
+        return {"workers": (after or before)["workers"], "configs": configs}
+
+    def alone(self, name: str, body: WorkerConfigBody) -> bool:
+        """As far as brokers go."""
+        return True
+
+    def to_json(self, name: str, body: WorkerConfigBody) -> Json:
+        """See `kinds.base.Kind`."""
+        return body_json(body)
+
+    def from_json(self, json: Json) -> WorkerConfigBody:
+        """See `kinds.base.Kind`."""
+        return body_from(json)
+
+    def export(self, live: Snapshot) -> Mapping[str, str]:
+        """Nothing: brokers know of no Connect workers."""
+        return {}

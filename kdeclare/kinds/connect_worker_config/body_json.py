@@ -1,0 +1,37 @@
+"""What is wanted of workers as plain data: no secret value is in it."""
+
+from collections.abc import Mapping
+
+from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody
+from kdeclare.kinds.secrets import Secret
+from kdeclare.kinds.wishes import Unset, Whole, Wish
+from kdeclare.kinds.workers.group_json import group_from, group_json
+from kdeclare.model.jsontypes import Json
+
+
+def record_of(wish: Wish) -> Json:
+    """What of a wish is owned once it has been applied: ``{value}``, or a secret's reference and hash."""
+    if isinstance(wish, Secret):
+        return wish.as_json()
+    return {"value": wish.value if isinstance(wish, Whole) else None}
+
+
+def body_json(body: WorkerConfigBody) -> dict[str, Json]:
+    """All of a declared body."""
+    return {
+        "workers": group_json(body.group),
+        "configs": {key: record_of(wish) for key, wish in body.configs.items()},
+        "warnBefore": body.warn_before_s,
+    }
+
+
+def body_from(said: Mapping[str, Json]) -> WorkerConfigBody:
+    """The body again; secrets without their values."""
+    configs = {key: _wish(record) for key, record in said["configs"].items()}
+    return WorkerConfigBody(group_from(said["workers"]), configs, said["warnBefore"])
+
+
+def _wish(record: Mapping[str, Json]) -> Wish:
+    if "secret" in record:
+        return Secret("", record["reference"], record["secret"])
+    return Unset() if record["value"] is None else Whole(record["value"])

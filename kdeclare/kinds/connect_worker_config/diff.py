@@ -1,0 +1,195 @@
+"""The three-way diff of worker overrides, and what is to be said of the workers themselves."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kdeclare.kinds.base import Desired, Difference
+from kdeclare.kinds.connect_worker_config.body_json import record_of
+from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody
+from kdeclare.kinds.secrets import Secret
+from kdeclare.kinds.wishes import Unset, Whole, Wish
+from kdeclare.kinds.workers.group_json import group_from, group_json
+from kdeclare.kinds.workers.standing import (
+    IN_STEP,
+    Standing,
+    behind,
+    certificates,
+    differing,
+    ends_within,
+    silent,
+)
+from kdeclare.kinds.workers.values import kept, kept_of, shown, shown_of
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.model.diagnostics import Diagnostic, error, info, warning
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.live import Snapshot
+from kdeclare.model.workers import Certificate, WorkerGroup, WorkersSeen
+
+PREFIX = "workers."
+"""Of the path of a field that is about one worker; its URL follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """resource: whose secrets are marked. live: raw overrides. owned: records by key."""
+
+    resource: ResourceId
+    live: Mapping[str, str]
+    owned: Mapping[str, Json]
+
+    def now(self, key: str) -> Json:
+        return kept(self.resource, key, self.live.get(key))
+
+
+def group_for(desired: WorkerConfigBody | None, owned: Json) -> WorkerGroup:
+    """The declared workers; of what is declared no longer, those that it was applied to."""
+    return desired.group if desired is not None else group_from(owned["workers"])
+
+
+def diff_worker_config(
+    resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json
+) -> Difference:
+    """See `kinds.base.Kind.diff`."""
+    body: WorkerConfigBody | None = desired.body if desired is not None else None
+    seen = live.workers[group_for(body, owned)]
+    records: Mapping[str, Json] = (owned or {}).get("configs", {})
+    if seen.overrides is None:
+        gone = None if desired else Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE)
+        return Difference(gone, owned, (), (_unreadable(resource, desired, seen),))
+    side = _Side(resource, seen.overrides, records)
+    if body is None or desired is None:
+        fields = tuple(field for key in sorted(records) for field in _undeclared(side, key))
+        return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE, fields))
+    return _declared(side, body, desired, seen)
+
+
+def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: WorkersSeen) -> Difference:
+    wishes = body.configs
+    fields = [field for key in sorted(wishes) for field in _wished(side, key, wishes[key])]
+    fields += [field for key in sorted(side.owned.keys() - wishes) for field in _undeclared(side, key)]
+    drifted = tuple(f"configs.{key}" for key in sorted(side.owned) if _has_drifted(side, key))
+    if not fields and any(not isinstance(wish, Unset) for wish in wishes.values()):
+        late = [FieldChange(f"{PREFIX}{s.url}", FieldOp.CHANGE, s.why, IN_STEP) for s in behind(seen)]
+        fields, drifted = late, (*drifted, *(field.path for field in late))
+    change = None
+    if fields:
+        reason = Reason.DRIFTED if drifted else Reason.CHANGED if side.owned else Reason.DECLARED
+        change = Change(side.resource, Action.UPDATE, reason, Risk.DISRUPTIVE, tuple(fields), desired.source)
+    owned = {
+        "workers": group_json(body.group),
+        "configs": {key: record_of(wish) for key, wish in wishes.items()},
+    }
+    return Difference(
+        change,
+        owned,
+        tuple(sorted(side.live.keys() - wishes.keys() - side.owned.keys())),
+        tuple(_findings(side.resource, desired, body, seen)),
+        drifted=drifted,
+    )
+
+
+def _wished(side: _Side, key: str, wish: Wish) -> Iterator[FieldChange]:
+    before = side.now(key)
+    wanted = kept_of(wish.as_json()) if isinstance(wish, Secret) else None
+    if isinstance(wish, Whole):
+        wanted = kept(side.resource, key, str(wish.value))
+    if wanted == before:
+        return
+    if wanted is None:
+        yield FieldChange(f"configs.{key}", FieldOp.DELETE, shown_of(before), None)
+    else:
+        value = wish.as_json() if isinstance(wish, Secret) else None
+        yield FieldChange(f"configs.{key}", FieldOp.SET, shown_of(before), shown_of(wanted), value)
+
+
+def _undeclared(side: _Side, key: str) -> Iterator[FieldChange]:
+    """What was owned and is declared no longer goes; "no override" was nothing to take away."""
+    record, raw = side.owned[key], side.live.get(key)
+    if raw is not None and ("secret" in record or record["value"] is not None):
+        yield FieldChange(f"configs.{key}", FieldOp.DELETE, shown(key, raw), None)
+
+
+def _has_drifted(side: _Side, key: str) -> bool:
+    record = side.owned[key]
+    applied = kept_of(record) if "secret" in record else kept(side.resource, key, record["value"])
+    return bool(side.now(key) != applied)
+
+
+def _findings(
+    resource: ResourceId, desired: Desired, body: WorkerConfigBody, seen: WorkersSeen
+) -> Iterator[Diagnostic]:
+    for code, summary, standings in (
+        ("worker-silent", "A Connect worker cannot be asked", silent(seen)),
+        ("worker-behind", "A Connect worker is not in step", behind(seen)),
+        ("worker-certificate", "A Connect worker shows another certificate", tuple(differing(seen))),
+    ):
+        for standing in standings:
+            yield _finding(code, summary, standing, resource, desired)
+    for certificate, urls in certificates(seen).items():
+        yield _validity(certificate, urls, resource, desired, body, seen)
+
+
+def _finding(
+    code: str, summary: str, standing: Standing, resource: ResourceId, desired: Desired
+) -> Diagnostic:
+    return warning(
+        code,
+        summary,
+        f"{standing.url}: {standing.why}.",
+        place=desired.source,
+        resource=str(resource),
+        subject=standing.url,
+    )
+
+
+def _validity(
+    certificate: Certificate,
+    urls: tuple[str, ...],
+    resource: ResourceId,
+    desired: Desired,
+    body: WorkerConfigBody,
+    seen: WorkersSeen,
+) -> Diagnostic:
+    until = f"{certificate.not_after:%Y-%m-%d %H:%M} UTC"
+    what = f"{certificate.subject} (SHA-256 {certificate.sha256[:16]}…)"
+    whose = f"{', '.join(urls)}: {what}"
+    if ends_within(certificate, seen, 0):
+        return warning(
+            "certificate-expired",
+            "A certificate is no longer valid",
+            f"{whose} ended at {until}.",
+            hint="Put a new one in place and declare it.",
+            place=desired.source,
+            resource=str(resource),
+            subject=certificate.sha256,
+        )
+    if ends_within(certificate, seen, body.warn_before_s):
+        return warning(
+            "certificate-expires",
+            "A certificate ends soon",
+            f"{whose} is valid until {until}.",
+            hint="Put a new one in place and declare it; 'warnBeforeExpiry' says what is soon.",
+            place=desired.source,
+            resource=str(resource),
+            subject=certificate.sha256,
+        )
+    return info(
+        "certificate",
+        "Certificate",
+        f"{whose} is valid until {until}.",
+        resource=str(resource),
+        subject=certificate.sha256,
+    )
+
+
+def _unreadable(resource: ResourceId, desired: Desired | None, seen: WorkersSeen) -> Diagnostic:
+    reasons = "\n".join(f"{standing.url}: {standing.why}." for standing in silent(seen))
+    return error(
+        "workers-unreachable",
+        "No Connect worker tells its configuration",
+        f"{resource} cannot be compared.\n{reasons}".rstrip(),
+        hint="Check 'workers', 'tls' and 'headers', and that kdeclare's plug-in is installed on the workers.",
+        place=desired.source if desired else None,
+        resource=str(resource),
+    )

@@ -1,0 +1,167 @@
+"""What a ConnectWorkerConfig manifest can say, and what is wrong with it whatever the workers have."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kdeclare.kinds.base import Path, Problem
+from kdeclare.kinds.pace import Duration
+from kdeclare.kinds.secrets import Secret
+from kdeclare.kinds.wishes import LITERAL_SECRET, Unset, Whole, Wish, as_secret, config_text
+from kdeclare.kinds.workers.values import is_placeholder, is_sensitive
+from kdeclare.model.diagnostics import Diagnostic, error, warning
+from kdeclare.model.references import Referenced
+from kdeclare.model.workers import WorkerGroup
+
+RAW_SECRET = "raw-secret"
+
+_THIRTY_DAYS_S = 30 * 86400.0
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_INSTEAD = "Write one of Connect's own placeholders, as in ${file:/etc/connect/secrets.properties:keystore}."
+
+
+class TlsSpec(BaseModel):
+    """How to connect: PEM files, relative to the project's folder."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    caFile: str | None = None  # noqa: N815
+    certFile: str | None = None  # noqa: N815
+    keyFile: str | None = None  # noqa: N815
+
+
+class ConnectWorkerConfigSpec(BaseModel):
+    """``spec`` of a ConnectWorkerConfig manifest.
+
+    workers: the URLs of all of them. config: keys as the plug-in's whitelist has them.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    workers: Annotated[list[str], Field(min_length=1)]
+    tls: TlsSpec = TlsSpec()
+    headers: dict[str, Any] = {}
+    config: dict[str, Any] = {}
+    warnBeforeExpiry: Duration | None = None  # noqa: N815
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfigBody:
+    """Declared overrides of a group of workers.
+
+    warn_before_s: how long before a certificate ends that is worth a warning, in seconds.
+    """
+
+    group: WorkerGroup
+    configs: Mapping[str, Wish] = field(default_factory=dict)
+    warn_before_s: float = _THIRTY_DAYS_S
+
+
+def parse_worker_config(
+    name: str, spec: ConnectWorkerConfigSpec
+) -> tuple[WorkerConfigBody, tuple[Problem, ...]]:
+    """The body of a spec, and what is wrong with it; offline."""
+    resource = f"ConnectWorkerConfig/{name}"
+    problems = [*_url_problems(resource, spec.workers), *_tls_problems(resource, spec.tls)]
+    headers: list[tuple[str, str]] = []
+    for header, value in spec.headers.items():
+        wrong = _header_problem(header, value)
+        if wrong is not None:
+            problems.append(_wrong(resource, ("headers", header), *wrong))
+        else:
+            headers.append((header, value.reference))
+    wishes: dict[str, Wish] = {}
+    for key, raw in spec.config.items():
+        wish, said = parse_value(resource, key, raw)
+        problems += [Problem(("config", key), item) for item in said]
+        if wish is not None:
+            wishes[key] = wish
+    tls = spec.tls
+    urls = tuple(dict.fromkeys(url.rstrip("/") for url in spec.workers))
+    group = WorkerGroup(urls, tls.caFile, tls.certFile, tls.keyFile, tuple(headers))
+    before = _THIRTY_DAYS_S if spec.warnBeforeExpiry is None else spec.warnBeforeExpiry
+    return WorkerConfigBody(group, wishes, before), tuple(problems)
+
+
+def parse_value(resource: str, key: str, raw: object) -> tuple[Wish | None, tuple[Diagnostic, ...]]:
+    """What is wanted of one key, and what there is to say of that."""
+    if raw is None:
+        return Unset(), ()
+    if isinstance(raw, Mapping | list | tuple):
+        detail = f"'{key}' takes one value, and not a list or a mapping."
+        return None, (
+            error("invalid-config", "Invalid config value", detail, resource=resource, subject=key),
+        )
+    text = config_text(raw)
+    if not is_sensitive(key) or (is_placeholder(text) and not isinstance(text, Referenced)):
+        return Whole(str(text)), ()
+    secret = as_secret(resource, key, Whole(text))
+    return secret, (_raw(resource, key, secret),)
+
+
+def wrong_url(url: str) -> str:
+    """What is wrong with the URL of a worker; empty if nothing is."""
+    try:
+        parts = urlsplit(url)
+        port_is_good = parts.port != 0
+    except ValueError as e:
+        return f"'{url}' is no URL: {e}."
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_good:
+        return f"'{url}' is not of the form https://HOST:PORT."
+    if "@" in parts.netloc:
+        return "A URL with a user in it shows a password to everybody; use 'headers'."
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        return f"'{url}' says more than where the worker is: https://HOST:PORT is all."
+    return ""
+
+
+def _url_problems(resource: str, urls: list[str]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for n, url in enumerate(urls):
+        what = wrong_url(url)
+        if not what and url.rstrip("/") in seen:
+            what = f"'{url}' is named twice."
+        if what:
+            yield _wrong(resource, ("workers", n), what)
+        seen.add(url.rstrip("/"))
+
+
+def _tls_problems(resource: str, tls: TlsSpec) -> Iterator[Problem]:
+    if tls.keyFile is not None and tls.certFile is None:
+        yield _wrong(resource, ("tls", "keyFile"), "'keyFile' is the key of 'certFile', which is missing.")
+
+
+def _header_problem(header: str, value: object) -> tuple[str, str] | None:
+    """What is wrong, and what to do. No message repeats a value: it may be secret."""
+    if not _HEADER.fullmatch(header):
+        return f"'{header}' cannot be the name of an HTTP header.", ""
+    if not isinstance(value, Referenced):
+        instead = "Write ${env.NAME} or ${file.PATH}, with what goes before it."
+        return f"'{header}' is written out, for everybody to read; headers are given by reference.", instead
+    if not value.isprintable() or not value.isascii():
+        return f"'{header}' holds what no HTTP header can.", ""
+    return None
+
+
+def _wrong(resource: str, path: Path, detail: str, hint: str = "") -> Problem:
+    wrong = error(
+        "invalid-worker-config", "Invalid ConnectWorkerConfig", detail, hint=hint, resource=resource
+    )
+    return Problem(path, wrong)
+
+
+def _raw(resource: str, key: str, secret: Secret) -> Diagnostic:
+    """KIP-1185 keeps overrides raw, so a password that is no placeholder stands in Connect's topic."""
+    where = "its value stands in the manifest, and would stand"
+    if secret.reference is not None:
+        where = "its value will stand"
+    return warning(
+        LITERAL_SECRET if secret.reference is None else RAW_SECRET,
+        "Secret written into a manifest" if secret.reference is None else "Secret goes into Connect's topic",
+        f"'{key}' is sensitive; {where} in Connect's config topic, which the workers' REST interface shows.",
+        hint=_INSTEAD,
+        resource=resource,
+        subject=key,
+    )

@@ -1,0 +1,1 @@
+"""What the kind, its verb and the commands know of Connect workers."""

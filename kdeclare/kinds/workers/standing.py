@@ -1,0 +1,99 @@
+"""What workers, seen at one time, have to do with each other: who lags, who differs, what ends soon."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from kdeclare.model.workers import Certificate, WorkerSeen, WorkersSeen, overrides_hash
+
+IN_STEP = "in step"
+"""What is said of a worker that runs on the overrides as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One worker that is not as the others, or cannot be asked, and why."""
+
+    url: str
+    why: str
+
+
+def behind(seen: WorkersSeen) -> tuple[Standing, ...]:
+    """The workers that do not run on the overrides as they are; those that cannot be asked are not told."""
+    overrides = seen.overrides or {}
+    states = ((worker.url, step(worker, overrides)) for worker in seen.workers if worker.status)
+    return tuple(Standing(url, why) for url, why in states if why != IN_STEP)
+
+
+def silent(seen: WorkersSeen) -> tuple[Standing, ...]:
+    """The workers of which something cannot be known."""
+    return tuple(Standing(worker.url, worker.trouble) for worker in seen.workers if worker.trouble)
+
+
+def not_reached(seen: WorkersSeen, wanted: Mapping[str, str]) -> tuple[Standing, ...]:
+    """The workers that do not run on ``wanted``, or do not show the certificate that they say they have."""
+    found = []
+    for worker in seen.workers:
+        why = worker.trouble or step(worker, wanted)
+        if why == IN_STEP:
+            why = _other_than_said(worker)
+        if why:
+            found.append(Standing(worker.url, why))
+    return tuple(found)
+
+
+def step(worker: WorkerSeen, overrides: Mapping[str, str]) -> str:
+    """`IN_STEP`, or why a worker does not run on ``overrides``, in words."""
+    status = worker.status
+    if status is None:
+        return worker.trouble
+    hashes = {overrides_hash(overrides)} | ({None} if not overrides else set())
+    if (status.applied.sha256 if status.applied else None) in hashes and status.error is None:
+        return IN_STEP
+    if status.error is not None:
+        return f"it refused the last update: {status.error.message.strip().rstrip('.')}"
+    return "it has not applied the last update yet"
+
+
+def differing(seen: WorkersSeen) -> Iterator[Standing]:
+    """The workers whose certificate is another one than they say, or than most of the others show."""
+    shown = {worker.url: worker.served.sha256 for worker in seen.workers if worker.served}
+    usual = Counter(shown.values()).most_common(1)
+    for worker in seen.workers:
+        why = _other_than_said(worker)
+        if not why and worker.served and worker.served.sha256 != usual[0][0]:
+            why = f"it shows another certificate than the others ({_named(worker.served)})"
+        if why:
+            yield Standing(worker.url, why)
+
+
+def certificates(seen: WorkersSeen) -> Mapping[Certificate, tuple[str, ...]]:
+    """The certificates that are shown, each with the workers that show it, in the order of the workers."""
+    found: dict[Certificate, list[str]] = {}
+    for worker in seen.workers:
+        if worker.served:
+            found.setdefault(worker.served, []).append(worker.url)
+    return {certificate: tuple(urls) for certificate, urls in found.items()}
+
+
+def ends_within(certificate: Certificate, seen: WorkersSeen, seconds: float) -> bool:
+    """Whether a certificate is no longer valid some time after workers were seen, or was not even then."""
+    return certificate.not_after <= seen.at + timedelta(seconds=seconds)
+
+
+def _other_than_said(worker: WorkerSeen) -> str:
+    """Of the listener on the port of the URL; where ports are mapped, any listener will do."""
+    if worker.served is None or worker.status is None:
+        return ""
+    listeners = [one for one in worker.status.listeners if one.certificate]
+    here = [one for one in listeners if one.port == (urlsplit(worker.url).port or 443)]
+    said = {one.certificate.sha256 for one in here or listeners if one.certificate}
+    if not said or worker.served.sha256 in said:
+        return ""
+    return f"it shows another certificate than the one it says it has ({_named(worker.served)})"
+
+
+def _named(certificate: Certificate) -> str:
+    return f"{certificate.subject}, SHA-256 {certificate.sha256[:16]}…"

@@ -1,0 +1,481 @@
+"""Overrides of Connect workers as a declared state: diff, plan, two phases, waiting, drift, rollback."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
+from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, Keystore
+from kdeclare.kinds.base import Desired
+from kdeclare.model.changes import Action, FieldOp, Reason
+from kdeclare.model.diagnostics import KdeclareError, Severity
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import Plan
+from kdeclare.model.references import Referenced
+from kdeclare.model.run import NOT_EVERYWHERE, Status
+from kdeclare.model.workers import Certificate
+from kdeclare.planning.planfile import plan_file_text
+from kdeclare.planning.request import Scope
+from kdeclare.report.outcome import plan_outcome, run_outcome
+from kdeclare.report.plan_text import plan_text
+from kdeclare.report.run_text import run_text
+from tests.engine.world import World, desired
+
+PLACEHOLDER = "${file:/etc/connect/secrets.properties:keystore}"
+
+
+def certificate(name: str, **more: Any) -> Certificate:
+    later = datetime.now(UTC) + timedelta(days=400)
+    fields = {"not_before": datetime(2026, 1, 1, tzinfo=UTC), "not_after": later} | more
+    return Certificate(name.encode().hex().ljust(64, "0"), f"CN={name}", "CN=ca", **fields)
+
+
+OLD, NEW = certificate("old"), certificate("new")
+
+
+@pytest.fixture
+def workers() -> MemoryWorkers:
+    found = MemoryWorkers()
+    found.files = {"/old": Keystore(OLD, "pw"), "/new": Keystore(NEW, "pw")}
+    found.placeholders = {PLACEHOLDER: "pw"}
+    return found
+
+
+@pytest.fixture
+def world(workers: MemoryWorkers) -> World:
+    world = World(MemoryCluster())
+    world.cluster.connect[workers.urls] = workers
+    return world
+
+
+def connect(workers: MemoryWorkers, location: str | None = "/old", **spec: Any) -> Desired:
+    config: dict[str, Any] = {LOCATION: location, PASSWORD: PLACEHOLDER} if location else {}
+    return desired("ConnectWorkerConfig", "eu", workers=list(workers.urls), **({"config": config} | spec))
+
+
+def codes(plan: Plan) -> list[str]:
+    return [d.code for d in plan.diagnostics]
+
+
+def served(workers: MemoryWorkers) -> set[str]:
+    return {worker.certificate.subject for worker in workers.workers.values()}
+
+
+# the way of one change
+
+
+def test_a_rotation_is_one_patch_that_every_worker_was_asked_about(
+    world: World, workers: MemoryWorkers
+) -> None:
+    plan = world.plan(connect(workers))
+    (change,) = plan.changes
+    assert (change.action, change.reason) == (Action.UPDATE, Reason.DECLARED)
+    assert [(f.path, f.op, f.before, f.after) for f in change.fields] == [
+        (f"configs.{LOCATION}", FieldOp.SET, None, "/old"),
+        (f"configs.{PASSWORD}", FieldOp.SET, None, PLACEHOLDER),
+    ]
+    assert not workers.log  # planning changes nothing
+    assert {url for call, url in workers.calls if call == "validate"} == set(workers.urls)
+    run = world.run(plan)
+    assert run.complete
+    assert workers.log == [{LOCATION: "/old", PASSWORD: PLACEHOLDER}]
+    assert served(workers) == {"CN=old"}
+    assert not world.plan(connect(workers)).has_changes
+    assert world.apply(connect(workers, "/new")).complete
+    assert [call for call, _ in workers.calls].count("patch") == 2
+    assert served(workers) == {"CN=new"}
+
+
+def test_only_what_differs_is_sent(world: World, workers: MemoryWorkers) -> None:
+    world.apply(connect(workers))
+    (op,) = world.plan(connect(workers, "/new")).operations
+    assert [item["key"] for item in op.args["ops"]] == [LOCATION]
+    assert op.expect == {LOCATION: "/old"}
+
+
+def test_what_is_declared_no_longer_goes_and_what_others_set_stays(
+    world: World, workers: MemoryWorkers
+) -> None:
+    kind = "listeners.https.ssl.keystore.type"
+    workers.patch(workers.urls[0], {kind: "PKCS12"})
+    world.apply(connect(workers))
+    plan = world.plan(connect(workers, None))
+    assert plan.unmanaged_configs == {"ConnectWorkerConfig/eu": (kind,)}
+    assert [f.op for f in plan.changes[0].fields] == [FieldOp.DELETE, FieldOp.DELETE]
+    assert world.run(plan).complete
+    assert workers.current() == {kind: "PKCS12"}
+    assert served(workers) == {"CN=static"}
+
+
+def test_null_declares_that_there_is_no_override(world: World, workers: MemoryWorkers) -> None:
+    kind = "listeners.https.ssl.keystore.type"
+    workers.patch(workers.urls[0], {kind: "PKCS12"})
+    nothing = connect(workers, config={kind: None})
+    assert world.apply(nothing).complete
+    assert workers.current() == {}
+    assert not world.plan(nothing).has_changes
+
+
+def test_an_orphan_is_shown_and_taken_away_only_when_that_is_allowed(
+    world: World, workers: MemoryWorkers
+) -> None:
+    world.apply(connect(workers))
+    plan = world.plan()
+    assert codes(plan) == ["orphaned"]
+    assert not plan.has_changes
+    assert world.apply(scope=Scope(allow_deletes=True)).complete
+    assert workers.current() == {}
+    assert not world.owned()
+
+
+def test_an_orphan_whose_workers_are_silent_is_not_let_go_of(world: World, workers: MemoryWorkers) -> None:
+    world.apply(connect(workers))
+    for worker in workers.workers.values():
+        worker.down = True
+    plan = world.plan(scope=Scope(allow_deletes=True))
+    assert "workers-unreachable" in codes(plan)
+    assert not plan.operations
+    assert "ConnectWorkerConfig/eu" in world.owned()
+
+
+def test_two_resources_that_want_one_key_differently(world: World, workers: MemoryWorkers) -> None:
+    other = desired("ConnectWorkerConfig", "us", workers=list(workers.urls), config={LOCATION: "/new"})
+    assert "contradiction" in codes(world.plan(connect(workers), other))
+
+
+# refusals
+
+
+def test_what_one_worker_refuses_is_not_written_at_all(world: World, workers: MemoryWorkers) -> None:
+    first, second, third = workers.urls
+    world.apply(connect(workers))
+    workers.workers[second].lacks = {"/new"}
+    workers.workers[third].down = True
+    plan = world.plan(connect(workers, "/new"))
+    (refused,) = [d for d in plan.diagnostics if d.is_error]
+    assert refused.code == "refused-by-cluster"
+    assert f"{second}: {LOCATION}: There is no file /new" in refused.detail
+    assert f"{third}: cannot be asked: it cannot be reached" in refused.detail
+    assert first not in refused.detail
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+    assert workers.current()[LOCATION] == "/old"
+
+
+def test_without_preflight_apply_itself_asks_every_worker_first(world: World, workers: MemoryWorkers) -> None:
+    world.apply(connect(workers))
+    workers.workers[workers.urls[1]].lacks = {"/new"}
+    run = world.apply(connect(workers, "/new"), scope=Scope(preflight=False))
+    (result,) = run.results.values()
+    assert (result.status, result.error) == (Status.FAILED, "INVALID_WORKER_CONFIG")
+    assert workers.urls[1] in result.message
+    assert workers.current()[LOCATION] == "/old"
+    assert world.owned()["ConnectWorkerConfig/eu"]["configs"][LOCATION] == {"value": "/old"}
+
+
+def test_a_key_that_is_not_on_the_whitelist(world: World, workers: MemoryWorkers) -> None:
+    plan = world.plan(connect(workers, config={"offset.flush.interval.ms": "5"}))
+    assert "offset.flush.interval.ms: It cannot be changed dynamically" in plan.diagnostics[0].detail
+
+
+def test_workers_of_which_none_answers(world: World, workers: MemoryWorkers) -> None:
+    for worker in workers.workers.values():
+        worker.down = True
+    plan = world.plan(connect(workers))
+    (problem,) = plan.diagnostics
+    assert (problem.code, problem.severity) == ("workers-unreachable", Severity.ERROR)
+    assert all(url in problem.detail for url in workers.urls)
+    assert not plan.operations
+
+
+def test_a_worker_without_the_plug_in_is_named(world: World, workers: MemoryWorkers) -> None:
+    workers.workers[workers.urls[2]].bare = True
+    plan = world.plan(connect(workers))
+    said = [d for d in plan.diagnostics if d.code == "worker-silent"]
+    assert [d.subject for d in said] == [workers.urls[2]]
+    assert any(d.is_error for d in plan.diagnostics)  # it cannot be asked about the change
+
+
+# waiting
+
+
+def test_a_worker_that_lags_is_waited_for(world: World, workers: MemoryWorkers) -> None:
+    workers.workers[workers.urls[2]].lag = 3
+    before = world.clock.monotonic()
+    assert world.apply(connect(workers)).complete
+    assert served(workers) == {"CN=old"}
+    assert 0 < world.clock.monotonic() - before < 5
+
+
+def test_a_worker_that_never_follows_is_named(world: World, workers: MemoryWorkers) -> None:
+    late = workers.urls[1]
+    workers.workers[late].lag = None
+    run = world.apply(connect(workers))
+    (result,) = run.results.values()
+    assert (result.status, result.error) == (Status.FAILED, NOT_EVERYWHERE)
+    assert f"{late}: it has not applied the last update yet" in result.message
+    assert workers.urls[0] not in result.message
+    assert run_outcome(run).exit_code is ExitCode.PARTIAL
+    assert "Applied in part" in run_text(run)
+    assert "rollback" in run_text(run)
+    assert world.owned()["ConnectWorkerConfig/eu"]["configs"][LOCATION] == {"value": "/old"}
+
+
+def refused_by_one(world: World, workers: MemoryWorkers) -> str:
+    """A worker loses the file between the check and the update; its URL."""
+    url = workers.urls[1]
+    world.apply(connect(workers))
+    worker = workers.workers[url]
+    worker.lag = 1
+    plan = world.plan(connect(workers, "/new"))
+    validate = workers.validate
+
+    def and_then_it_is_gone(asked: str, changes: Any) -> Any:
+        found = validate(asked, changes)
+        if asked == url:
+            worker.lacks = {"/new"}
+        return found
+
+    workers.validate = and_then_it_is_gone  # type: ignore[method-assign]
+    run = world.run(plan)
+    workers.validate = validate  # type: ignore[method-assign]
+    (result,) = run.results.values()
+    assert f"{url}: it refused the last update: There is no file /new" in result.message
+    assert run_outcome(run).exit_code is ExitCode.PARTIAL
+    return url
+
+
+def test_a_worker_that_refuses_keeps_its_certificate_and_can_be_rolled_back(
+    world: World, workers: MemoryWorkers
+) -> None:
+    refused_by_one(world, workers)
+    assert served(workers) == {"CN=old", "CN=new"}
+    assert world.rollback().complete
+    assert workers.current() == {LOCATION: "/old", PASSWORD: PLACEHOLDER}
+    assert served(workers) == {"CN=old"}
+    assert world.owned()["ConnectWorkerConfig/eu"]["configs"][LOCATION] == {"value": "/old"}
+
+
+def test_a_worker_that_refused_is_told_again_once_it_can(world: World, workers: MemoryWorkers) -> None:
+    url = refused_by_one(world, workers)
+    wanted = connect(workers, "/new")
+    stuck = world.plan(wanted)
+    assert {"worker-behind", "worker-certificate", "refused-by-cluster"} <= set(codes(stuck))
+    workers.workers[url].lacks = set()
+    plan = world.plan(wanted)
+    assert [(f.path, f.after) for f in plan.changes[0].fields] == [(f"workers.{url}", "in step")]
+    assert plan.changes[0].reason is Reason.DRIFTED
+    assert world.run(plan).complete
+    assert served(workers) == {"CN=new"}
+    assert not world.plan(wanted).has_changes
+
+
+# answers that do not come
+
+
+@pytest.mark.parametrize("lost", ["lose_answers", "lose_requests"])
+def test_a_patch_without_an_answer_is_settled_by_looking(
+    world: World, workers: MemoryWorkers, lost: str
+) -> None:
+    setattr(workers, lost, 1)
+    assert world.apply(connect(workers)).complete
+    assert len(workers.log) == 1
+    assert served(workers) == {"CN=old"}
+
+
+def test_a_patch_goes_through_the_first_worker_that_can_be_reached(workers: MemoryWorkers) -> None:
+    from kdeclare.cluster.connect.rollout import through_any
+
+    workers.workers[workers.urls[0]].down = True
+    assert through_any(workers, {LOCATION: "/old", PASSWORD: "pw"})[LOCATION] == "/old"
+    assert [url for call, url in workers.calls if call == "patch"] == list(workers.urls[:2])
+
+
+# staleness, drift, rollback
+
+
+def test_a_plan_is_stale_once_somebody_else_changed_one_of_its_keys(
+    world: World, workers: MemoryWorkers
+) -> None:
+    world.apply(connect(workers))
+    plan = world.plan(connect(workers, "/new"))
+    workers.files["/other"] = Keystore(NEW)
+    workers.patch(workers.urls[0], {LOCATION: "/other"})
+    with pytest.raises(KdeclareError) as stale:
+        world.run(plan)
+    assert stale.value.exit_code is ExitCode.STALE
+    assert workers.current()[LOCATION] == "/other"
+
+
+def test_what_somebody_else_changed_is_drift_and_changed_back(world: World, workers: MemoryWorkers) -> None:
+    world.apply(connect(workers))
+    workers.patch(workers.urls[0], {LOCATION: "/new"})
+    plan = world.plan(connect(workers))
+    assert plan.changes[0].reason is Reason.DRIFTED
+    assert world.run(plan).complete
+    assert served(workers) == {"CN=old"}
+
+
+def test_rollback_brings_the_earlier_overrides_back_and_leaves_other_keys_alone(
+    world: World, workers: MemoryWorkers
+) -> None:
+    kind = "listeners.https.ssl.keystore.type"
+    world.apply(connect(workers))
+    world.apply(connect(workers, "/new"))
+    workers.patch(workers.urls[0], {kind: "PKCS12"})
+    assert world.rollback().complete
+    assert workers.current() == {LOCATION: "/old", PASSWORD: PLACEHOLDER, kind: "PKCS12"}
+
+
+def test_rollback_of_what_somebody_else_changed_since_is_a_conflict(
+    world: World, workers: MemoryWorkers
+) -> None:
+    world.apply(connect(workers))
+    workers.patch(workers.urls[0], {LOCATION: "/new"})
+    plan = world.rollback_plan()
+    assert "conflict" in codes(plan)
+    assert [item["key"] for op in plan.operations for item in op.args["ops"]] == [PASSWORD]
+
+
+@pytest.mark.parametrize(
+    ("who", "said"),
+    [
+        ("one that shows what it does not have", "another certificate than the one it says it has"),
+        ("one with a file of its own", "another certificate than the others"),
+    ],
+)
+def test_a_worker_that_shows_another_certificate_is_named(
+    world: World, workers: MemoryWorkers, who: str, said: str
+) -> None:
+    odd = workers.workers[workers.urls[1]]
+    if "file" in who:
+        odd.files["/old"] = Keystore(NEW, "pw")
+    world.apply(connect(workers))
+    if "file" not in who:
+        odd.poses = NEW
+    plan = world.plan(connect(workers))
+    (found,) = [d for d in plan.diagnostics if d.code == "worker-certificate"]
+    assert (found.subject, found.severity) == (odd.url, Severity.WARNING)
+    assert said in found.detail
+    assert not plan.has_changes
+
+
+# how long certificates last
+
+
+@pytest.mark.parametrize(
+    ("days", "before", "code"),
+    [
+        (60, None, "certificate"),
+        (20, None, "certificate-expires"),
+        (60, "90d", "certificate-expires"),
+        (20, "7d", "certificate"),
+        (-1, "0s", "certificate-expired"),
+    ],
+)
+def test_a_certificate_that_ends_soon_is_warned_of(
+    world: World, workers: MemoryWorkers, days: int, before: str | None, code: str
+) -> None:
+    ends = datetime.now(UTC) + timedelta(days=days)
+    workers.files["/old"] = Keystore(certificate("old", not_after=ends), "pw")
+    limit = {"warnBeforeExpiry": before} if before else {}
+    wanted = connect(workers, **limit)
+    world.apply(wanted)
+    (said,) = world.plan(wanted).diagnostics
+    assert said.code == code
+    assert f"{ends:%Y-%m-%d %H:%M} UTC" in said.detail
+    assert all(url in said.detail for url in workers.urls)
+
+
+# secrets
+
+
+def everything(world: World, *texts: str) -> str:
+    """All that is kept or shown."""
+    kept = [str(world.store.read())]
+    for run in world.store.runs():
+        kept += [world.store.plan_text(run), str(list(world.store.entries(run)))]
+    return "".join([*kept, *texts])
+
+
+def secret(workers: MemoryWorkers, value: str, reference: str | None, location: str = "/old") -> Desired:
+    written = Referenced(value, reference) if reference else value
+    return connect(workers, config={LOCATION: location, PASSWORD: written})
+
+
+def test_a_raw_password_is_shown_nowhere_and_kept_nowhere(world: World, workers: MemoryWorkers) -> None:
+    workers.files["/old"] = Keystore(OLD, "s3cret-one")
+    workers.files["/new"] = Keystore(NEW, "s3cret-two")
+    world.secrets.values = {"${env.PW}": "s3cret-one"}
+    plan = world.plan(secret(workers, "s3cret-one", "${env.PW}"))
+    run = world.run(plan)
+    assert run.complete
+    assert workers.current()[PASSWORD] == "s3cret-one"
+    world.secrets.values = {"${env.PW}": "s3cret-two"}
+    second = world.plan(secret(workers, "s3cret-two", "${env.PW}", "/new"))
+    assert [(f.before, f.after) for f in second.changes[0].fields][1] == ("(sensitive)", "(sensitive)")
+    again = world.run(second)
+    assert again.complete
+    texts = [plan_text(plan), plan_text(second), plan_file_text(second)[0], run_text(run), run_text(again)]
+    assert "s3cret" not in everything(world, *texts)
+    assert not world.plan(secret(workers, "s3cret-two", "${env.PW}", "/new")).has_changes
+
+
+def test_a_raw_password_that_somebody_changed_is_seen_as_drift(world: World, workers: MemoryWorkers) -> None:
+    workers.files["/old"] = Keystore(OLD)
+    world.secrets.values = {"${env.PW}": "s3cret-one"}
+    wanted = secret(workers, "s3cret-one", "${env.PW}")
+    world.apply(wanted)
+    plan = world.plan(connect(workers, "/old", config={LOCATION: "/old", PASSWORD: PLACEHOLDER}))
+    workers.patch(workers.urls[0], {PASSWORD: "s3cret-other"})
+    with pytest.raises(KdeclareError) as stale:
+        world.run(plan)
+    assert "s3cret" not in str(stale.value)
+    drifted = world.plan(wanted)
+    assert drifted.changes[0].reason is Reason.DRIFTED
+    assert "s3cret" not in plan_text(drifted)
+
+
+def test_an_earlier_raw_password_comes_back_only_where_it_is_known_again(
+    world: World, workers: MemoryWorkers
+) -> None:
+    workers.files["/old"] = Keystore(OLD)
+    workers.patch(workers.urls[0], {PASSWORD: "s3cret-of-somebody"})
+    plan = world.plan(connect(workers))
+    (op,) = plan.operations
+    assert op.irreversible == f"Cannot be brought back: the secret of {PASSWORD}."
+    world.secrets.values = {"${env.PW}": "s3cret-one"}
+    world.apply(secret(workers, "s3cret-one", "${env.PW}"))
+    world.apply(connect(workers))
+    assert workers.current()[PASSWORD] == PLACEHOLDER
+    assert world.rollback().complete
+    assert workers.current()[PASSWORD] == "s3cret-one"
+
+
+def test_the_way_to_the_workers_is_planned_without_secrets(world: World, workers: MemoryWorkers) -> None:
+    header = Referenced("Basic s3cret", "Basic ${env.AUTH}")
+    wanted = connect(workers, headers={"Authorization": header}, tls={"caFile": "ca.pem"})
+    plan = world.plan(wanted)
+    (op,) = plan.operations
+    assert op.args["workers"] == {
+        "urls": list(workers.urls),
+        "ca_file": "ca.pem",
+        "headers": [["Authorization", "Basic ${env.AUTH}"]],
+    }
+    assert "s3cret" not in plan_file_text(plan)[0]
+
+
+def test_workers_that_are_added_are_taken_into_the_record_without_a_change(
+    world: World, workers: MemoryWorkers
+) -> None:
+    few = MemoryWorkers(workers.urls[:2])
+    few.files, few.placeholders = workers.files, workers.placeholders
+    world.cluster.connect[few.urls] = few
+    world.apply(connect(few))
+    workers.log = few.log
+    for worker in workers.workers.values():
+        workers._apply(worker)
+    plan = world.plan(connect(workers))
+    assert not plan.operations
+    assert world.run(plan).complete
+    assert world.owned()["ConnectWorkerConfig/eu"]["workers"]["urls"] == list(workers.urls)
