@@ -1,64 +1,13 @@
 """``kdeclare connect``."""
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
-from kdeclare.cli.command import command
-from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.model.exits import ExitCode
-
-_BUILD_EPILOG = epilog("kdeclare connect plugin build --out build", codes=(0, 1, 64))
-_INSTALL_EPILOG = epilog(
-    "kdeclare connect plugin install --plugin-path /opt/connect/plugins", codes=(0, 1, 64)
-)
+from kdeclare.cli import connect_plugin, connect_worker_config
 
 
 def register(app: typer.Typer) -> None:
     """Put the commands into the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    plugin = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    command(plugin, "build", epilog=_BUILD_EPILOG)(build)
-    command(plugin, "install", epilog=_INSTALL_EPILOG)(install)
-    group.add_typer(plugin, name="plugin", help="The plug-in that lets workers be changed while they run.")
-    app.add_typer(group, name="connect", help="Kafka Connect's workers.")
-
-
-def build(
-    *,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to put the jar.")] = Path(),
-    console: Console,
-) -> ExitCode:
-    """Compile the workers' plug-in and print the path of its jar.
-
-    Needs a JDK 17 or later. It is compiled against Kafka Connect's own jars, which are downloaded the
-    first time (37 MB), or those of KAFKA_HOME; it runs in unmodified workers from Kafka 4.0 on.
-    """
-    from kdeclare.app.connect.plugin import build_plugin
-
-    jar = build_plugin(out, lambda text: console.note(f"{text} …"))
-    console.out(f"{jar}\n")
-    return ExitCode.OK
-
-
-def install(
-    *,
-    plugin_path: Annotated[
-        Path, typer.Option(metavar="DIR", help="A folder that the workers' plugin.path names.")
-    ],
-    console: Console,
-) -> ExitCode:
-    """Compile the workers' plug-in into a folder, and print what a worker's configuration needs.
-
-    Workers load it when they start: restart each of them once, and never again for a certificate.
-    """
-    from kdeclare.app.connect.plugin import install_plugin
-
-    done = install_plugin(plugin_path, lambda text: console.note(f"{text} …"))
-    for other in done.removed:
-        console.note(f"Removed {other}.")
-    console.note(f"Installed {done.jar}. Each worker's configuration needs these two lines:")
-    console.out("".join(f"{line}\n" for line in done.worker_lines))
-    return ExitCode.OK
+    connect_worker_config.register(group)
+    connect_plugin.register(group)
+    app.add_typer(group, name="connect", help="Kafka Connect's workers: their dynamic configuration.")

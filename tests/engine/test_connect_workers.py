@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.cluster.connect.port import Changes, Validation
 from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
 from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.kinds.base import Desired
@@ -223,16 +224,16 @@ def test_a_worker_that_never_follows_is_named(world: World, workers: MemoryWorke
 
 def refused_by_one(world: World, workers: MemoryWorkers) -> str:
     """A worker loses the file between the check and the update; its URL."""
-    url = workers.urls[1]
+    late = workers.urls[1]
     world.apply(connect(workers))
-    worker = workers.workers[url]
+    worker = workers.workers[late]
     worker.lag = 1
     plan = world.plan(connect(workers, "/new"))
     validate = workers.validate
 
-    def and_then_it_is_gone(asked: str, changes: Any) -> Any:
-        found = validate(asked, changes)
-        if asked == url:
+    def and_then_it_is_gone(url: str, changes: Changes) -> Validation:
+        found = validate(url, changes)
+        if url == late:
             worker.lacks = {"/new"}
         return found
 
@@ -240,9 +241,9 @@ def refused_by_one(world: World, workers: MemoryWorkers) -> str:
     run = world.run(plan)
     workers.validate = validate  # type: ignore[method-assign]
     (result,) = run.results.values()
-    assert f"{url}: it refused the last update: There is no file /new" in result.message
+    assert f"{late}: it refused the last update: There is no file /new" in result.message
     assert run_outcome(run).exit_code is ExitCode.PARTIAL
-    return url
+    return late
 
 
 def test_a_worker_that_refuses_keeps_its_certificate_and_can_be_rolled_back(

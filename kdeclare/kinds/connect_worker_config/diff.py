@@ -8,23 +8,16 @@ from kdeclare.kinds.connect_worker_config.body_json import record_of
 from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody
 from kdeclare.kinds.secrets import Secret
 from kdeclare.kinds.wishes import Unset, Whole, Wish
+from kdeclare.kinds.workers.findings import findings
 from kdeclare.kinds.workers.group_json import group_from, group_json
-from kdeclare.kinds.workers.standing import (
-    IN_STEP,
-    Standing,
-    behind,
-    certificates,
-    differing,
-    ends_within,
-    silent,
-)
+from kdeclare.kinds.workers.standing import IN_STEP, behind, silent
 from kdeclare.kinds.workers.values import kept, kept_of, shown, shown_of
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, error, info, warning
+from kdeclare.model.diagnostics import Diagnostic, error
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
-from kdeclare.model.workers import Certificate, WorkerGroup, WorkersSeen
+from kdeclare.model.workers import WorkerGroup, WorkersSeen
 
 PREFIX = "workers."
 """Of the path of a field that is about one worker; its URL follows."""
@@ -84,7 +77,7 @@ def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: Worke
         change,
         owned,
         tuple(sorted(side.live.keys() - wishes.keys() - side.owned.keys())),
-        tuple(_findings(side.resource, desired, body, seen)),
+        tuple(findings(seen, body.warn_before_s, str(side.resource), desired.source)),
         drifted=drifted,
     )
 
@@ -114,73 +107,6 @@ def _has_drifted(side: _Side, key: str) -> bool:
     record = side.owned[key]
     applied = kept_of(record) if "secret" in record else kept(side.resource, key, record["value"])
     return bool(side.now(key) != applied)
-
-
-def _findings(
-    resource: ResourceId, desired: Desired, body: WorkerConfigBody, seen: WorkersSeen
-) -> Iterator[Diagnostic]:
-    for code, summary, standings in (
-        ("worker-silent", "A Connect worker cannot be asked", silent(seen)),
-        ("worker-behind", "A Connect worker is not in step", behind(seen)),
-        ("worker-certificate", "A Connect worker shows another certificate", tuple(differing(seen))),
-    ):
-        for standing in standings:
-            yield _finding(code, summary, standing, resource, desired)
-    for certificate, urls in certificates(seen).items():
-        yield _validity(certificate, urls, resource, desired, body, seen)
-
-
-def _finding(
-    code: str, summary: str, standing: Standing, resource: ResourceId, desired: Desired
-) -> Diagnostic:
-    return warning(
-        code,
-        summary,
-        f"{standing.url}: {standing.why}.",
-        place=desired.source,
-        resource=str(resource),
-        subject=standing.url,
-    )
-
-
-def _validity(
-    certificate: Certificate,
-    urls: tuple[str, ...],
-    resource: ResourceId,
-    desired: Desired,
-    body: WorkerConfigBody,
-    seen: WorkersSeen,
-) -> Diagnostic:
-    until = f"{certificate.not_after:%Y-%m-%d %H:%M} UTC"
-    what = f"{certificate.subject} (SHA-256 {certificate.sha256[:16]}…)"
-    whose = f"{', '.join(urls)}: {what}"
-    if ends_within(certificate, seen, 0):
-        return warning(
-            "certificate-expired",
-            "A certificate is no longer valid",
-            f"{whose} ended at {until}.",
-            hint="Put a new one in place and declare it.",
-            place=desired.source,
-            resource=str(resource),
-            subject=certificate.sha256,
-        )
-    if ends_within(certificate, seen, body.warn_before_s):
-        return warning(
-            "certificate-expires",
-            "A certificate ends soon",
-            f"{whose} is valid until {until}.",
-            hint="Put a new one in place and declare it; 'warnBeforeExpiry' says what is soon.",
-            place=desired.source,
-            resource=str(resource),
-            subject=certificate.sha256,
-        )
-    return info(
-        "certificate",
-        "Certificate",
-        f"{whose} is valid until {until}.",
-        resource=str(resource),
-        subject=certificate.sha256,
-    )
 
 
 def _unreadable(resource: ResourceId, desired: Desired | None, seen: WorkersSeen) -> Diagnostic:

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.kinds.base import Path, Problem
 from kdeclare.kinds.pace import Duration
-from kdeclare.kinds.secrets import Secret
 from kdeclare.kinds.wishes import LITERAL_SECRET, Unset, Whole, Wish, as_secret, config_text
 from kdeclare.kinds.workers.values import is_placeholder, is_sensitive
 from kdeclare.model.diagnostics import Diagnostic, error, warning
@@ -21,6 +20,7 @@ RAW_SECRET = "raw-secret"
 
 _THIRTY_DAYS_S = 30 * 86400.0
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_TOPIC = "Connect's config topic, which the workers' REST interface shows"
 _INSTEAD = "Write one of Connect's own placeholders, as in ${file:/etc/connect/secrets.properties:keystore}."
 
 
@@ -98,7 +98,7 @@ def parse_value(resource: str, key: str, raw: object) -> tuple[Wish | None, tupl
     if not is_sensitive(key) or (is_placeholder(text) and not isinstance(text, Referenced)):
         return Whole(str(text)), ()
     secret = as_secret(resource, key, Whole(text))
-    return secret, (_raw(resource, key, secret),)
+    return secret, (_literal(resource, key) if secret.reference is None else raw_secret(resource, key),)
 
 
 def wrong_url(url: str) -> str:
@@ -152,15 +152,23 @@ def _wrong(resource: str, path: Path, detail: str, hint: str = "") -> Problem:
     return Problem(path, wrong)
 
 
-def _raw(resource: str, key: str, secret: Secret) -> Diagnostic:
+def raw_secret(resource: str | None, key: str) -> Diagnostic:
     """KIP-1185 keeps overrides raw, so a password that is no placeholder stands in Connect's topic."""
-    where = "its value stands in the manifest, and would stand"
-    if secret.reference is not None:
-        where = "its value will stand"
     return warning(
-        LITERAL_SECRET if secret.reference is None else RAW_SECRET,
-        "Secret written into a manifest" if secret.reference is None else "Secret goes into Connect's topic",
-        f"'{key}' is sensitive; {where} in Connect's config topic, which the workers' REST interface shows.",
+        RAW_SECRET,
+        "Secret goes into Connect's topic",
+        f"'{key}' is sensitive, and its value will stand in {_TOPIC}.",
+        hint=_INSTEAD,
+        resource=resource,
+        subject=key,
+    )
+
+
+def _literal(resource: str, key: str) -> Diagnostic:
+    return warning(
+        LITERAL_SECRET,
+        "Secret written into a manifest",
+        f"'{key}' is sensitive; its value stands in the manifest, and would stand in {_TOPIC}.",
         hint=_INSTEAD,
         resource=resource,
         subject=key,

@@ -1,0 +1,119 @@
+"""Which workers a command is about: those that it names, or those of a manifest."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kdeclare.app.connect.door import door_of
+from kdeclare.app.plan import load_manifests
+from kdeclare.app.workspace import Workspace
+from kdeclare.cluster.connect.port import ConnectWorkers
+from kdeclare.cluster.port import Fault
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.connect_worker_config import ConnectWorkerConfigKind
+from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody, wrong_url
+from kdeclare.manifests.suggest import did_you_mean
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, gist
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.workers import WorkerGroup
+
+_KIND = ConnectWorkerConfigKind.name
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The workers as a command line names them; files are relative to where one stands.
+
+    name: of the manifest that names them, where ``urls`` is empty. headers: each with its reference.
+    """
+
+    urls: tuple[str, ...] = ()
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    name: str | None = None
+    timeout_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Workers, and the manifests that declare something of them.
+
+    unread: whether there are manifests that cannot be read.
+    """
+
+    workers: ConnectWorkers
+    declared: Sequence[Desired] = field(default=())
+    unread: bool = False
+
+
+@contextmanager
+def chosen(workspace: Workspace, named: Named) -> Iterator[Chosen]:
+    """The workers, open. Raises KdeclareError, also for what they refuse inside."""
+    declared, unread = _declared(workspace)
+    if named.urls:
+        group, folder = _group(named), Path()
+    else:
+        group, folder = _one(declared, named, unread), workspace.project.folder
+    workers = door_of(folder, workspace.environ, named.timeout_s)(group)
+    mine = [item for item in declared if not set(item.body.group.urls).isdisjoint(group.urls)]
+    try:
+        yield Chosen(workers, mine, unread is not None)
+    except Fault as fault:
+        raise KdeclareError(
+            error(
+                "workers-refuse",
+                "Connect workers do not do as asked",
+                f"{fault.message or 'No reason is given'} ({fault.error}).",
+                hint="'kdeclare connect worker-config status' shows them one by one.",
+            )
+        ) from fault
+    finally:
+        workers.close()
+
+
+def _declared(workspace: Workspace) -> tuple[list[Desired], str | None]:
+    """What manifests say of workers; and what is wrong with them, if something is."""
+    if workspace.project.file is None:
+        return [], None
+    loaded = load_manifests(workspace, ())
+    found = [item for item in loaded.desired if item.id.kind == _KIND]
+    return found, gist(loaded.diagnostics) if loaded.has_errors else None
+
+
+def _group(named: Named) -> WorkerGroup:
+    wrong = [what for url in named.urls if (what := wrong_url(url))]
+    if wrong:
+        raise KdeclareError(*map(_no_url, wrong), exit_code=ExitCode.USAGE)
+    urls = tuple(dict.fromkeys(url.rstrip("/") for url in named.urls))
+    return WorkerGroup(urls, named.ca_file, named.cert_file, named.key_file, named.headers)
+
+
+def _one(declared: Sequence[Desired], named: Named, unread: str | None) -> WorkerGroup:
+    by_name: Mapping[str, Desired] = {item.id.name: item for item in declared}
+    names = [named.name] if named.name is not None else list(by_name)
+    if len(names) == 1 and names[0] in by_name:
+        body: WorkerConfigBody = by_name[names[0]].body
+        return body.group
+    raise KdeclareError(_nobody(by_name, named.name, unread), exit_code=ExitCode.USAGE)
+
+
+def _nobody(by_name: Mapping[str, Desired], wanted: str | None, unread: str | None) -> Diagnostic:
+    hint = "Give --worker URL for each worker, or declare them in a manifest of this kind."
+    if unread is not None:
+        detail = f"The manifests cannot be read: {unread}"
+    elif wanted is not None:
+        detail = f"No manifest declares {_KIND}/{wanted}."
+        hint = did_you_mean(wanted, by_name) or hint
+    elif by_name:
+        detail = f"Several manifests declare workers: {', '.join(sorted(by_name))}."
+        hint = "Choose one with --name NAME."
+    else:
+        detail = f"Neither --worker nor a manifest of kind {_KIND} names them."
+    return error("no-workers", "Which Connect workers?", detail, hint=hint)
+
+
+def _no_url(what: str) -> Diagnostic:
+    return error("worker-url", "Not the URL of a worker", what, hint="Write https://HOST:PORT.")

@@ -1,0 +1,267 @@
+"""``kdeclare connect worker-config``: overrides of Connect workers by hand (KIP-1185)."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdeclare.cli.asking import is_yes
+from kdeclare.cli.command import command
+from kdeclare.cli.connect_workers import Workers
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.kafka_flags import single_pairs
+from kdeclare.cli.options import Format, Yes
+from kdeclare.model.diagnostics import error
+from kdeclare.model.exits import ExitCode
+
+if TYPE_CHECKING:
+    from kdeclare.report.connect_views import ChangedView, ProposalView
+
+_WORKERS = "--worker https://a:8083 --worker https://b:8083 --ca-file ca.pem"
+_KEY = "listeners.https.ssl.keystore"
+_STATUS = epilog(
+    "kdeclare connect worker-config status                   the workers of the project's manifest",
+    f"kdeclare connect worker-config status {_WORKERS}",
+    codes=(0, 1, 5, 64, 130),
+)
+_GET = epilog("kdeclare connect worker-config get --name eu --format json", codes=(0, 1, 64, 130))
+_VALIDATE = epilog(
+    f"kdeclare connect worker-config validate {_KEY}.location=/etc/connect/new.p12", codes=(0, 1, 64, 130)
+)
+_PATCH = epilog(
+    f"kdeclare connect worker-config patch {_KEY}.location=/etc/connect/new.p12 \\",
+    f"      '{_KEY}.password=${{file:/etc/connect/secrets.properties:keystore}}'",
+    f"kdeclare connect worker-config patch --remove {_KEY}.location --remove {_KEY}.password --yes",
+    codes=(0, 1, 5, 64, 130),
+)
+_DELETE = epilog(
+    f"kdeclare connect worker-config delete {_KEY}.location {_KEY}.password", codes=(0, 1, 5, 64, 130)
+)
+
+Values = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="KEY=VALUE",
+        help="Overrides to set; the value of a password is best a placeholder of Connect's own.",
+        show_default=False,
+    ),
+]
+Remove = Annotated[
+    list[str] | None,
+    typer.Option("--remove", metavar="KEY", help="Take an override away with the same change. Repeatable."),
+]
+Wait = Annotated[
+    float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long workers are given to follow.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into the group ``connect``."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    command(group, "get", epilog=_GET)(get)
+    command(group, "validate", epilog=_VALIDATE)(validate)
+    command(group, "patch", epilog=_PATCH)(patch)
+    command(group, "delete", epilog=_DELETE)(delete)
+    command(group, "status", epilog=_STATUS)(status)
+    app.add_typer(
+        group,
+        name="worker-config",
+        help="Overrides of Connect workers by hand: get, validate, patch, delete, status.",
+    )
+
+
+def get(*, output: Format = "text", workers: Workers, console: Console) -> ExitCode:
+    """Show what the workers override; passwords are not shown."""
+    from kdeclare.app.connect.looking import get_overrides
+
+    named, workspace = workers.named(), workers.workspace()
+    console.progress("Asking the workers", 0, 0)
+    view = get_overrides(workspace, named)
+    if console.is_json:
+        from kdeclare.report.connect_json import overrides_document
+
+        console.out_json(overrides_document(view))
+        return ExitCode.OK
+    from kdeclare.report.connect_text import overrides_text
+
+    console.out(overrides_text(view))
+    return ExitCode.OK
+
+
+def status(
+    *,
+    warn_days: Annotated[
+        float,
+        typer.Option(metavar="DAYS", min=0, help="How long before its end a certificate is warned of."),
+    ] = 30.0,
+    output: Format = "text",
+    workers: Workers,
+    console: Console,
+) -> ExitCode:
+    """Show every worker: whether it runs on the overrides, and the certificate that it shows.
+
+    Each is asked for its status and shaken hands with. Exits with 5 if one is silent, lags, or shows another
+    certificate than it should.
+    """
+    from kdeclare.app.connect.looking import workers_status
+    from kdeclare.report.connect_views import workers_exit_code
+
+    named, workspace = workers.named(), workers.workspace()
+    console.progress("Asking the workers", 0, 0)
+    view = workers_status(workspace, named, warn_days)
+    if console.is_json:
+        from kdeclare.report.connect_json import workers_document
+
+        console.out_json(workers_document(view))
+    else:
+        from kdeclare.report.connect_text import workers_text
+
+        console.out(workers_text(view, console.width, console.style))
+    return workers_exit_code(view)
+
+
+def validate(
+    values: Values = None,
+    *,
+    remove: Remove = None,
+    output: Format = "text",
+    workers: Workers,
+    console: Console,
+) -> ExitCode:
+    """Ask every worker whether it could apply a change; nothing is changed."""
+    from kdeclare.app.connect.changing import validate_overrides
+
+    wanted, named, workspace = _wanted(values, remove), workers.named(), workers.workspace()
+    console.progress("Asking the workers", 0, 0)
+    return _proposal_shown(console, validate_overrides(workspace, named, wanted))
+
+
+def patch(
+    values: Values = None,
+    *,
+    remove: Remove = None,
+    wait: Wait = 30.0,
+    yes: Yes = False,
+    output: Format = "text",
+    workers: Workers,
+    console: Console,
+) -> ExitCode:
+    """Set and take away overrides, all with one change.
+
+    Every worker is asked first, and nothing is written if one could not apply it. Then all are waited for.
+    What is there already is sent again: a keystore that was replaced under the same name is read anew.
+    """
+    from kdeclare.app.connect.changing import change_overrides
+
+    wanted, named, workspace = _wanted(values, remove), workers.named(), workers.workspace()
+    console.progress("Asking the workers", 0, 0)
+    asking = _Asking(console, "Change these overrides?", yes)
+    return asking.outcome(lambda agree: change_overrides(workspace, named, wanted, agree, wait))
+
+
+def delete(
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Overrides to take away.")],
+    *,
+    wait: Wait = 30.0,
+    yes: Yes = False,
+    output: Format = "text",
+    workers: Workers,
+    console: Console,
+) -> ExitCode:
+    """Take overrides away, all with one change: the workers' own files hold for them again."""
+    from kdeclare.app.connect.changing import change_overrides
+
+    named, workspace = workers.named(), workers.workspace()
+    console.progress("Asking the workers", 0, 0)
+    asking = _Asking(console, "Take these overrides away?", yes)
+    gone = dict.fromkeys(keys)
+    return asking.outcome(
+        lambda agree: change_overrides(workspace, named, gone, agree, wait, must_be_there=True)
+    )
+
+
+@dataclass
+class _Asking:
+    """The question of one command, and what came of it.
+
+    refused: how to exit where a worker could not apply the change.
+    """
+
+    console: Console
+    question: str
+    yes: bool
+    refused: ExitCode | None = None
+
+    def agree(self, proposal: "ProposalView") -> bool:
+        """Whether to go on; what a worker refuses nobody is asked about."""
+        console = self.console
+        if not proposal.is_good:
+            self.refused = _proposal_shown(console, proposal)
+            return False
+        from kdeclare.report.connect_text import proposal_text
+
+        console.notices(proposal.notices)
+        if not console.is_json:
+            console.out(proposal_text(proposal, console.style))
+        elif not self.yes and sys.stdin.isatty():
+            console.say(proposal_text(proposal, console.err_style))
+        agreed = self.yes or is_yes(console, self.question)
+        if agreed:
+            console.progress("Waiting for the workers", 0, 0)
+        return agreed
+
+    def outcome(self, act: "Callable[[Callable[[ProposalView], bool]], ChangedView | None]") -> ExitCode:
+        """Have it done, and say what came of it. Raises KdeclareError."""
+        view = act(self.agree)
+        console = self.console
+        if view is not None:
+            return _change_shown(console, view)
+        if self.refused is not None:
+            return self.refused
+        if console.is_json:
+            return console.fail([error("declined", "Nothing was changed")], ExitCode.ERROR)
+        console.say("Nothing was changed.")
+        return ExitCode.ERROR
+
+
+def _wanted(values: list[str] | None, remove: list[str] | None) -> dict[str, object]:
+    wanted: dict[str, object] = dict(single_pairs("KEY=VALUE", values))
+    both = sorted(wanted.keys() & set(remove or ()))
+    if both:
+        raise typer.BadParameter(f"'{both[0]}' is to be set, too.", param_hint="--remove")
+    wanted |= dict.fromkeys(remove or ())
+    if not wanted:
+        raise typer.BadParameter("say what is to change: KEY=VALUE or --remove KEY.", param_hint="KEY=VALUE")
+    return wanted
+
+
+def _proposal_shown(console: Console, view: "ProposalView") -> ExitCode:
+    from kdeclare.report.connect_views import proposal_exit_code
+
+    if console.is_json:
+        from kdeclare.report.connect_json import proposal_document
+
+        console.out_json(proposal_document(view))
+    else:
+        from kdeclare.report.connect_text import proposal_text
+
+        console.notices(view.notices)
+        console.out(proposal_text(view, console.style))
+    return proposal_exit_code(view)
+
+
+def _change_shown(console: Console, view: "ChangedView") -> ExitCode:
+    from kdeclare.report.connect_views import changed_exit_code
+
+    if console.is_json:
+        from kdeclare.report.connect_json import changed_document
+
+        console.out_json(changed_document(view))
+    else:
+        from kdeclare.report.connect_text import changed_text
+
+        console.out(changed_text(view, console.width, console.style))
+    return changed_exit_code(view)

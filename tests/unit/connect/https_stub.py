@@ -1,0 +1,104 @@
+"""A worker's REST interface that answers what a test says, over TLS."""
+
+import http.server
+import json
+import shutil
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class Asked:
+    """One request."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Stub:
+    """Answers by method and path: a status, and a body (bytes, or what becomes JSON).
+
+    Without an answer it is silent for ``silence_s`` and hangs up.
+    """
+
+    url: str = ""
+    answers: dict[tuple[str, str], tuple[int, Any]] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+    silence_s: float = 1.0
+
+
+def pair(folder: Path, name: str, host: str = "localhost") -> tuple[Path, Path]:
+    """A certificate that signs itself, and its key."""
+    tool = shutil.which("openssl")
+    if tool is None:
+        pytest.skip("needs openssl")
+    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+    words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    words += ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{host}"]
+    out = ["-keyout", str(key), "-out", str(cert)]
+    subprocess.run([tool, *words, *out], check=True, capture_output=True)
+    return cert, key
+
+
+@contextmanager
+def https(cert: Path, key: Path, clients: Path | None = None) -> Iterator[Stub]:
+    """A running stub. clients: whose certificates it asks for."""
+    stub = Stub()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            stub.asked.append(Asked(self.command, self.path, dict(self.headers), body))
+            found = stub.answers.get((self.command, self.path))
+            if found is None:
+                time.sleep(stub.silence_s)
+                self.close_connection = True
+                return
+            status, said = found
+            data = said if isinstance(said, bytes) else json.dumps(said).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Nobody reads it."""
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    if clients is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(clients)
+
+    class Server(http.server.ThreadingHTTPServer):
+        daemon_threads = True
+
+        def get_request(self) -> tuple[Any, Any]:
+            plain, address = super().get_request()
+            return context.wrap_socket(plain, server_side=True), address
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A handshake that fails is the client's business."""
+
+    with Server(("localhost", 0), Handler) as server:
+        stub.url = f"https://localhost:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        try:
+            yield stub
+        finally:
+            server.shutdown()
