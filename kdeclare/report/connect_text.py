@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from kdeclare.model.changes import FieldChange, FieldOp
+from kdeclare.model.diagnostics import Severity
 from kdeclare.model.workers import Certificate
 from kdeclare.report.connect_views import (
     ChangedView,
@@ -21,13 +22,13 @@ from kdeclare.report.values import clean, duration, key_of, plural, show
 _COLUMNS = (
     Column("WORKER"),
     Column("LEADER"),
-    Column("OVERRIDES", cut=Cut.END, least=12),
+    Column("STATE"),
     Column("CERTIFICATE", cut=Cut.MIDDLE, least=16),
     Column("SHA-256"),
-    Column("VALID UNTIL"),
+    Column("UNTIL"),
     Column("LEFT", right=True),
 )
-_FINGERPRINT = 16
+_FINGERPRINT = 12
 
 
 def overrides_text(view: OverridesView) -> str:
@@ -41,7 +42,8 @@ def overrides_text(view: OverridesView) -> str:
 
 def workers_text(view: WorkersView, width: int | None = None, style: Style = PLAIN) -> str:
     """All workers, then what there is to say of them. width: columns of the terminal, None for no bound."""
-    blocks = [_summary(view, style), _table(view, width, style), diagnostics_text(view.diagnostics, style)]
+    said = [d for d in view.diagnostics if d.severity is not Severity.INFO]  # that stands in the table
+    blocks = [_summary(view, style), _table(view, width, style), diagnostics_text(said, style)]
     return "\n".join(block for block in blocks if block)
 
 
@@ -105,14 +107,22 @@ def _row(worker: WorkerView, at: datetime, style: Style) -> tuple[Cell, ...]:
     return (
         clean(worker.seen.url),
         leads,
-        Painted(clean(worker.step), paint),
+        Painted(_state(worker), paint),
         *(_shown(served, at) if served else ("", "", "", "")),
     )
+
+
+def _state(worker: WorkerView) -> str:
+    """In a word; the diagnostics say more."""
+    if worker.is_in_step:
+        return "in step"
+    status = worker.seen.status
+    return "silent" if status is None else "refused" if status.error else "behind"
 
 
 def _shown(certificate: Certificate, at: datetime) -> Iterator[Cell]:
     yield clean(certificate.subject)
     yield certificate.sha256[:_FINGERPRINT]
-    yield f"{certificate.not_after:%Y-%m-%d %H:%M} UTC"
+    yield f"{certificate.not_after:%Y-%m-%d}"
     left = certificate.not_after - at
     yield "over" if left <= timedelta(0) else plural(left.days, "day")

@@ -208,6 +208,25 @@ def test_a_worker_that_lags_is_waited_for(world: World, workers: MemoryWorkers) 
     assert 0 < world.clock.monotonic() - before < 5
 
 
+def test_workers_that_have_all_not_read_it_yet_are_not_in_step_with_it(
+    world: World, workers: MemoryWorkers
+) -> None:
+    workers.eager = False
+    for lag, worker in enumerate(workers.workers.values(), start=1):
+        worker.lag = lag
+    assert world.apply(connect(workers)).complete
+    assert served(workers) == {"CN=old"}
+
+
+def test_a_worker_that_is_only_late_is_not_told_again(world: World, workers: MemoryWorkers) -> None:
+    world.apply(connect(workers))
+    workers.workers[workers.urls[2]].lag = None
+    workers.patch(workers.urls[0], {"listeners.https.ssl.keystore.type": "PKCS12"})
+    plan = world.plan(connect(workers))
+    assert "worker-behind" in codes(plan)
+    assert not plan.has_changes
+
+
 def test_a_worker_that_never_follows_is_named(world: World, workers: MemoryWorkers) -> None:
     late = workers.urls[1]
     workers.workers[late].lag = None
@@ -261,7 +280,7 @@ def test_a_worker_that_refused_is_told_again_once_it_can(world: World, workers: 
     url = refused_by_one(world, workers)
     wanted = connect(workers, "/new")
     stuck = world.plan(wanted)
-    assert {"worker-behind", "worker-certificate", "refused-by-cluster"} <= set(codes(stuck))
+    assert {"worker-behind", "refused-by-cluster"} <= set(codes(stuck))
     workers.workers[url].lacks = set()
     plan = world.plan(wanted)
     assert [(f.path, f.after) for f in plan.changes[0].fields] == [(f"workers.{url}", "in step")]

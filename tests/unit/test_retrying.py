@@ -9,6 +9,7 @@ from kdeclare.cluster.port import Cluster, ConfigQuery, Configs, Fault, FaultKin
 from kdeclare.cluster.retrying import Retry, Retrying
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.model.live import Topic
+from kdeclare.model.workers import WorkerGroup
 
 RETRIABLE = Fault("NOT_CONTROLLER", "", FaultKind.RETRIABLE)
 REFUSED = Fault("INVALID_CONFIG", "")
@@ -193,3 +194,43 @@ def test_waits_grow_to_a_limit_and_are_cut_at_random() -> None:
 def test_no_attempt_at_all_makes_no_sense() -> None:
     with pytest.raises(ValueError, match="attempt"):
         Retrying(cast(Cluster, Script()), attempts=0)
+
+
+class Worker:
+    """A worker that is not ready the first times it is asked for anything."""
+
+    urls = ("https://w",)
+
+    def __init__(self, faults: int) -> None:
+        self.left = faults
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def ask(*_: object) -> str:
+            self.asked.append(name)
+            if self.left:
+                self.left -= 1
+                raise RETRIABLE
+            return name
+
+        return ask
+
+
+@pytest.mark.parametrize("call", ["validate", "patch", "delete"])
+def test_a_worker_that_is_not_ready_is_told_again(call: str) -> None:
+    worker, slept = Worker(2), list[float]()
+    cluster = cast(Cluster, type("Any", (), {"workers": lambda _, group: worker})())
+    workers = Retrying(cluster, sleep=slept.append).workers(WorkerGroup(worker.urls))
+    getattr(workers, call)("https://w", {})
+    assert worker.asked == [call] * 3
+    assert len(slept) == 2
+
+
+@pytest.mark.parametrize("call", ["status", "handshake", "overrides"])
+def test_a_worker_is_looked_at_once(call: str) -> None:
+    worker = Worker(1)
+    cluster = cast(Cluster, type("Any", (), {"workers": lambda _, group: worker})())
+    workers = Retrying(cluster, sleep=lambda _: pytest.fail("waited")).workers(WorkerGroup(worker.urls))
+    with pytest.raises(Fault):
+        getattr(workers, call)("https://w")
+    assert worker.asked == [call]

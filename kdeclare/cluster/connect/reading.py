@@ -47,4 +47,4 @@ def _overrides(workers: ConnectWorkers, seen: tuple[WorkerSeen, ...]) -> Mapping
 
 def told(fault: Fault) -> str:
     """A fault's reason as part of a sentence."""
-    return (fault.message or fault.error).strip().rstrip(".")
+    return " ".join((fault.message or fault.error).split()).rstrip(".")

@@ -85,8 +85,8 @@ class MemoryWorkers:
 
     files: keystores by path that all workers have. placeholders: what they resolve to; any other stays.
     log: the records of the topic. calls: the methods that were called, with the URL. lose_answers: how many
-    changes take effect without an answer; lose_requests: how many never arrive. Safe to use from several
-    threads.
+    changes take effect without an answer; lose_requests: how many never arrive. eager: whether the leader
+    has read what it has written before it answers, whatever its lag. Safe to use from several threads.
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class MemoryWorkers:
         self.calls: list[tuple[str, str]] = []
         self.lose_answers = 0
         self.lose_requests = 0
+        self.eager = True
         self._lock = RLock()
 
     def overrides(self, url: str) -> Mapping[str, str]:
@@ -115,7 +116,7 @@ class MemoryWorkers:
             port = urlsplit(url).port or 443
             return WorkerStatus(
                 worker_id=urlsplit(url).netloc,
-                leader=url == self.urls[0],
+                leader=worker is self._leader(),
                 plugin_version="memory",
                 mode="distributed",
                 seen=worker.seen if worker.seen >= 0 else None,
@@ -149,8 +150,7 @@ class MemoryWorkers:
                 self.lose_requests -= 1
                 raise Fault(LOST, "its answer did not come", FaultKind.UNKNOWN)
             after = self._merged(changes)
-            leader = next(worker for worker in self.workers.values() if not worker.down)
-            judged = self._judged(leader, after, changes)
+            judged = self._judged(self._leader(), after, changes)
             if not judged.valid:
                 raise Fault(INVALID, "; ".join(m for messages in judged.errors.values() for m in messages))
             self._write(after)
@@ -181,6 +181,9 @@ class MemoryWorkers:
             raise Fault(PLUGIN_MISSING, "it has no plug-in")
         return worker
 
+    def _leader(self) -> MemoryWorker:
+        return next(worker for worker in self.workers.values() if not worker.down)
+
     def _record(self, offset: int) -> dict[str, str]:
         return self.log[offset] if offset >= 0 else {}
 
@@ -190,8 +193,9 @@ class MemoryWorkers:
 
     def _write(self, overrides: dict[str, str]) -> None:
         self.log.append(overrides)
+        leader = self._leader()
         for worker in self.workers.values():
-            if worker.lag == 0 and not worker.down:
+            if not worker.down and (worker.lag == 0 or (self.eager and worker is leader)):
                 self._apply(worker)
         if self.lose_answers:
             self.lose_answers -= 1

@@ -10,7 +10,7 @@ from kdeclare.kinds.secrets import Secret
 from kdeclare.kinds.wishes import Unset, Whole, Wish
 from kdeclare.kinds.workers.findings import findings
 from kdeclare.kinds.workers.group_json import group_from, group_json
-from kdeclare.kinds.workers.standing import IN_STEP, behind, silent
+from kdeclare.kinds.workers.standing import IN_STEP, refusing, silent
 from kdeclare.kinds.workers.values import kept, kept_of, shown, shown_of
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, error
@@ -63,7 +63,7 @@ def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: Worke
     fields += [field for key in sorted(side.owned.keys() - wishes) for field in _undeclared(side, key)]
     drifted = tuple(f"configs.{key}" for key in sorted(side.owned) if _has_drifted(side, key))
     if not fields and any(not isinstance(wish, Unset) for wish in wishes.values()):
-        late = [FieldChange(f"{PREFIX}{s.url}", FieldOp.CHANGE, s.why, IN_STEP) for s in behind(seen)]
+        late = [FieldChange(f"{PREFIX}{s.url}", FieldOp.CHANGE, s.why, IN_STEP) for s in refusing(seen)]
         fields, drifted = late, (*drifted, *(field.path for field in late))
     change = None
     if fields:

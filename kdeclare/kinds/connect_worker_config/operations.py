@@ -23,7 +23,7 @@ _PATCH = PatchWorkers()
 def worker_operation(change: Change, desired: Desired | None, live: Snapshot, owned: Json) -> Operation:
     """The operation of a change.
 
-    Where the overrides are as declared and only workers are behind, they are sent once more as they are.
+    Where the overrides are as declared and workers have refused them, they are sent once more as they are.
     """
     body = desired.body if desired else None
     records: Mapping[str, Json] = (owned or {}).get("configs", {})

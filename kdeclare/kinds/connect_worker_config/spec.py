@@ -103,6 +103,8 @@ def parse_value(resource: str, key: str, raw: object) -> tuple[Wish | None, tupl
 
 def wrong_url(url: str) -> str:
     """What is wrong with the URL of a worker; empty if nothing is."""
+    if not (url.isascii() and url.isprintable()) or " " in url:
+        return "A URL holds no such characters: https://HOST:PORT is all."
     try:
         parts = urlsplit(url)
         port_is_good = parts.port != 0

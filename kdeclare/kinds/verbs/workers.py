@@ -9,7 +9,7 @@ from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import SecretSource, is_secret
 from kdeclare.kinds.verbs.base import Undo, Verb, View
 from kdeclare.kinds.workers.group_json import group_from
-from kdeclare.kinds.workers.standing import IN_STEP, behind, not_reached
+from kdeclare.kinds.workers.standing import IN_STEP, not_reached, refusing
 from kdeclare.kinds.workers.values import is_mark, kept, kept_of, shown_of
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.jsontypes import Json
@@ -17,7 +17,7 @@ from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 from kdeclare.model.workers import WorkerGroup, WorkersSeen
 
-_BEHIND = "behind"
+_REFUSED = "refused"
 
 
 def group_of(op: Operation) -> WorkerGroup:
@@ -30,7 +30,7 @@ class PatchWorkers(Verb):
 
     value: a text, or a secret's reference and hash; None for DELETE. An op that overwrites an owned secret
     has that secret's record as ``was``. again: the workers for whose sake values are sent that are there
-    already, as these workers have refused or missed them.
+    already, as these workers have refused them.
     """
 
     name = "connect.worker-config.patch"
@@ -51,8 +51,8 @@ class PatchWorkers(Verb):
         view: dict[str, Json] = {
             item["key"]: kept(op.resource, item["key"], overrides.get(item["key"])) for item in op.args["ops"]
         }
-        late = {standing.url for standing in behind(seen)}
-        return view | {url: _BEHIND if url in late else IN_STEP for url in _again(op)}
+        late = {standing.url for standing in refusing(seen)}
+        return view | {url: _REFUSED if url in late else IN_STEP for url in _again(op)}
 
     def after(self, op: Operation) -> View:
         """The overrides once the ops are done; the workers are all in step."""
@@ -90,12 +90,18 @@ class PatchWorkers(Verb):
         return frozenset(self.claims(op).values())
 
     def lagging(self, op: Operation, live: Snapshot) -> tuple[str, ...]:
-        """The workers that do not run on all overrides yet, or show another certificate than they say."""
+        """The workers that do not run on all overrides yet, or show another certificate than they say.
+
+        Where no worker has read the change yet, all of them are in step with what was before.
+        """
         seen = live.workers[group_of(op)]
-        overrides = seen.overrides
-        if overrides is None:
+        if seen.overrides is None:
             return (_unknown(seen),)
-        return tuple(f"{standing.url}: {standing.why}" for standing in not_reached(seen, overrides))
+        after, now = self.after(op), self.view(op, live)
+        unread = [item["key"] for item in op.args["ops"] if now[item["key"]] != after[item["key"]]]
+        if unread:
+            return (f"no worker shows {', '.join(unread)} as it was sent",)
+        return tuple(f"{standing.url}: {standing.why}" for standing in not_reached(seen, seen.overrides))
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool

@@ -27,6 +27,12 @@ def behind(seen: WorkersSeen) -> tuple[Standing, ...]:
     return tuple(Standing(url, why) for url, why in states if why != IN_STEP)
 
 
+def refusing(seen: WorkersSeen) -> tuple[Standing, ...]:
+    """Those of them that have read the overrides and could not apply them: they wait for another update."""
+    refused = {worker.url for worker in seen.workers if worker.status and worker.status.error}
+    return tuple(standing for standing in behind(seen) if standing.url in refused)
+
+
 def silent(seen: WorkersSeen) -> tuple[Standing, ...]:
     """The workers of which something cannot be known."""
     return tuple(Standing(worker.url, worker.trouble) for worker in seen.workers if worker.trouble)
@@ -58,12 +64,18 @@ def step(worker: WorkerSeen, overrides: Mapping[str, str]) -> str:
 
 
 def differing(seen: WorkersSeen) -> Iterator[Standing]:
-    """The workers whose certificate is another one than they say, or than most of the others show."""
-    shown = {worker.url: worker.served.sha256 for worker in seen.workers if worker.served}
-    usual = Counter(shown.values()).most_common(1)
+    """The workers whose certificate is another one than they say, or than most of the others show.
+
+    Who is behind is expected to show another one.
+    """
+    late = {standing.url for standing in behind(seen)}
+    shown = {w.url: w.served.sha256 for w in seen.workers if w.served and w.url not in late}
+    steady = {w.url for w in seen.workers if w.status and not _other_than_said(w)}
+    usual = Counter(sha for url, sha in shown.items() if url in steady).most_common(1)
     for worker in seen.workers:
         why = _other_than_said(worker)
-        if not why and worker.served and worker.served.sha256 != usual[0][0]:
+        other = usual and shown.get(worker.url, usual[0][0]) != usual[0][0]
+        if not why and other and worker.served:
             why = f"it shows another certificate than the others ({_named(worker.served)})"
         if why:
             yield Standing(worker.url, why)

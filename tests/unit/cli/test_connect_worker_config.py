@@ -202,13 +202,13 @@ def test_status_of_workers_that_are_well(typed: CommandLine, workers: MemoryWork
 
 def test_status_names_who_is_silent_behind_or_different(typed: CommandLine, workers: MemoryWorkers) -> None:
     worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
-    workers.workers[URLS[0]].lag = None
-    workers.patch(URLS[1], {LOCATION: "/new"})
+    workers.workers[URLS[1]].lag = None
+    workers.patch(URLS[0], {LOCATION: "/new"})
     workers.workers[URLS[2]].down = True
     code, out, _ = worker_config(typed, "status", *WORKERS)
     assert code == 5
     assert "1 of 3 workers in step" in out
-    assert f"{URLS[0]}: it has not applied the last update yet." in out
+    assert f"{URLS[1]}: it has not applied the last update yet." in out
     assert f"{URLS[2]}: it cannot be reached" in out
     assert worker_config(typed, "status", *WORKERS, "--format", "json")[0] == 5
 
@@ -271,6 +271,8 @@ def test_keys_of_a_manifest_are_named_before_anybody_is_asked(typed: CommandLine
         (("get", *WORKERS, "--key-file", "k"), "is the key of --cert-file"),
         (("get", *WORKERS, "--header", "Authorization=Bearer x"), "by reference"),
         (("get", "--worker", "https://w1:99999"), "port"),
+        (("get", "--worker", "https://w 1"), "a url holds no such characters"),
+        (("get", "--worker", "https://[1"), "is no url"),
     ],
 )
 def test_wrong_usage(typed: CommandLine, words: tuple[str, ...], said: str) -> None:

@@ -1,0 +1,55 @@
+"""Whatever is declared, owned and set by others: what a run leaves of Connect workers' overrides."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
+from kdeclare.cluster.memory.workers import LOCATION, WHITELIST
+from kdeclare.kinds.base import Desired
+from tests.engine.world import World, desired
+
+KEYS = [key for key in WHITELIST if key != LOCATION and not key.endswith("password")]
+VALUES = st.sampled_from(["a", "b", "${file:/x:y}"])
+WISHES = st.dictionaries(st.sampled_from(KEYS), st.none() | VALUES)
+RAW = st.dictionaries(st.sampled_from(KEYS), VALUES)
+LAGS = st.lists(st.integers(0, 4), min_size=3, max_size=3)
+
+
+def declared(workers: MemoryWorkers, config: Mapping[str, Any]) -> Desired:
+    return desired("ConnectWorkerConfig", "eu", workers=list(workers.urls), config=dict(config))
+
+
+def after(
+    wishes: Mapping[str, str | None], owned: Mapping[str, str | None], live: Mapping[str, str]
+) -> dict[str, str]:
+    """What is declared, and of the rest what kdeclare had not set."""
+    kept = {key: value for key, value in live.items() if key not in wishes and owned.get(key) is None}
+    return kept | {key: value for key, value in wishes.items() if value is not None}
+
+
+@settings(max_examples=60, deadline=None)
+@given(first=WISHES, second=WISHES, others=RAW, lags=LAGS)
+def test_three_ways_and_back(
+    first: dict[str, str | None], second: dict[str, str | None], others: dict[str, str], lags: list[int]
+) -> None:
+    workers = MemoryWorkers()
+    world = World(MemoryCluster())
+    world.cluster.connect[workers.urls] = workers
+    for worker, lag in zip(workers.workers.values(), lags, strict=True):
+        worker.lag = lag
+    assert world.apply(declared(workers, first)).complete
+    assert workers.current() == after(first, {}, {})
+    if others:
+        workers.patch(workers.urls[0], others)
+    before = dict(workers.current())
+    plan = world.plan(declared(workers, second))
+    assert world.run(plan).complete
+    assert workers.current() == after(second, first, before)
+    assert not world.plan(declared(workers, second)).has_changes
+    if plan.operations:
+        assert all(worker.overrides == workers.current() for worker in workers.workers.values())
+        assert world.rollback().complete
+        assert workers.current() == before

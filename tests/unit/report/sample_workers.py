@@ -1,0 +1,114 @@
+"""Connect workers in all conditions, for texts and documents."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from kdeclare.app.connect.looking import workers_view
+from kdeclare.kinds.secrets import SHOWN
+from kdeclare.kinds.workers.standing import not_reached
+from kdeclare.model.changes import FieldChange, FieldOp
+from kdeclare.model.diagnostics import warning
+from kdeclare.model.workers import (
+    Applied,
+    Certificate,
+    Listener,
+    Refusal,
+    WorkerSeen,
+    WorkersSeen,
+    WorkerStatus,
+    overrides_hash,
+)
+from kdeclare.report.connect_views import ChangedView, OverridesView, ProposalView, VerdictView
+
+LOCATION = "listeners.https.ssl.keystore.location"
+PASSWORD = "listeners.https.ssl.keystore.password"
+RAW = {LOCATION: "/etc/connect/rotated.p12", PASSWORD: "${file:/etc/connect/secrets.properties:keystore}"}
+AT = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+def _certificate(name: str, ends: datetime) -> Certificate:
+    sha = name[::-1].encode().hex().ljust(64, "0")
+    return Certificate(sha, f"CN={name},O=Acme", "CN=Acme CA", datetime(2026, 1, 1, tzinfo=UTC), ends)
+
+
+OLD = _certificate("connect-2025", datetime(2026, 6, 11, 8, 30, tzinfo=UTC))
+NEW = _certificate("connect-2026", datetime(2027, 6, 1, tzinfo=UTC))
+OVER = _certificate("connect-2024", datetime(2026, 5, 30, tzinfo=UTC))
+
+
+def _worker(number: int, served: Certificate = NEW, **more: object) -> WorkerSeen:
+    port = 8082 + number
+    status = WorkerStatus(
+        worker_id=f"connect-{number}:{port}",
+        leader=number == 1,
+        plugin_version="0.1.0",
+        mode="distributed",
+        seen=12,
+        applied=Applied(12, "2026-06-01T11:59:58Z", overrides_hash(RAW)),
+        overrides=tuple(sorted(RAW)),
+        whitelist=tuple(sorted(RAW)),
+        listeners=(Listener("https", port, served),),
+    )
+    return WorkerSeen(f"https://connect-{number}:{port}", replace(status, **more), served)  # type: ignore[arg-type]
+
+
+WELL = WorkersSeen(AT, RAW, (_worker(1), _worker(2), _worker(3)))
+ILL = WorkersSeen(
+    AT,
+    RAW,
+    (
+        _worker(1),
+        _worker(
+            2,
+            OLD,
+            applied=Applied(11, "2026-05-01T00:00:00Z", "00"),
+            error=Refusal(12, "2026-06-01T11:59:58Z", "There is no file /etc/connect/rotated.p12."),
+        ),
+        _worker(3, OLD, applied=Applied(11, "2026-05-01T00:00:00Z", "00"), leader=None),
+        WorkerSeen("https://connect-4:8086", None, OVER, "its answer did not come (no answer in time)"),
+        replace(_worker(5), served=OLD),
+    ),
+)
+NOBODY = WorkersSeen(
+    AT, None, (WorkerSeen("https://connect-1:8083", None, None, "it cannot be reached (refused)"),)
+)
+HOSTILE = WorkersSeen(
+    AT,
+    {"a\x1b[31m": "b"},
+    (
+        replace(
+            WELL.workers[0],
+            served=replace(NEW, subject="CN=\x1b[2Jevil,O=\u202ereversed"),
+            trouble="a\nline and \x07 more",
+        ),
+    ),
+)
+STATUS = {
+    name: workers_view(seen, 30)
+    for name, seen in {"well": WELL, "ill": ILL, "nobody": NOBODY, "hostile": HOSTILE}.items()
+}
+
+FIELDS = (
+    FieldChange(f"configs.{LOCATION}", FieldOp.SET, "/etc/connect/old.p12", RAW[LOCATION]),
+    FieldChange(f"configs.{PASSWORD}", FieldOp.SET, SHOWN, RAW[PASSWORD]),
+    FieldChange("configs.listeners.https.ssl.keystore.type", FieldOp.SET, "PKCS12", "PKCS12"),
+    FieldChange("configs.listeners.https.ssl.key.password", FieldOp.DELETE, SHOWN, None),
+)
+_URLS = [worker.url for worker in WELL.workers]
+PROPOSALS = {
+    "good": ProposalView(FIELDS, tuple(VerdictView(url, "") for url in _URLS)),
+    "bad": ProposalView(
+        FIELDS,
+        (
+            VerdictView(_URLS[0], ""),
+            VerdictView(_URLS[1], f"{LOCATION}: There is no file {RAW[LOCATION]}"),
+            VerdictView(_URLS[2], "cannot be asked: it cannot be reached (refused)"),
+        ),
+        (warning("raw-secret", "Secret goes into Connect's topic", "It does."),),
+    ),
+}
+CHANGED = {
+    "all": ChangedView(FIELDS, STATUS["well"], 0.4),
+    "some": ChangedView(FIELDS, STATUS["ill"], 30.0, {s.url: s.why for s in not_reached(ILL, RAW)}),
+}
+OVERRIDES = {"set": OverridesView({**RAW, "x.password": SHOWN}), "none": OverridesView({})}
