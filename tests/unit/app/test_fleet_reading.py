@@ -94,6 +94,16 @@ def test_a_cluster_is_read(reach: Reach, connected: MemoryCluster) -> None:
     assert connected.closed
 
 
+def test_what_brokers_do_not_hold_is_left_out(reach: Reach) -> None:
+    workers = "apiVersion: kdeclare/v1\nkind: ConnectWorkerConfig\nmetadata: {name: eu}\n"
+    Path("payments/manifests/b.yaml").write_text(workers + "spec: {workers: ['https://w:8083']}\n")
+    owns("payments/state", "payments", "d", "Topic/orders", "ConnectWorkerConfig/gone")
+    found = rows(read_declared, reach, "eu-1")
+    assert found["Cluster/eu-1"]["error"] is None
+    assert {name for name in found if "Connect" in name} == set()
+    assert "Topic/orders" in found
+
+
 def test_one_that_does_not_permit_it(reach: Reach, connected: MemoryCluster) -> None:
     connected.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "not you"), nth=None, method="moves")
     found = rows(read_live, reach, "eu-1")

@@ -1,6 +1,7 @@
 """`kdeclare connect worker-config`, and manifests of its kind, at workers in this process."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,10 @@ from typing import Any
 import pytest
 
 from kdeclare.app.connect import which
-from kdeclare.cluster.connect.port import Door
+from kdeclare.cluster.connect.port import Changes, Door
 from kdeclare.cluster.memory import MemoryWorkers
 from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, Keystore
+from kdeclare.cluster.port import Fault
 from kdeclare.model.workers import Certificate, WorkerGroup
 from tests.unit.cli.command_line import CommandLine
 
@@ -229,6 +231,19 @@ def test_workers_of_which_none_answers(typed: CommandLine, workers: MemoryWorker
     assert code == 1
     assert all(f"{url}: it cannot be reached" in err for url in URLS)
     assert worker_config(typed, "status", *WORKERS)[0] == 5
+
+
+def test_what_the_workers_refuse_is_said_in_their_words(
+    typed: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(url: str, changes: Changes) -> Mapping[str, str]:
+        raise Fault("WORKER_AUTHORIZATION_FAILED", "Only admins may")
+
+    monkeypatch.setattr(workers, "patch", refuse)
+    code, _, err = worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
+    assert code == 1
+    assert "Only admins may" in err
+    assert not workers.log
 
 
 # which workers
