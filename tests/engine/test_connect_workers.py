@@ -380,6 +380,13 @@ def test_a_worker_that_shows_another_certificate_is_named(
     assert not plan.has_changes
 
 
+def test_workers_that_have_a_certificate_each_do_not_differ(world: World, workers: MemoryWorkers) -> None:
+    for name, worker in enumerate(workers.workers.values()):
+        worker.files["/old"] = Keystore(certificate(f"of its own {name}"), "pw")
+    world.apply(connect(workers))
+    assert set(codes(world.plan(connect(workers)))) == {"certificate"}
+
+
 # how long certificates last
 
 

@@ -64,17 +64,18 @@ def step(worker: WorkerSeen, overrides: Mapping[str, str]) -> str:
 
 
 def differing(seen: WorkersSeen) -> Iterator[Standing]:
-    """The workers whose certificate is another one than they say, or than most of the others show.
+    """The workers whose certificate is another one than they say, or than several of the others share.
 
-    Who is behind is expected to show another one.
+    Who is behind is expected to show another one. Where each worker has one of its own, none differs.
     """
     late = {standing.url for standing in behind(seen)}
     shown = {w.url: w.served.sha256 for w in seen.workers if w.served and w.url not in late}
     steady = {w.url for w in seen.workers if w.status and not _other_than_said(w)}
-    usual = Counter(sha for url, sha in shown.items() if url in steady).most_common(1)
+    counts = Counter(sha for url, sha in shown.items() if url in steady)
+    shared = next((sha for sha, count in counts.most_common(1) if count > 1), None)
     for worker in seen.workers:
         why = _other_than_said(worker)
-        other = usual and shown.get(worker.url, usual[0][0]) != usual[0][0]
+        other = shared is not None and shown.get(worker.url, shared) != shared
         if not why and other and worker.served:
             why = f"it shows another certificate than the others ({_named(worker.served)})"
         if why:
