@@ -80,11 +80,16 @@ def fields_text(fields: Sequence[FieldChange], style: Style = PLAIN) -> str:
 
 
 def _verdicts(verdicts: Sequence[VerdictView], style: Style) -> str:
-    bad = [verdict for verdict in verdicts if verdict.words]
+    said: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.words:
+            said.setdefault(clean(verdict.words), []).append(clean(verdict.url))
+    count, bad = plural(len(verdicts), "worker"), sum(map(len, said.values()))
     if not bad:
-        return style.green(f"{plural(len(verdicts), 'worker')} can apply this.") + "\n"
-    head = style.red(f"{len(bad)} of {plural(len(verdicts), 'worker')} cannot apply this:")
-    lines = [head, *(f"  {style.red('✗')} {clean(v.url)}  {clean(v.words)}" for v in bad)]
+        return style.green(f"{count} can apply this.") + "\n"
+    lines = [style.red(f"{bad} of {count} cannot apply this:")]
+    for words, urls in said.items():
+        lines += [f"  {style.red('✗')} {', '.join(urls)}", f"      {words}"]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -45,9 +45,12 @@ def verdicts(workers: ConnectWorkers, changes: Changes) -> tuple[Verdict, ...]:
 
 def check(workers: ConnectWorkers, changes: Changes) -> None:
     """Raises Fault, naming each worker that could not apply ``changes``, or cannot be asked."""
-    bad = [verdict for verdict in verdicts(workers, changes) if not verdict.is_good]
-    if bad:
-        raise Fault(INVALID, ". ".join(f"{verdict.url}: {verdict.words}" for verdict in bad))
+    said: dict[str, list[str]] = {}
+    for verdict in verdicts(workers, changes):
+        if not verdict.is_good:
+            said.setdefault(verdict.words, []).append(verdict.url)
+    if said:
+        raise Fault(INVALID, ". ".join(f"{', '.join(urls)}: {words}" for words, urls in said.items()))
 
 
 def change(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:

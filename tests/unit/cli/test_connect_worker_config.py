@@ -96,7 +96,7 @@ def test_one_worker_that_cannot_apply_it_keeps_it_from_all(
     code, out, _ = worker_config(typed, *words)
     assert code == 1
     assert "1 of 3 workers cannot apply this:" in out
-    assert f"✗ {URLS[1]}  {LOCATION}: There is no file /new" in out
+    assert f"✗ {URLS[1]}\n      {LOCATION}: There is no file /new" in out
     assert not workers.log
     code, out, _ = worker_config(typed, *words, "--format", "json")
     said = json.loads(out)
