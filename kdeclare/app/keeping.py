@@ -8,6 +8,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 
 from kdeclare.app.workspace import Connector
+from kdeclare.cluster.connect.port import Door
 from kdeclare.cluster.port import Cluster, Fault
 
 _log = logging.getLogger(__name__)
@@ -17,7 +18,7 @@ _ANSWERS_WITHIN_S = 2.0
 _MOST = 4
 """How many clusters are kept; of more, the one that was wanted longest ago is let go."""
 
-_Key = tuple[str, frozenset[tuple[str, str]]]
+_Key = tuple[str, frozenset[tuple[str, str]], Door]
 
 
 class KeptConnections:
@@ -33,9 +34,9 @@ class KeptConnections:
         self._lock = threading.Lock()
         self._open: dict[_Key, Cluster] = {}
 
-    def __call__(self, servers: str, config: Mapping[str, str], timeout_s: float) -> Cluster:
+    def __call__(self, servers: str, config: Mapping[str, str], timeout_s: float, door: Door) -> Cluster:
         """The cluster. Raises KdeclareError."""
-        key = (servers, frozenset(config.items()))
+        key = (servers, frozenset(config.items()), door)
         until = time.monotonic() + timeout_s
         with self._lock:
             known = self._open.get(key)
@@ -44,7 +45,7 @@ class KeptConnections:
                 self._keep(key, known)
                 return known
             self._let_go(key, known)
-        made = self._connector(servers, config, max(0.1, until - time.monotonic()))
+        made = self._connector(servers, config, max(0.1, until - time.monotonic()), door)
         self._keep(key, made)
         return made
 

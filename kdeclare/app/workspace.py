@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdeclare.app.connect.door import door_of
+from kdeclare.app.connect.door import ProjectDoor
 from kdeclare.app.faults import explained
 from kdeclare.cluster.connect.port import Door
 from kdeclare.cluster.port import Cluster
@@ -155,7 +155,7 @@ def workspace_of(
                 config |= read_properties(file)
         if not (servers or config.get("bootstrap.servers")):
             raise _no_servers(project)
-        door = door_of(project.folder, environ, timeout_s)
+        door = ProjectDoor(project.folder, environ, timeout_s)
         return (connector or connect_kafka)(servers or "", config, timeout_s, door)
 
     return Workspace(project, store, servers or environment.name, connect, environ, keeps)

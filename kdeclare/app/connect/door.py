@@ -1,19 +1,31 @@
 """The way to Connect workers, for a project."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from kdeclare.cluster.connect.port import ConnectWorkers, Door
+from kdeclare.cluster.connect.port import ConnectWorkers
 from kdeclare.manifests.substitution import resolve_reference
 from kdeclare.model.workers import WorkerGroup
 
 
-def door_of(folder: Path, environ: Mapping[str, str], timeout_s: float) -> Door:
-    """Opens groups whose files and references are relative to ``folder``."""
+@dataclass(frozen=True, slots=True)
+class ProjectDoor:
+    """Opens groups whose files and references are relative to ``folder``; see `cluster.connect.port.Door`.
 
-    def door(group: WorkerGroup) -> ConnectWorkers:
+    Two doors are equal that lead to the same: environ is that of the process, and how long somebody was
+    ready to wait (timeout_s) makes no other door.
+    """
+
+    folder: Path
+    environ: Mapping[str, str] = field(compare=False, repr=False)
+    timeout_s: float = field(compare=False)
+
+    def __call__(self, group: WorkerGroup) -> ConnectWorkers:
+        """The workers. Raises KdeclareError."""
         from kdeclare.cluster.connect.opening import opened  # httpx: most commands meet no worker
 
-        return opened(group, folder, lambda text: resolve_reference(text, folder, environ), timeout_s)
+        return opened(group, self.folder, self._resolved, self.timeout_s)
 
-    return door
+    def _resolved(self, reference: str) -> str:
+        return resolve_reference(reference, self.folder, self.environ)

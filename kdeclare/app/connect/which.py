@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kdeclare.app.connect.door import door_of
+from kdeclare.app.connect.door import ProjectDoor
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
 from kdeclare.cluster.connect.port import ConnectWorkers
@@ -57,7 +57,7 @@ def chosen(workspace: Workspace, named: Named) -> Iterator[Chosen]:
         group, folder = _group(named), Path()
     else:
         group, folder = _one(declared, named, unread), workspace.project.folder
-    workers = door_of(folder, workspace.environ, named.timeout_s)(group)
+    workers = ProjectDoor(folder, workspace.environ, named.timeout_s)(group)
     mine = [item for item in declared if not set(item.body.group.urls).isdisjoint(group.urls)]
     try:
         yield Chosen(workers, mine, unread is not None)

@@ -9,10 +9,12 @@ import pytest
 
 from kdeclare.app.keeping import KeptConnections
 from kdeclare.app.workspace import Options
+from kdeclare.cluster.connect.port import ConnectWorkers, Door
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.cluster.port import Cluster, Fault, FaultKind
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.live import ClusterInfo
+from kdeclare.model.workers import WorkerGroup
 
 
 class Breakable(MemoryCluster):
@@ -39,7 +41,7 @@ class Network:
         self.timeouts: list[float] = []
         self.down = False
 
-    def __call__(self, servers: str, config: Mapping[str, str], timeout_s: float) -> Cluster:
+    def __call__(self, servers: str, config: Mapping[str, str], timeout_s: float, door: Door) -> Cluster:
         self.timeouts.append(timeout_s)
         if self.down:
             raise KdeclareError(error("unreachable", "Cluster cannot be reached"))
@@ -60,6 +62,10 @@ def kept(network: Network) -> Iterator[KeptConnections]:
     made.close()
 
 
+def nowhere(group: WorkerGroup) -> ConnectWorkers:
+    raise AssertionError(group)
+
+
 def gone() -> None:
     raise Fault("NETWORK_EXCEPTION", "closed", FaultKind.RETRIABLE)
 
@@ -69,51 +75,51 @@ def done(_: object) -> None:
 
 
 def test_the_same_cluster_is_given_again(network: Network, kept: KeptConnections) -> None:
-    first = kept("a:1", {"x": "1"}, 5.0)
-    assert kept("a:1", {"x": "1"}, 5.0) is first
-    assert kept("a:1", {"x": "2"}, 5.0) is not first
-    assert kept("b:1", {"x": "1"}, 5.0) is not first
+    first = kept("a:1", {"x": "1"}, 5.0, nowhere)
+    assert kept("a:1", {"x": "1"}, 5.0, nowhere) is first
+    assert kept("a:1", {"x": "2"}, 5.0, nowhere) is not first
+    assert kept("b:1", {"x": "1"}, 5.0, nowhere) is not first
     assert len(network.opened) == 3
 
 
 def test_what_broke_is_opened_anew(network: Network, kept: KeptConnections) -> None:
-    first = kept("a:1", {}, 5.0)
+    first = kept("a:1", {}, 5.0, nowhere)
     network.opened[0][1].asking = gone
     network.down = True
     for _ in range(2):
         with pytest.raises(KdeclareError, match="Cluster cannot be reached"):
-            kept("a:1", {}, 5.0)
+            kept("a:1", {}, 5.0, nowhere)
     assert network.opened[0][1].ended.wait(5)
     network.down = False
-    assert kept("a:1", {}, 5.0) is not first
+    assert kept("a:1", {}, 5.0, nowhere) is not first
 
 
 def test_silence_does_not_use_up_the_time(network: Network, kept: KeptConnections) -> None:
-    kept("a:1", {}, 5.0)
+    kept("a:1", {}, 5.0, nowhere)
     silence = threading.Event()
     network.opened[0][1].asking = lambda: done(silence.wait(10))
     network.down = True
     begun = time.monotonic()
     with pytest.raises(KdeclareError, match="Cluster cannot be reached"):
-        kept("a:1", {}, 0.4)
+        kept("a:1", {}, 0.4, nowhere)
     assert time.monotonic() - begun < 2
     assert 0.1 <= network.timeouts[-1] <= 0.25  # what was left of it
     silence.set()
 
 
 def test_whatever_goes_wrong_is_tried_anew(network: Network, kept: KeptConnections) -> None:
-    first = kept("a:1", {}, 5.0)
+    first = kept("a:1", {}, 5.0, nowhere)
 
     def bug() -> None:
         raise ZeroDivisionError
 
     network.opened[0][1].asking = bug
-    assert kept("a:1", {}, 5.0) is not first
+    assert kept("a:1", {}, 5.0, nowhere) is not first
 
 
 def test_only_some_are_kept(network: Network, kept: KeptConnections) -> None:
     for number in range(5):
-        kept(f"a:{number}", {}, 5.0)
+        kept(f"a:{number}", {}, 5.0, nowhere)
     first, *others = [cluster for _, cluster in network.opened]
     assert first.ended.wait(5)
     assert not any(cluster.ended.is_set() for cluster in others)
@@ -121,8 +127,8 @@ def test_only_some_are_kept(network: Network, kept: KeptConnections) -> None:
 
 def test_all_are_closed_at_the_end(network: Network) -> None:
     kept = KeptConnections(network)
-    kept("a:1", {}, 5.0)
-    kept("b:1", {}, 5.0)
+    kept("a:1", {}, 5.0, nowhere)
+    kept("b:1", {}, 5.0, nowhere)
     kept.close()
     assert all(cluster.ended.wait(5) for _, cluster in network.opened)
 
@@ -130,12 +136,12 @@ def test_all_are_closed_at_the_end(network: Network) -> None:
 def test_two_that_open_at_the_same_time_leave_one(network: Network) -> None:
     both = threading.Barrier(2)
 
-    def slowly(servers: str, config: Mapping[str, str], timeout_s: float) -> Cluster:
+    def slowly(servers: str, config: Mapping[str, str], timeout_s: float, door: Door) -> Cluster:
         both.wait(5)
-        return network(servers, config, timeout_s)
+        return network(servers, config, timeout_s, door)
 
     kept = KeptConnections(slowly)
-    threads = [threading.Thread(target=kept, args=("a:1", {}, 5.0)) for _ in range(2)]
+    threads = [threading.Thread(target=kept, args=("a:1", {}, 5.0, nowhere)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -145,7 +151,7 @@ def test_two_that_open_at_the_same_time_leave_one(network: Network) -> None:
     while not (one.ended.is_set() or other.ended.is_set()) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert one.ended.is_set() != other.ended.is_set()
-    assert kept("a:1", {}, 5.0) is (other if one.ended.is_set() else one)
+    assert kept("a:1", {}, 5.0, nowhere) is (other if one.ended.is_set() else one)
 
 
 @pytest.mark.parametrize(

@@ -37,14 +37,14 @@ def workers() -> MemoryWorkers:
 
 @pytest.fixture
 def typed(kdeclare: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    def door_of(folder: Path, environ: object, timeout_s: float) -> Door:
+    def to_memory(folder: Path, environ: object, timeout_s: float) -> Door:
         def door(group: WorkerGroup) -> MemoryWorkers:
             assert group.urls == workers.urls
             return workers
 
         return door
 
-    monkeypatch.setattr(which, "door_of", door_of)
+    monkeypatch.setattr(which, "ProjectDoor", to_memory)
     kdeclare.cluster.connect[workers.urls] = workers
     return kdeclare
 

@@ -158,7 +158,7 @@ def test_names_are_asked_for_anew_after_a_while_or_a_command(kdeclare: CommandLi
 def test_names_of_a_cluster_that_is_away_are_none(kdeclare: CommandLine, shared: Shared) -> None:
     asked: list[float] = []
 
-    def away(servers: str, config: object, timeout_s: float) -> object:
+    def away(servers: str, config: object, timeout_s: float, door: object) -> object:
         asked.append(timeout_s)
         raise KdeclareError(error("unreachable", "Cluster cannot be reached"))
 
