@@ -17,7 +17,7 @@ from kdeclare.cluster.sandbox.layout import Layout, ProcessFiles, write_whole
 from kdeclare.cluster.sandbox.settings import SandboxSettings
 from kdeclare.model.diagnostics import KdeclareError, error
 
-# Kafka's own variable for the heap; it replaces ours, for a sandbox with more topics than usual.
+# Kafka's own variable for the heap; it replaces the brokers', for a sandbox with more topics than usual.
 HEAP_VARIABLE = "KAFKA_HEAP_OPTS"
 
 # Short runs on few cores: the second compiler and a concurrent collector cost more than they give.
