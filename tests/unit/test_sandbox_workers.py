@@ -177,6 +177,7 @@ def jar(path: Path, *services: str) -> Path:
 def test_extensions_are_those_that_jars_offer(tmp_path: Path) -> None:
     assert plugins.extensions(tmp_path) == ()
     jar(tmp_path / "connect-file-4.3.1.jar")
+    (tmp_path / "torn.jar").write_bytes(b"PK")
     jar(tmp_path / "two.jar", "z.Last", "m.Middle")
     jar(tmp_path / "one.jar", "a.First")
     assert plugins.extensions(tmp_path) == ("a.First", "m.Middle", "z.Last")

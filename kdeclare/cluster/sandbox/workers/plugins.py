@@ -40,10 +40,11 @@ def place(folder: Path, pattern: str, jar: Path) -> None:
 def extensions(folder: Path) -> tuple[str, ...]:
     """The classes of all REST extensions that jars in the folder offer, by name.
 
-    A jar offers them as Java's ServiceLoader wants it.
+    A jar offers them as Java's ServiceLoader wants it. What is no jar offers nothing here; the worker
+    has its own words for it.
     """
     named: set[str] = set()
-    for jar in folder.glob("*.jar"):
+    for jar in filter(zipfile.is_zipfile, folder.glob("*.jar")):
         with zipfile.ZipFile(jar) as content:
             if _EXTENSIONS in content.namelist():
                 lines = content.read(_EXTENSIONS).decode("utf-8").splitlines()
