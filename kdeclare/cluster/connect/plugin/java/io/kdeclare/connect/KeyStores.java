@@ -29,8 +29,8 @@ final class KeyStores {
 
     private KeyStores() { }
 
-    /** Check what the listener would serve. {@code values}: the TLS values without their prefix. */
-    static void checkKeys(Map<String, Object> values) {
+    /** What the listener would serve, checked. {@code values}: the TLS values without their prefix. */
+    static KeyStore keys(Map<String, Object> values) {
         String location = text(values, TlsKeys.KEYSTORE_LOCATION);
         if (location == null) {
             throw new Refusal(TlsKeys.KEYSTORE_LOCATION, "The listener would have no key store.");
@@ -55,16 +55,17 @@ final class KeyStores {
             if (!any) {
                 throw new Refusal(TlsKeys.KEYSTORE_LOCATION, location + " holds no private key.");
             }
+            return store;
         } catch (KeyStoreException e) {
             throw new Refusal(TlsKeys.KEYSTORE_LOCATION, location + " cannot be used: " + e.getMessage());
         }
     }
 
-    /** Check what the listener would trust; without a truststore Jetty takes the key store for it. */
-    static void checkTrust(Map<String, Object> values) {
+    /** What the listener would trust, checked; null without a truststore: Jetty takes the key store then. */
+    static KeyStore trust(Map<String, Object> values) {
         String location = text(values, TlsKeys.TRUSTSTORE_LOCATION);
         if (location == null) {
-            return;
+            return null;
         }
         KeyStore store = load(
                 location, password(values, TlsKeys.TRUSTSTORE_PASSWORD), text(values, TlsKeys.TRUSTSTORE_TYPE),
@@ -73,6 +74,7 @@ final class KeyStores {
             if (store.size() == 0) {
                 throw new Refusal(TlsKeys.TRUSTSTORE_LOCATION, location + " holds no certificate.");
             }
+            return store;
         } catch (KeyStoreException e) {
             throw new Refusal(TlsKeys.TRUSTSTORE_LOCATION, location + " cannot be used: " + e.getMessage());
         }

@@ -1,6 +1,13 @@
 package io.kdeclare.connect;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Stream;
 
 import org.apache.kafka.connect.runtime.rest.util.SSLUtils;
 
@@ -16,6 +23,20 @@ import org.eclipse.jetty.util.ssl.SslContextFactory;
 final class PeerTrust {
     private final Map<String, String> worker;
     private final Advertised advertised;
+    private SslContextFactory.Client client;
+    private List<Stamp> madeFrom = List.of();
+
+    /** A file as it was: opening a key store takes long, and these change seldom. */
+    private record Stamp(Path path, FileTime changed, long size) {
+        static Stamp of(String location) {
+            Path path = Path.of(location);
+            try {
+                return new Stamp(path, Files.getLastModifiedTime(path), Files.size(path));
+            } catch (IOException e) {
+                return new Stamp(path, FileTime.fromMillis(0), -1);
+            }
+        }
+    }
 
     PeerTrust(Map<String, String> worker, Advertised advertised) {
         this.worker = worker;
@@ -27,16 +48,9 @@ final class PeerTrust {
         if (!advertised.isHttps()) {
             return;
         }
-        SslContextFactory.Client peer = SSLUtils.createClientSideSslContextFactory(TlsMaterial.parsed(worker));
-        try {
-            peer.start();
-        } catch (Exception e) {
-            throw new Refusal("", "The worker's own configuration gives no client to check this with: "
-                    + e.getMessage());
-        }
         try {
             Handshake.between(
-                    peer.newSSLEngine(advertised.host(), advertised.port()), candidate.newSSLEngine());
+                    peer().newSSLEngine(advertised.host(), advertised.port()), candidate.newSSLEngine());
         } catch (Handshake.Rejected e) {
             throw e.byClient()
                     ? new Refusal(TlsKeys.KEYSTORE_LOCATION, "The other workers would not accept this certificate"
@@ -44,6 +58,32 @@ final class PeerTrust {
                             + "). What they trust is in their own files: add the new authority there first.")
                     : new Refusal(TlsKeys.TRUSTSTORE_LOCATION, "The listener would not accept the certificates"
                             + " that the other workers forward requests with (" + e.getMessage() + ").");
+        }
+    }
+
+    /** The client that Connect would make now: it makes one for each request. */
+    private synchronized SslContextFactory.Client peer() {
+        List<Stamp> stamps = Stream.of("ssl.keystore.location", "ssl.truststore.location")
+                .flatMap(key -> Stream.of(key, TlsKeys.PREFIX + key))
+                .map(worker::get)
+                .filter(Objects::nonNull)
+                .map(Stamp::of)
+                .toList();
+        if (client == null || !stamps.equals(madeFrom)) {
+            client = made();
+            madeFrom = stamps;
+        }
+        return client;
+    }
+
+    private SslContextFactory.Client made() {
+        SslContextFactory.Client made = SSLUtils.createClientSideSslContextFactory(TlsMaterial.parsed(worker));
+        try {
+            made.start();
+            return made;
+        } catch (Exception e) {
+            throw new Refusal("", "The worker's own configuration gives no client to check this with: "
+                    + e.getMessage());
         }
     }
 }

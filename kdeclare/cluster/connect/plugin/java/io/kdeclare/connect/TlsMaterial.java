@@ -1,5 +1,6 @@
 package io.kdeclare.connect;
 
+import java.security.KeyStore;
 import java.util.Map;
 
 import javax.net.ssl.SSLContext;
@@ -48,9 +49,12 @@ record TlsMaterial(SSLContext context, String[] protocols, String[] ciphers, boo
         AbstractConfig config = parsed(merged);
         Map<String, Object> values = config.valuesWithPrefixAllOrNothing(TlsKeys.PREFIX);
         DEFAULT_TYPES.forEach(values::putIfAbsent);
-        KeyStores.checkKeys(values);
-        KeyStores.checkTrust(values);
+        KeyStore keys = KeyStores.keys(values);
+        KeyStore trust = KeyStores.trust(values);
         SslContextFactory.Server factory = SSLUtils.createServerSideSslContextFactory(config);
+        // As they were checked: not read again, which would take as long again too.
+        factory.setKeyStore(keys);
+        factory.setTrustStore(trust == null ? keys : trust);
         try {
             factory.start();
             return factory;

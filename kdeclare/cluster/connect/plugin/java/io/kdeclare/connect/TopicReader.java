@@ -156,8 +156,8 @@ final class TopicReader implements AutoCloseable {
         replayed.countDown();
         while (!closed) {
             try {
-                tell(last(null));
                 serve();
+                tell(last(null));
             } catch (WakeupException e) {
                 LOG.trace("Somebody waits, or it is time to close");
             }
