@@ -240,9 +240,9 @@ def _is_retriable(result: object) -> TypeGuard[Fault]:
 
 
 class _RetryingWorkers:
-    """Workers that are asked again for what is to be changed.
+    """Workers that are told again what they were not ready for.
 
-    What only looks is asked once: whoever looks either looks again anyway, or wants to know who is silent.
+    Who only looks asks once: either they look again anyway, or they want to know who is silent.
     """
 
     def __init__(self, workers: ConnectWorkers, whole: Callable[[str, Callable[[], Any]], Any]) -> None:
@@ -260,8 +260,7 @@ class _RetryingWorkers:
         return self._workers.handshake(url)
 
     def validate(self, url: str, changes: Changes) -> Validation:
-        found: Validation = self._whole("validate", lambda: self._workers.validate(url, changes))
-        return found
+        return self._workers.validate(url, changes)
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
         found: Mapping[str, str] = self._whole("patch", lambda: self._workers.patch(url, changes))

@@ -50,7 +50,8 @@ class ConnectWorkers(Protocol):
     """The workers of one Connect cluster, each by its URL.
 
     Every method raises Fault, whose message speaks of the worker as "it". A change whose answer did not
-    come may have been made (UNKNOWN); one that was never sent is RETRIABLE. Safe to use from several threads.
+    come may have been made (UNKNOWN); during a rebalance it is not (RETRIABLE). Safe to use from several
+    threads.
     """
 
     urls: tuple[str, ...]

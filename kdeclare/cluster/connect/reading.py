@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
-from kdeclare.cluster.connect.port import ConnectWorkers
+from kdeclare.cluster.connect.port import UNREACHABLE, ConnectWorkers
 from kdeclare.cluster.port import Fault
-from kdeclare.model.workers import Certificate, WorkerSeen, WorkersSeen
+from kdeclare.model.workers import WorkerSeen, WorkersSeen, WorkerStatus
 
 _AT_ONCE = 16
 
@@ -20,18 +20,18 @@ def read_workers(workers: ConnectWorkers) -> WorkersSeen:
 
 
 def _read(workers: ConnectWorkers, url: str) -> WorkerSeen:
-    served: Certificate | None = None
-    troubles: list[str] = []
-    try:
-        served = workers.handshake(url)
-    except Fault as fault:
-        troubles.append(told(fault))
+    status: WorkerStatus | None = None
+    trouble = ""
     try:
         status = workers.status(url)
     except Fault as fault:
-        reason = told(fault)
-        return WorkerSeen(url, None, served, "; ".join(dict.fromkeys((*troubles, reason))))
-    return WorkerSeen(url, status, served, "; ".join(troubles))
+        trouble = told(fault)
+        if fault.error == UNREACHABLE:
+            return WorkerSeen(url, trouble=trouble)
+    try:
+        return WorkerSeen(url, status, workers.handshake(url), trouble)
+    except Fault as fault:
+        return WorkerSeen(url, status, None, trouble or told(fault))
 
 
 def _overrides(workers: ConnectWorkers, seen: tuple[WorkerSeen, ...]) -> Mapping[str, str] | None:

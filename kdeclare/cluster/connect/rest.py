@@ -102,7 +102,7 @@ class RestWorkers:
             return certificate(shown) if shown else None
         except (OSError, ValueError) as e:
             why = f"no TLS handshake ({_reason(e)})"
-            raise Fault(UNREACHABLE, why, FaultKind.RETRIABLE) from None
+            raise Fault(UNREACHABLE, why) from None
 
     def close(self) -> None:
         """See `ConnectWorkers.close`."""
@@ -137,7 +137,7 @@ def _explained(*, changes: bool) -> Iterator[None]:
         if untrusted is not None:
             raise Fault(NOT_TRUSTED, f"it refuses the TLS connection ({_reason(untrusted)})") from None
         if isinstance(e, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
-            raise Fault(UNREACHABLE, f"it cannot be reached ({_reason(e)})", FaultKind.RETRIABLE) from None
+            raise Fault(UNREACHABLE, f"it cannot be reached ({_reason(e)})") from None
         kind = FaultKind.UNKNOWN if changes else FaultKind.RETRIABLE
         raise Fault(LOST, f"its answer did not come ({_reason(e)})", kind) from None
 
@@ -176,6 +176,9 @@ def _caused_by(problem: BaseException | None) -> ssl.SSLError | None:
 def _reason(problem: BaseException) -> str:
     if isinstance(problem, TimeoutError | httpx.TimeoutException):
         return "no answer in time"
-    if isinstance(problem, OSError) and problem.strerror:
-        return problem.strerror.lower()
+    beneath: BaseException | None = problem
+    while beneath is not None:
+        if isinstance(beneath, OSError) and beneath.strerror:
+            return beneath.strerror.lower()
+        beneath = beneath.__cause__ or beneath.__context__
     return str(problem) or type(problem).__name__

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kdeclare.cluster.connect.port import INVALID, UNREACHABLE, Changes, ConnectWorkers, Validation
 from kdeclare.cluster.connect.reading import told
-from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.cluster.port import Fault
 
 _AT_ONCE = 16
 
@@ -76,5 +76,4 @@ def _verdict(workers: ConnectWorkers, url: str, changes: Changes) -> Verdict:
     try:
         return Verdict(url, workers.validate(url, changes))
     except Fault as fault:
-        prefix = "" if fault.kind is FaultKind.REFUSED else "cannot be asked: "
-        return Verdict(url, None, f"{prefix}{told(fault)}")
+        return Verdict(url, None, f"cannot be asked: {told(fault)}")

@@ -248,4 +248,4 @@ class MemoryWorkers:
 
 
 def _unreachable() -> Fault:
-    return Fault(UNREACHABLE, "it cannot be reached (connection refused)", FaultKind.RETRIABLE)
+    return Fault(UNREACHABLE, "it cannot be reached (connection refused)")

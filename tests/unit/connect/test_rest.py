@@ -214,7 +214,8 @@ def test_nobody_at_home(certs: Path) -> None:
         at = opened(WorkerGroup((url,), ca_file="worker.pem"), certs, str)
         for call in (lambda: at.patch(url, {}), lambda: at.status(url), lambda: at.handshake(url)):
             found = fault(call)
-            assert (found.error, found.kind) == (port.UNREACHABLE, FaultKind.RETRIABLE)
+            assert (found.error, found.kind) == (port.UNREACHABLE, FaultKind.REFUSED)
+            assert "(connection refused)" in found.message
 
 
 # TLS
