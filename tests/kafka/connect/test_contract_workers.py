@@ -1,0 +1,193 @@
+"""What the port `ConnectWorkers` promises, of workers in this process and of real ones; and runs at both."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.connect import port
+from kdeclare.cluster.connect.opening import opened
+from kdeclare.cluster.connect.port import ConnectWorkers
+from kdeclare.cluster.connect.reading import read_workers
+from kdeclare.cluster.connect.rollout import check, through_any
+from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
+from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, Keystore
+from kdeclare.cluster.port import Fault
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.workers.standing import differing, not_reached, silent
+from kdeclare.model.workers import Certificate, WorkerGroup, WorkersSeen, overrides_hash
+from tests.engine.world import World, desired
+from tests.kafka.connect import certificates
+from tests.kafka.connect.workers import OWN_FOLDER, Crew
+
+TYPE = "listeners.https.ssl.keystore.type"
+
+
+@dataclass
+class Bed:
+    """Three workers, two keystores that all of them have, and one that the last of them lacks."""
+
+    workers: ConnectWorkers
+    a: str
+    b: str
+    lacking: str
+    password: str
+
+    def rotated(self, location: str) -> dict[str, str | None]:
+        return {LOCATION: location, PASSWORD: self.password, TYPE: "PKCS12"}
+
+    def settled(self, wanted: dict[str, str]) -> WorkersSeen:
+        """All workers once they have followed."""
+        deadline = time.monotonic() + 15
+        while True:
+            seen = read_workers(self.workers)
+            late = not_reached(seen, wanted)
+            if not late or time.monotonic() > deadline:
+                assert not late
+                return seen
+            time.sleep(0.02)
+
+
+def memory() -> Bed:
+    workers = MemoryWorkers()
+    begin, end = datetime(2026, 1, 1, tzinfo=UTC), datetime.now(UTC) + timedelta(days=300)
+    for name in ("/a", "/b", "/lacking"):
+        shown = Certificate(name[1:].encode().hex().ljust(64, "0"), f"CN={name}", "CN=ca", begin, end)
+        workers.files[name] = Keystore(shown, "changeit")
+    workers.workers[workers.urls[-1]].lacks = {"/lacking"}
+    workers.placeholders = {"${env:PW}": "changeit"}
+    return Bed(workers, "/a", "/b", "/lacking", "${env:PW}")
+
+
+def real(crew: Crew, folder: Path) -> Iterator[Bed]:
+    made = crew.certificates
+    secrets = folder / "secrets.properties"
+    secrets.write_text(f"keystore={certificates.PASSWORD}\n")
+    for worker in crew.workers[:-1]:
+        (worker.folder / "own.p12").write_bytes(made.store("a").read_bytes())
+    group = WorkerGroup(
+        tuple(f"https://127.0.0.1:{worker.port}" for worker in crew.workers),
+        ca_file=str(made.authority_pem),
+        cert_file=str(made.client_pem),
+    )
+    workers = opened(group, folder, str)
+    own = f"${{env:{OWN_FOLDER}}}/own.p12"
+    a, b = str(made.store("a")), str(made.store("b"))
+    yield Bed(workers, a, b, own, f"${{file:{secrets}:keystore}}")
+    workers.close()
+
+
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+def bed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bed]:
+    if request.param == "memory":
+        yield memory()
+    else:
+        yield from real(request.getfixturevalue("crew"), tmp_path)
+
+
+def fault(call: Callable[[], Any]) -> Fault:
+    with pytest.raises(Fault) as raised:
+        call()
+    return raised.value
+
+
+def test_without_overrides_all_are_in_step_and_show_what_they_say(bed: Bed) -> None:
+    seen = bed.settled({})
+    assert seen.overrides == {}
+    assert not silent(seen)
+    assert not list(differing(seen))
+    assert [worker.status.leader for worker in seen.workers if worker.status].count(True) == 1
+    for worker in seen.workers:
+        assert worker.status
+        assert worker.served in [listener.certificate for listener in worker.status.listeners]
+
+
+def test_a_patch_merges_and_every_worker_comes_to_run_on_it(bed: Bed) -> None:
+    after = dict(through_any(bed.workers, bed.rotated(bed.a)))
+    assert after == bed.rotated(bed.a)  # placeholders as they are
+    seen = bed.settled(after)
+    assert seen.overrides == after
+    first = {worker.served for worker in seen.workers}
+    assert len(first) == 1
+    for worker in seen.workers:
+        assert worker.status
+        assert worker.status.applied
+        assert worker.status.applied.sha256 == overrides_hash(after)
+        assert set(worker.status.overrides) == set(after)
+        assert LOCATION in worker.status.whitelist
+    for url in bed.workers.urls:
+        merged = dict(bed.workers.patch(url, {LOCATION: bed.b, TYPE: None}))
+        assert merged == {LOCATION: bed.b, PASSWORD: bed.password}
+    second = {worker.served for worker in bed.settled(merged).workers}
+    assert len(second) == 1
+    assert second != first
+    nothing = dict(through_any(bed.workers, dict.fromkeys(merged)))
+    assert nothing == {}
+    bed.settled({})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{LOCATION: "/no/such/keystore.p12"}, {PASSWORD: "not-it"}, {"offset.flush.interval.ms": "5"}],
+)
+def test_what_no_worker_could_apply_is_refused_and_nothing_is_written(
+    bed: Bed, wrong: dict[str, str | None]
+) -> None:
+    before = dict(through_any(bed.workers, bed.rotated(bed.a)))
+    shown = {worker.served for worker in bed.settled(before).workers}
+    for url in bed.workers.urls:
+        found = bed.workers.validate(url, wrong)
+        assert not found.valid
+        assert any(found.errors.values())
+        assert "not-it" not in str(found)
+        assert fault(partial(bed.workers.patch, url, wrong)).error == port.INVALID
+    seen = bed.settled(before)
+    assert {worker.served for worker in seen.workers} == shown
+    assert seen.overrides == before
+
+
+def test_what_one_worker_lacks_is_found_before_anything_is_written(bed: Bed) -> None:
+    *others, last = bed.workers.urls
+    found = fault(lambda: check(bed.workers, bed.rotated(bed.lacking)))
+    assert found.error == port.INVALID
+    assert last in found.message
+    assert not any(url in found.message for url in others)
+    assert read_workers(bed.workers).overrides == {}
+
+
+def test_a_key_is_taken_away_and_is_not_there_then(bed: Bed) -> None:
+    after = dict(through_any(bed.workers, bed.rotated(bed.a)))
+    bed.settled(after)
+    for url in bed.workers.urls:
+        assert fault(partial(bed.workers.delete, url, "no.such.key")).error == port.NO_OVERRIDE
+    bed.workers.delete(bed.workers.urls[0], TYPE)
+    after.pop(TYPE)
+    assert bed.settled(after).overrides == after
+
+
+# through the engine
+
+
+def declared(bed: Bed, location: str) -> Desired:
+    return desired("ConnectWorkerConfig", "eu", workers=list(bed.workers.urls), config=bed.rotated(location))
+
+
+def test_a_run_rotates_and_its_rollback_rotates_back(bed: Bed) -> None:
+    world = World(MemoryCluster())
+    world.cluster.connect[bed.workers.urls] = bed.workers  # type: ignore[assignment]
+    assert world.apply(declared(bed, bed.a)).complete
+    shown = {worker.served for worker in read_workers(bed.workers).workers}
+    assert not world.plan(declared(bed, bed.a)).has_changes
+    assert world.apply(declared(bed, bed.b)).complete
+    assert shown.isdisjoint({worker.served for worker in read_workers(bed.workers).workers})
+    refused = world.plan(declared(bed, bed.lacking))
+    (problem,) = [d for d in refused.diagnostics if d.is_error]
+    assert bed.workers.urls[-1] in problem.detail
+    assert world.rollback().complete
+    assert {worker.served for worker in read_workers(bed.workers).workers} == shown
+    assert read_workers(bed.workers).overrides == bed.rotated(bed.a)
