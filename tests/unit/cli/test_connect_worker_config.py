@@ -319,6 +319,18 @@ def test_a_manifest_from_plan_to_rollback(typed: CommandLine, workers: MemoryWor
     assert ran.code == 0
 
 
+def test_workers_that_fall_silent_between_plan_and_apply(typed: CommandLine, workers: MemoryWorkers) -> None:
+    declare(typed)
+    assert typed("plan", "--out", "it.plan").code == 0
+    for worker in workers.workers.values():
+        worker.down = True
+    ran = typed("apply", "it.plan", "--yes")
+    assert ran.code == 1
+    assert "Connect workers do not do as asked" in ran.err
+    assert f"{URLS[0]}: it cannot be reached" in ran.err
+    assert not workers.log
+
+
 def test_texts_stay_as_they_are_written(typed: CommandLine, workers: MemoryWorkers) -> None:
     typed.monkeypatch.setenv("STORE_PASSWORD", "0123")
     workers.files["/1.50"] = Keystore(certificate("old"), "0123")
