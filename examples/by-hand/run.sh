@@ -14,7 +14,7 @@ says "2 → 3" "✓ Topic/by-hand.clicks  altered; 3 partitions × 3 replicas"
 
 step "That was too much. Undo it."
 run 0 kdeclare rollback --yes
-says "3 → 2"
+says "Rolled back" "1 reassignment done"
 
 step "Several at once, and one of them is wrong: the others are done."
 run 5 kdeclare topic alter by-hand.clicks by-hand.clocks --partitions 4 --yes
@@ -48,3 +48,7 @@ says "2 topics with 6 partitions" "[delete, compact]  +compact" "Kafka takes no 
 step "All of it stands in the history."
 run 0 kdeclare history
 says "kdeclare topic create by-hand.clicks" "config alter --topic by-hand.clicks --append-config cleanup.policy=compact"
+
+step "It is needed no longer. Nothing brings its records back, and that is said."
+run 0 kdeclare topic delete by-hand.clicks --yes
+says "Cannot be rolled back:" "✓ Topic/by-hand.clicks  deleted"

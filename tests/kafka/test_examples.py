@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import free_ports_of_clusters
+from tests.conftest import free_port, free_ports_of_clusters
 
 if TYPE_CHECKING:
     from kdeclare.cluster.sandbox import SandboxStatus
@@ -73,7 +73,10 @@ def test_keeps_its_promises_and_leaves_nothing_behind(
     example: Path, sandbox: "SandboxStatus", tmp_path: Path
 ) -> None:
     cluster, files = as_manifests(sandbox.bootstrap), sorted(example.rglob("*"))
-    own = {"KDECLARE_FLEET_PORT": str(free_ports_of_clusters(3))}
+    own = {
+        "KDECLARE_FLEET_PORT": str(free_ports_of_clusters(3)),
+        "KDECLARE_CONNECT_PORT": str(free_port(1, workers=2)),
+    }
     done = run(example / "run.sh", tmp_path, PROGRAMS, KDECLARE_BOOTSTRAP=sandbox.bootstrap, **own)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("The example went as it should.\n")
