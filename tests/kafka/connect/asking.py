@@ -6,6 +6,8 @@ import json
 import socket
 import ssl
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from tests.kafka.connect.certificates import Certificates
@@ -43,9 +45,14 @@ class Answer:
 
 def trusting(certificates: Certificates, *, identified: bool = True) -> ssl.SSLContext:
     """A client that trusts the workers' authority, with a certificate of its own or without."""
-    context = ssl.create_default_context(cafile=str(certificates.authority_pem))
-    if identified:
-        context.load_cert_chain(str(certificates.client_pem))
+    return _context(certificates.authority_pem, certificates.client_pem if identified else None)
+
+
+@cache
+def _context(authority: Path, client: Path | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(authority))
+    if client is not None:
+        context.load_cert_chain(str(client))
     return context
 
 

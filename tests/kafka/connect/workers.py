@@ -215,7 +215,7 @@ class Crew:
     def await_served(self, sha256: str, seconds: float = 10.0) -> None:
         """Return when a new handshake with each of them gets this certificate."""
         for worker in self.workers:
-            eventually(lambda worker=worker: worker.ask.served() == sha256, seconds, 0.01)  # type: ignore[misc]
+            eventually(lambda worker=worker: worker.ask.served() == sha256, seconds, 0.05)  # type: ignore[misc]
 
     def await_settled(self) -> None:
         """Return when all of them have applied the last that any of them has seen."""

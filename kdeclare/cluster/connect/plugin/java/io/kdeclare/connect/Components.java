@@ -18,6 +18,10 @@ final class Components {
     private final Placeholders placeholders;
     private final List<Reconfigurable> registered = new ArrayList<>();
     private Map<String, String> inForce;
+    private Prepared prepared;
+
+    /** Overrides that are being written, and the configuration that they were validated as. */
+    private record Prepared(Map<String, String> raw, Map<String, String> merged) { }
 
     Components(Settings settings, Placeholders placeholders) {
         this.worker = settings.worker();
@@ -39,9 +43,22 @@ final class Components {
         validated(raw);
     }
 
+    /**
+     * Have all of them look at overrides that this worker is about to write. When it reads them back, they
+     * take what they have looked at; until {@link #forget}.
+     */
+    synchronized void prepare(Map<String, String> raw) {
+        prepared = new Prepared(raw, validated(raw));
+    }
+
+    synchronized void forget() {
+        prepared = null;
+    }
+
     /** Have all of them take the overrides, or none. @throws RuntimeException the first objection */
     synchronized void apply(Map<String, String> raw) {
-        Map<String, String> merged = validated(raw);
+        boolean known = prepared != null && prepared.raw().equals(raw);
+        Map<String, String> merged = known ? prepared.merged() : validated(raw);
         List<Reconfigurable> done = new ArrayList<>();
         try {
             for (Reconfigurable component : registered) {

@@ -130,14 +130,18 @@ final class WorkerConfigs implements AutoCloseable {
      */
     Map<String, String> update(Function<Map<String, String>, Changes> changes) {
         AtomicReference<Map<String, String>> written = new AtomicReference<>();
-        store.update(current -> {
-            Changes wanted = changes.apply(current);
-            wanted.check(settings.whitelist(), current);
-            Map<String, String> merged = wanted.over(current);
-            components.validate(merged);
-            written.set(merged);
-            return merged;
-        });
+        try {
+            store.update(current -> {
+                Changes wanted = changes.apply(current);
+                wanted.check(settings.whitelist(), current);
+                Map<String, String> merged = wanted.over(current);
+                components.prepare(merged);
+                written.set(merged);
+                return merged;
+            });
+        } finally {
+            components.forget();
+        }
         return written.get();
     }
 
