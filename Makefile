@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
-# Real clusters of their own, so that they can run beside those of the other tests.
-FLEETS := tests/kafka/test_fleet.py \
-	'tests/kafka/test_examples.py::test_keeps_its_promises_and_leaves_nothing_behind[fleet]'
+# Real clusters and workers of their own, so that they can run beside those of the other tests.
+KEEPS = tests/kafka/test_examples.py::test_keeps_its_promises_and_leaves_nothing_behind
+APART := tests/kafka/test_fleet.py tests/kafka/test_sandbox_connect.py tests/kafka/connect \
+	'$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]'
 
 .PHONY: help install unit test test-brokers test-others browser check format demo bench clean
 
@@ -26,13 +27,13 @@ test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromiu
 	$(MAKE) check
 	$(MAKE) -j2 --output-sync=target test-brokers test-others
 
-test-brokers: $(READY) ## the tests with real brokers, but for those of fleets
-	$(BIN)/python -m pytest -m kafka --durations=10 $(FLEETS:%=--deselect=%)
+test-brokers: $(READY) ## the tests with real brokers, but for those with clusters of their own
+	$(BIN)/python -m pytest -m kafka --durations=10 $(APART:%=--deselect=%)
 
-test-others: $(READY) ## all other tests: the fast ones, Spark, the pages in Chromium, fleets of real clusters
+test-others: $(READY) ## all other tests: the fast ones, Spark, the pages in Chromium, fleets, Connect workers
 	$(BIN)/python -m pytest --durations=10
 	$(BIN)/python -m pytest -m 'spark or browser' --durations=10
-	$(BIN)/python -m pytest -m '' --durations=10 $(FLEETS)
+	$(BIN)/python -m pytest -m '' --durations=10 $(APART)
 
 browser:         ## Debian's Chromium, for the tests of pages, where there is none and it can be had
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }
