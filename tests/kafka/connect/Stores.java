@@ -10,7 +10,9 @@ import java.security.KeyStore;
 import java.security.MessageDigest;
 import java.security.cert.Certificate;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.HexFormat;
+import java.util.List;
 
 /** What keytool does not do with key stores, or only one JVM a step. */
 public final class Stores {
@@ -26,7 +28,8 @@ public final class Stores {
     /**
      * PASSWORD FOLDER NAME…: takes the issuer's key out of each NAME.p12 and prints the SHA-256 of its
      * certificate; writes the first one's key and chain to NAME.pem, mixed.p12, which has the first one's
-     * key under the second one's certificate, and odd.jks, which is the second one under two other passwords.
+     * key under the second one's certificate, odd.jks, which is the second one under two other passwords, and
+     * fast.p12 and fast-trust.p12, which are the second one and trust.p12 without the work that opening takes.
      */
     public static void main(String[] arguments) throws IOException, GeneralSecurityException {
         Stores stores = new Stores(arguments[0]);
@@ -39,6 +42,11 @@ public final class Stores {
         Path second = folder.resolve(arguments[3] + ".p12");
         stores.mix(first, second, folder.resolve("mixed.p12"));
         stores.relock(second, folder.resolve("odd.jks"));
+        for (String count : List.of("certPbeIterationCount", "keyPbeIterationCount", "macIterationCount")) {
+            System.setProperty("keystore.pkcs12." + count, "1");
+        }
+        stores.copy(second, folder.resolve("fast.p12"));
+        stores.copy(folder.resolve("trust.p12"), folder.resolve("fast-trust.p12"));
     }
 
     private String finish(Path path) throws IOException, GeneralSecurityException {
@@ -69,6 +77,18 @@ public final class Stores {
         mixed.setKeyEntry("mixed", from.getKey(alias(from), password), password,
                 other.getCertificateChain(alias(other)));
         save(mixed, to);
+    }
+
+    private void copy(Path from, Path to) throws IOException, GeneralSecurityException {
+        KeyStore store = open(from);
+        KeyStore made = KeyStore.getInstance("PKCS12");
+        made.load(null, null);
+        KeyStore.ProtectionParameter protection = new KeyStore.PasswordProtection(password);
+        for (String alias : Collections.list(store.aliases())) {
+            boolean isKey = store.isKeyEntry(alias);
+            made.setEntry(alias, store.getEntry(alias, isKey ? protection : null), isKey ? protection : null);
+        }
+        save(made, to);
     }
 
     private void relock(Path from, Path to) throws IOException, GeneralSecurityException {

@@ -48,6 +48,11 @@ class Certificates:
         return self.folder / "foreign-trust.p12"
 
     @property
+    def fast_trust(self) -> Path:
+        """`trust`, opened in no time; ``fast`` is the same of ``a``."""
+        return self.folder / "fast-trust.p12"
+
+    @property
     def authority_pem(self) -> Path:
         """What clients verify the workers with."""
         return self.folder / "ca.pem"
