@@ -4,6 +4,8 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -39,6 +41,15 @@ final class Clients {
         // The broker would make it with cleanup.policy=delete, and all workers would refuse to run with that.
         configs.put(ConsumerConfig.ALLOW_AUTO_CREATE_TOPICS_CONFIG, false);
         return new KafkaConsumer<>(configs, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    /** For what is asked beside a consumer, whose own requests wait until its long poll is over. */
+    Admin admin() {
+        Map<String, Object> configs = shared(AdminClientConfig.configNames());
+        configs.put(AdminClientConfig.CLIENT_ID_CONFIG, CLIENT_ID);
+        configs.put(AdminClientConfig.DEFAULT_API_TIMEOUT_MS_CONFIG, MAX_BLOCK_MS);
+        configs.put(AdminClientConfig.REQUEST_TIMEOUT_MS_CONFIG, MAX_BLOCK_MS / 2);
+        return Admin.create(configs);
     }
 
     /** One that all writers of the cluster share the transactional id of: the last to begin fences the others. */

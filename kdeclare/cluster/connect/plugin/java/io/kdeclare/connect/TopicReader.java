@@ -31,15 +31,8 @@ final class TopicReader implements AutoCloseable {
     private static final long RETRY_MS = 1_000;
     private static final long CLOSE_MS = 5_000;
 
-    /** Somebody who waits until this position is reached; null: the end, as it is when the reader gets to it. */
-    private static final class Waiter {
-        private final CompletableFuture<Void> reached = new CompletableFuture<>();
-        private Long target;
-
-        Waiter(Long target) {
-            this.target = target;
-        }
-    }
+    /** Somebody who waits until this position is reached. */
+    private record Waiter(long position, CompletableFuture<Void> reached) { }
 
     private final Clients clients;
     private final TopicPartition partition;
@@ -74,32 +67,13 @@ final class TopicReader implements AutoCloseable {
         return current;
     }
 
-    /** Wait until all that is committed now has been told. */
-    void readToEnd(Duration limit) {
-        await(new Waiter(null), limit);
-    }
-
-    /** Wait until the record of this offset has been told. */
-    void readTo(long offset, Duration limit) {
-        await(new Waiter(offset + 1), limit);
-    }
-
-    @Override
-    public void close() {
-        closed = true;
-        wake();
-        try {
-            thread.join(CLOSE_MS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
-    }
-
-    private void await(Waiter waiter, Duration limit) {
+    /** Wait until all records before this position have been told. */
+    void readTo(long position, Duration limit) {
+        Waiter waiter = new Waiter(position, new CompletableFuture<>());
         waiters.add(waiter);
         wake();
         try {
-            waiter.reached.get(limit.toMillis(), TimeUnit.MILLISECONDS);
+            waiter.reached().get(limit.toMillis(), TimeUnit.MILLISECONDS);
         } catch (TimeoutException e) {
             throw new StoreException("The topic " + partition.topic() + " could not be read to its end within "
                     + limit.toSeconds() + " s.", e);
@@ -110,6 +84,17 @@ final class TopicReader implements AutoCloseable {
             throw new StoreException("The worker is shutting down.", e);
         } finally {
             waiters.remove(waiter);
+        }
+    }
+
+    @Override
+    public void close() {
+        closed = true;
+        wake();
+        try {
+            thread.join(CLOSE_MS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
         }
     }
 
@@ -131,6 +116,7 @@ final class TopicReader implements AutoCloseable {
             } catch (RuntimeException e) {
                 LOG.debug("Cannot follow {}", partition, e);
                 listener.trouble("The topic " + partition.topic() + " cannot be read: " + Messages.of(e));
+                waiters.forEach(waiter -> waiter.reached().completeExceptionally(e));
                 pause(RETRY_MS);
             } finally {
                 consumer = null;
@@ -166,7 +152,7 @@ final class TopicReader implements AutoCloseable {
 
     /** What counts of the past is its last record: one change, not all changes again. */
     private void replay() {
-        long end = end();
+        long end = consumer.endOffsets(List.of(partition), REQUEST).get(partition);
         ConsumerRecord<byte[], byte[]> found = null;
         while (!closed && consumer.position(partition, REQUEST) < end) {
             found = last(found);
@@ -202,25 +188,12 @@ final class TopicReader implements AutoCloseable {
     }
 
     private void serve() {
+        long position = consumer.position(partition, REQUEST);
         for (Waiter waiter : waiters) {
-            try {
-                if (waiter.target == null) {
-                    waiter.target = end();
-                }
-                if (consumer.position(partition, REQUEST) >= waiter.target) {
-                    waiter.reached.complete(null);
-                }
-            } catch (WakeupException e) {
-                throw e;
-            } catch (RuntimeException e) {
-                waiter.reached.completeExceptionally(e);
-                throw e;
+            if (position >= waiter.position()) {
+                waiter.reached().complete(null);
             }
         }
-    }
-
-    private long end() {
-        return consumer.endOffsets(List.of(partition), REQUEST).get(partition);
     }
 
     private void pause(long milliseconds) {

@@ -8,11 +8,17 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.UnaryOperator;
 
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListOffsetsOptions;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.IsolationLevel;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.InvalidPidMappingException;
 import org.apache.kafka.common.errors.InvalidProducerEpochException;
 import org.apache.kafka.common.errors.ProducerFencedException;
+import org.apache.kafka.common.utils.Utils;
 
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -35,6 +41,7 @@ final class TopicStore implements Store {
     private final String topic;
     private final ReentrantLock writing = new ReentrantLock(true);
     private TopicReader reader;
+    private Admin admin;
     private Producer<byte[], byte[]> producer;
 
     TopicStore(Settings settings) {
@@ -82,12 +89,15 @@ final class TopicStore implements Store {
     private boolean attempted(UnaryOperator<Map<String, String>> change) {
         try {
             fence();
-            reader.readToEnd(PATIENCE);
-        } catch (RuntimeException e) {
+            reader.readTo(end(), PATIENCE);
+        } catch (ExecutionException | RuntimeException e) {
             if (isFenced(e)) {
                 letGo();
                 return false;
             }
+            throw failed("Nothing was written: ", e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
             throw failed("Nothing was written: ", e);
         }
         Map<String, String> wanted = change.apply(reader.current());
@@ -120,7 +130,7 @@ final class TopicStore implements Store {
             throw failed("Whether it was written is not known; look before you try again: ", e);
         }
         try {
-            reader.readTo(offset, PATIENCE);
+            reader.readTo(offset + 1, PATIENCE);
         } catch (RuntimeException e) {
             throw failed("It was written, but this worker has not read it back: ", e);
         }
@@ -129,21 +139,26 @@ final class TopicStore implements Store {
 
     private void fence() {
         if (producer == null) {
+            admin = clients.admin();
             producer = clients.producer();
             producer.initTransactions();
         }
     }
 
-    /** Give the producer up; closing it aborts what it had begun. */
+    /** The position behind all that is committed. */
+    private long end() throws ExecutionException, InterruptedException {
+        TopicPartition partition = new TopicPartition(topic, 0);
+        ListOffsetsOptions committed = new ListOffsetsOptions(IsolationLevel.READ_COMMITTED);
+        return admin.listOffsets(Map.of(partition, OffsetSpec.latest()), committed)
+                .partitionResult(partition).get().offset();
+    }
+
+    /** Give the clients up; closing the producer aborts what it had begun. */
     private void letGo() {
-        if (producer != null) {
-            try {
-                producer.close(CLOSE);
-            } catch (RuntimeException e) {
-                LOG.debug("The producer did not close", e);
-            }
-            producer = null;
-        }
+        Utils.closeQuietly(producer == null ? null : () -> producer.close(CLOSE), "producer of overrides");
+        Utils.closeQuietly(admin == null ? null : () -> admin.close(CLOSE), "admin client of overrides");
+        producer = null;
+        admin = null;
     }
 
     private StoreException failed(String what, Exception cause) {
