@@ -15,15 +15,17 @@ from kdeclare.cluster.sandbox import SandboxSettings, config, is_free
 from kdeclare.cluster.sandbox.connect_jars import connect_jars
 from tests.conftest import free_port
 from tests.kafka.connect import certificates
-from tests.kafka.connect.workers import Crew, Workshop, started
+from tests.kafka.connect.asking import HOST
+from tests.kafka.connect.workers import PLAIN, Crew, Workshop, started
 
 
 @pytest.fixture(scope="package")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    """A broker that makes topics for whoever asks (Kafka's default), certificates, the plug-in."""
+    """A broker that makes topics for whoever asks (Kafka's default) and has a listener with passwords too."""
     folder = tmp_path_factory.mktemp("connect")
     plugins = folder / "plugins"
-    settings = SandboxSettings(folder / "sandbox", brokers=1, racks=1, port=free_port(1))
+    settings = SandboxSettings(folder / "sandbox", brokers=1, racks=1, port=free_port(2))
+    login = f"{HOST}:{settings.broker_port(2)}"
     with ThreadPoolExecutor(2) as pool:
         building = pool.submit(install, plugins)
         making = pool.submit(certificates.make, _made(folder / "certificates"))
@@ -34,14 +36,9 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     ports = (p for p in itertools.count(random.randrange(30001, 31000)) if is_free(p))
     try:
         with pytest.MonkeyPatch.context() as patch:
-            usual = config.broker_properties
-            patch.setattr(
-                config,
-                "broker_properties",
-                lambda *given: usual(*given) | {"auto.create.topics.enable": "true"},
-            )
+            _equip(patch, login)
             broker = kafka_sandbox.start(settings, print)
-        shop = Workshop(broker.bootstrap, folder / "workers", made, jars, plugins, ports)
+        shop = Workshop(broker.bootstrap, login, folder / "workers", made, jars, plugins, ports)
         try:
             yield shop
         finally:
@@ -78,6 +75,23 @@ def crew(three: Crew) -> Iterator[Crew]:
     """The three workers without overrides, before and after."""
     yield three
     three.clean()
+
+
+def _equip(patch: pytest.MonkeyPatch, login: str) -> None:
+    usual = config.broker_properties
+
+    def more(given: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
+        found = usual(given, broker_id, *log_dirs)
+        protocols = found["listener.security.protocol.map"]
+        return found | {
+            "auto.create.topics.enable": "true",
+            "listeners": f"{found['listeners']},LOGIN://{login}",
+            "listener.security.protocol.map": f"{protocols},LOGIN:SASL_PLAINTEXT",
+            "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.login.plain.sasl.jaas.config": f'{PLAIN} required user_alice="wonder";',
+        }
+
+    patch.setattr(config, "broker_properties", more)
 
 
 def _made(folder: Path) -> Path:

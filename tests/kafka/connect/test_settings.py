@@ -9,7 +9,7 @@ import pytest
 
 from tests.kafka.connect.asking import KEYSTORE, KEYSTORE_PASSWORD, PATH
 from tests.kafka.connect.certificates import PASSWORD
-from tests.kafka.connect.workers import Worker, Workshop, eventually, started
+from tests.kafka.connect.workers import PLAIN, Worker, Workshop, eventually, started
 
 pytestmark = pytest.mark.kafka
 
@@ -23,10 +23,15 @@ def basic(name: str, password: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def guarded(workshop: Workshop) -> Iterator[list[Worker]]:
-    """Two workers with administrators and a whitelist that holds more; the second has a mistake in it."""
+    """A worker that logs in at the broker, has administrators and another whitelist; one with a mistake."""
     admins = workshop.certificates.folder / "admins.properties"
     admins.write_text("ada=lovelace\n")
     chosen = {
+        "bootstrap.servers": workshop.login,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{PLAIN} required username="alice" password="wonder";',
+        f"{_PREFIX}trust.check": "false",
         f"{_PREFIX}admins.file": str(admins),
         f"{_PREFIX}whitelist": f"{KEYSTORE}, listeners.https.ssl.client.auth",
     }
@@ -74,6 +79,12 @@ def test_the_whitelist_is_data(guarded: list[Worker]) -> None:
     assert worker.ask("PATCH", PATH, dict.fromkeys(changes), admin).status == 200
     with pytest.raises(OSError, match=r"certificate|reset|closed|EOF"):
         worker.ask_unidentified("GET", "/")
+
+
+def test_what_the_other_workers_trust_need_not_be_checked(guarded: list[Worker]) -> None:
+    change = {KEYSTORE: str(guarded[0].certificates.store("foreign"))}
+    answer = guarded[0].ask("POST", f"{PATH}/validate", change, basic("ada", "lovelace"))
+    assert answer.body == {"valid": True, "configs": [KEYSTORE], "errors": {}}
 
 
 def test_a_mistake_in_the_settings_leaves_the_worker_unharmed(guarded: list[Worker]) -> None:

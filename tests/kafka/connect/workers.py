@@ -18,6 +18,8 @@ from kdeclare.cluster.sandbox.processes import Recorded
 from tests.kafka.connect.asking import HOST, Asking, trusting
 from tests.kafka.connect.certificates import PASSWORD, Certificates
 
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
 # What each worker's environment calls its own folder: for placeholders that differ between workers.
 OWN_FOLDER = "KDECLARE_TEST_WORKER"
 
@@ -120,9 +122,10 @@ class Worker:
 
 @dataclass
 class Workshop:
-    """Makes workers at one broker; all that it has made end with it."""
+    """Makes workers at one broker; all that it has made end with it. ``login``: where it wants a password."""
 
     bootstrap: str
+    login: str
     folder: Path
     certificates: Certificates
     jars: ConnectJars
