@@ -57,7 +57,9 @@ def _says(stated: Json, item: FieldChange, keys: Catalog | None) -> bool:
         return _says_config(stated[_CONFIGS].get(rest), rest, item, keys)
     assignments = stated.get("assignments")
     if name == "assignments":
-        return assignments is None or assignments.get(rest) == item.after
+        if assignments is None:  # declared by numbers: these have to hold for it
+            return stated.get("replicationFactor") in (None, len(item.after))
+        return bool(assignments.get(rest) == item.after)
     if name == "replicationFactor" and assignments is not None:
         return all(len(brokers) == item.after for brokers in assignments.values())
     return item.after is None or stated.get(name) == item.after

@@ -43,7 +43,7 @@ class Afterwards:
         """As the use-cases want it."""
         from kdeclare.app.by_hand.run import Manners
 
-        return Manners(scope, self.verify_timeout, write=self.write_manifest, tell=console.note)
+        return Manners(scope, self.verify_timeout, write=self.write_manifest, tell=console.say)
 
 
 @dataclass(frozen=True)

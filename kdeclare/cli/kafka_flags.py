@@ -53,11 +53,13 @@ def _bare(value: str) -> str:
 
 def _paired(option: str, pairs: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for pair in pairs:
+    for number, pair in enumerate(pairs, 1):
         key, sign, value = pair.partition("=")
-        if not (key.strip() and sign):
+        if not (key.strip() and sign):  # not repeated: it can be the rest of a password that has a comma
             raise typer.BadParameter(
-                f"'{pair}' is not of the form KEY=VALUE, as in retention.ms=604800000.", param_hint=option
+                f"part {number} is not of the form KEY=VALUE, as in retention.ms=604800000; "
+                "brackets go round values with commas.",
+                param_hint=option,
             )
         if key.strip() in found:
             raise typer.BadParameter(f"'{key.strip()}' is given twice.", param_hint=option)

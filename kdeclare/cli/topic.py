@@ -212,12 +212,17 @@ def _asked(
 
 
 def _completed(entry: "Asked", flags: "Asked") -> "Asked":
-    placed = bool(entry.assignments) or entry.partitions is not None or entry.replication_factor is not None
+    """Assignments and counts exclude each other, so those of an entry keep the flags' others out."""
+    partitions, factor = entry.partitions, entry.replication_factor
+    if entry.assignments:
+        flags = replace(flags, partitions=None, replication_factor=None, assignments={})
+    elif partitions is not None or factor is not None:
+        flags = replace(flags, assignments={})
     return replace(
         entry,
-        partitions=entry.partitions if placed else flags.partitions,
-        replication_factor=entry.replication_factor if placed else flags.replication_factor,
-        assignments=entry.assignments if placed else flags.assignments,
+        partitions=flags.partitions if partitions is None else partitions,
+        replication_factor=flags.replication_factor if factor is None else factor,
+        assignments=entry.assignments or flags.assignments,
         configs={**flags.configs, **entry.configs},
     )
 

@@ -20,7 +20,7 @@ class TopicEntry(BaseModel):
     topic: Annotated[str, Field(min_length=1)]
     partitions: Annotated[int, Field(ge=1, le=INT32)] | None = None
     replicationFactor: Annotated[int, Field(ge=1, le=32767)] | None = None  # noqa: N815
-    assignments: dict[int, list[Annotated[int, Field(ge=0, le=INT32)]]] = {}
+    assignments: dict[Annotated[int, Field(ge=0)], list[Annotated[int, Field(ge=0, le=INT32)]]] = {}
     configs: dict[str, Any] = {}
 
 

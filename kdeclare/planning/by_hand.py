@@ -37,7 +37,7 @@ def plan_apart(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     while True:
         plan = build_plan(_without(request, failed), cluster, secrets, progress)
         wrong = [d for d in plan.diagnostics if d.is_error and d.resource in _asked(request)]
-        if not wrong:
+        if {d.resource for d in wrong} <= failed.keys():  # what stays wrong without it is the plan's own
             return Apart(plan, failed)
         for resource in {d.resource for d in wrong if d.resource}:
             failed[resource] = tuple(map(_by_hand, (d for d in wrong if d.resource == resource)))

@@ -63,12 +63,12 @@ def _meant(name: str, there: Collection[str]) -> list[str]:
         return [name] if name in there else []
     try:
         pattern = re.compile(name)
-    except re.error as wrong:
+    except (re.error, OverflowError, RecursionError) as wrong:
         raise KdeclareError(_malformed(name, wrong)) from None
     return sorted(filter(pattern.fullmatch, there))
 
 
-def _malformed(name: str, wrong: re.error) -> Diagnostic:
+def _malformed(name: str, wrong: Exception) -> Diagnostic:
     return error(
         "bad-pattern",
         "Not a regular expression",

@@ -1,6 +1,6 @@
 """What of a change by hand is the business of manifests: declared there, or owned since they were applied."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kdeclare.kinds.base import Desired
@@ -24,21 +24,23 @@ class Claimed:
 
 
 def claimed(
-    changes: Sequence[Change], declared: Sequence[Desired], owned: Mapping[str, Json]
+    changes: Sequence[Change], declared: Iterable[Desired], owned: Mapping[str, Json]
 ) -> tuple[Claimed, ...]:
     """The changes that manifests, or what was last applied of them, say something else about."""
     stated = {str(desired.id): desired for desired in declared}
     found = []
     for change in changes:
-        desired = stated.get(str(change.id))
-        record = _record(desired) if desired else owned.get(str(change.id))
-        if record is None:
+        desired, record = stated.get(str(change.id)), owned.get(str(change.id))
+        said = [item for item in (_record(desired) if desired else None, record) if item is not None]
+        if not said:
             continue
         place = desired.source if desired else None
         if change.action is not Action.UPDATE:
             found.append(Claimed(change, (), place))
-        elif paths := tuple(dict.fromkeys(f.path for f in change.fields if _is_stated(f, record))):
-            found.append(Claimed(change, paths, place))
+            continue
+        paths = dict.fromkeys(f.path for f in change.fields if any(_is_stated(f, item) for item in said))
+        if paths:
+            found.append(Claimed(change, tuple(paths), place))
     return tuple(found)
 
 
@@ -50,11 +52,11 @@ def _is_stated(field: FieldChange, record: Mapping[str, Json]) -> bool:
     """Whether a record of ownership, or a body as data, says something of a field."""
     first, _, rest = field.path.partition(".")
     if first == "configs":
-        return rest in record.get("configs", {})
+        return rest in record.get("configs", {}) or bool(record.get("removeUnmanaged"))
     assignments = record.get("assignments")
     if first != "assignments":
         return record.get(first) is not None or assignments is not None
-    if assignments is not None:
+    if assignments is not None or record.get("strategy") is not None:
         return True
     factor, is_new = record.get("replicationFactor"), field.before is None
     resized = factor is not None and len(field.after or ()) != factor

@@ -112,7 +112,10 @@ def _asked_for(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | Non
     asked: dict[ResourceId, Desired | None] = dict.fromkeys(request.scope.removals)
     asked |= {desired.id: desired for desired in request.desired}
     for id_ in sorted(asked):
-        yield id_, asked[id_], None if asked[id_] else _owned(request).get(str(id_))
+        owned = _owned(request).get(str(id_))
+        if id_ in request.scope.protected:
+            owned = {**(owned or {}), "preventDestroy": True}
+        yield id_, asked[id_], None if asked[id_] else owned
 
 
 def _by_hand(difference: Difference) -> Difference:

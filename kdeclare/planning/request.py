@@ -21,7 +21,8 @@ class Scope:
     override_moves: the partitions of someone else's move are sent elsewhere.
     overrides: policies whose denials are not heeded, each with the reason.
     by_hand: what is desired is asked for by a command: it is compared as if nothing were owned, and nothing
-        comes to be owned or is let go of. removals: what such a command deletes, owned or not.
+        comes to be owned or is let go of. removals: what such a command deletes, owned or not. protected:
+        those of them that manifests say must not be destroyed.
     """
 
     complete: bool = True
@@ -36,6 +37,7 @@ class Scope:
     overrides: Mapping[str, str] = field(default_factory=dict)
     by_hand: bool = False
     removals: frozenset[ResourceId] = frozenset()
+    protected: frozenset[ResourceId] = frozenset()
 
     @property
     def whole(self) -> bool:

@@ -11,6 +11,7 @@ from kdeclare.report.json_output import FORMAT_VERSION, run_document
 def hand_document(view: HandView, seconds: float | None = None) -> dict[str, Any]:
     """A result for each resource, and the run (docs/schemas/by-hand.schema.json)."""
     failed = [problem for problems in view.failed.values() for problem in problems]
+    told = dict.fromkeys((*failed, *view.beforehand, *view.notices))
     return {
         "format_version": FORMAT_VERSION,
         "exit_code": int(hand_exit_code(view)),
@@ -18,7 +19,7 @@ def hand_document(view: HandView, seconds: float | None = None) -> dict[str, Any
         "verified_seconds": view.verified_s,
         "written": list(view.written),
         "run": run_document(view.run, seconds=seconds) if view.run else None,
-        "diagnostics": [diagnostic_document(problem) for problem in (*failed, *view.notices)],
+        "diagnostics": [diagnostic_document(problem) for problem in told],
     }
 
 

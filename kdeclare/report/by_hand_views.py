@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import RunResult
+from kdeclare.model.run import RunResult, Status
 from kdeclare.report.outcome import run_outcome
 
 
@@ -68,7 +68,8 @@ class HandView:
 
     run: None where nothing was left to plan. failed: the diagnostics of what was never planned.
     verified_s: seconds until what was done was seen to be so; None where nothing was done or looked at.
-    written: manifests that were written, as paths. notices: what else should be known afterwards.
+    written: manifests that were written, as paths. beforehand: what was told before anybody was asked.
+    notices: what else should be known afterwards.
     """
 
     run: RunResult | None
@@ -76,6 +77,7 @@ class HandView:
     failed: Mapping[str, tuple[Diagnostic, ...]] = field(default_factory=dict)
     verified_s: float | None = None
     written: tuple[str, ...] = ()
+    beforehand: tuple[Diagnostic, ...] = ()
     notices: tuple[Diagnostic, ...] = ()
 
 
@@ -83,8 +85,10 @@ def hand_exit_code(view: HandView) -> ExitCode:
     """What failed weighs more than what was denied; nothing but failures is an error."""
     code = run_outcome(view.run).exit_code if view.run else ExitCode.OK
     failed = [item for item in view.items if item.came is Came.FAILED]
+    results = view.run.results.values() if view.run else ()
+    something_done = any(result.status in (Status.DONE, Status.STARTED) for result in results)
     if failed and len(failed) == len(view.items):
-        return ExitCode.ERROR
+        return ExitCode.PARTIAL if something_done else ExitCode.ERROR
     lacking = failed or any(item.unlike for item in view.items) or any(d.is_error for d in view.notices)
     if code in (ExitCode.OK, ExitCode.DENIED) and lacking:
         return ExitCode.PARTIAL

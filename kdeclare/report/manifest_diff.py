@@ -1,17 +1,25 @@
 """Edits of manifests for people: the lines that change, as ``diff -u`` shows them."""
 
+import re
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.secrets import SHOWN
 from kdeclare.manifests.editing.documents import FileEdit
 from kdeclare.manifests.editing.text import decoded
+from kdeclare.model.ids import ConfigScope
 
 _NOWHERE = "/dev/null"
 _NO_BREAK = "\\ No newline at end of file\n"
+_WORD = re.compile(r"[\w.-]+")
+_PAIR = re.compile(r"""(?P<key>[\w.-]+)["']?[ \t]*:[ \t]+(?P<value>[^\s#].*)""")
+_BLOCK = re.compile(r"[|>]")
+_HARMLESS = re.compile(r"""["']?\$\{|null\b|~""")
 
 
 def manifest_diff(files: Sequence[FileEdit]) -> str:
-    """The diff of all files, one after the other; empty where nothing changes."""
+    """The diff of all files, one after the other; empty where nothing changes. It shows no literal secret."""
     return "".join(line for edit in files for line in _lines(edit))
 
 
@@ -27,4 +35,29 @@ def _lines(edit: FileEdit) -> Iterator[str]:
 
 def _split(data: bytes | None) -> list[str]:
     text = decoded(data)[0] if data is not None else ""
-    return text.splitlines(keepends=True)
+    return list(_masked(text.splitlines(keepends=True)))
+
+
+def _masked(lines: Sequence[str]) -> Iterator[str]:
+    """With what stands behind a sensitive key hidden, to the end of its line, and the block below it, too."""
+    below: int | None = None
+    for line in lines:
+        depth = len(line) - len(line.lstrip())
+        if below is not None and (depth > below or not line.strip()):
+            yield f"{line[:depth]}{SHOWN}\n" if line.strip() else line
+            continue
+        found = _secret(line)
+        below = depth if found and _BLOCK.match(found["value"]) else None
+        yield f"{line[: found.start('value')]}{SHOWN}\n" if found else line
+
+
+def _secret(line: str) -> re.Match[str] | None:
+    """The first sensitive key of a line, in flow style too, whose value is no reference."""
+    pairs = (_PAIR.match(line, word.start()) for word in _WORD.finditer(line))
+    return next((m for m in pairs if m and _is_secret(m["key"]) and not _HARMLESS.match(m["value"])), None)
+
+
+def _is_secret(key: str) -> bool:
+    """As the catalogue has it; of a key that is unknown, if it looks like one."""
+    known = [info for scope in ConfigScope if (info := catalog(scope).get(key))]
+    return any(info.is_secret for info in known) or (not known and "password" in key.lower())

@@ -55,15 +55,16 @@ def _item(run: RunResult, resource: str, verified: Verified | None) -> Item:
         return Item(resource, Came.UNCHANGED, seen=seen)
     if (change is not None and change.blocked) or (denials and not operations):
         return Item(resource, Came.DENIED, " ".join(denials))
+    unlike = tuple(e for op in operations for e in (verified.unlike.get(op.id, ()) if verified else ()))
     results = [run.results.get(op.id) for op in operations]
     for status, came in _WORST_FIRST.items():
         of_these = [r for r in results if (r.status if r else Status.INTERRUPTED) is status]
         if of_these:
-            return Item(
-                resource, came, next((r.message or r.error or "" for r in of_these if r), ""), seen=seen
-            )
+            why = next((r.message or r.error or "" for r in of_these if r), "")
+            return Item(resource, came, why, unlike if came is Came.MOVING else (), seen)
+    if not operations:
+        return Item(resource, Came.UNCHANGED, seen=seen)
     deed = {Action.CREATE: Came.CREATED, Action.DELETE: Came.DELETED}
-    unlike = tuple(e for op in operations for e in (verified.unlike.get(op.id, ()) if verified else ()))
     return Item(resource, deed.get(change.action, Came.ALTERED) if change else Came.ALTERED, "", unlike, seen)
 
 

@@ -1,31 +1,66 @@
-"""Whose business a change by hand is, when it is not one's own."""
+"""Whose business a change by hand is, when it is not one's own: what manifests declare, and what is owned."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back import declared_places, sources_of
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
 from kdeclare.model.changes import Action
 from kdeclare.model.diagnostics import Diagnostic, Place, warning
 from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
 from kdeclare.model.plan import Plan
 from kdeclare.planning.claimed import Claimed, claimed
 
 
-def owner_notices(workspace: Workspace, plan: Plan) -> tuple[Diagnostic, ...]:
-    """What of a plan by hand manifests speak of, said before anybody is asked.
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """declared: what manifests say, by resource. owned: the records of the state.
 
-    Nobody waits for manifests where a plan has no changes. Raises KdeclareError for a broken state.
+    unread: whether not all manifests can be read.
     """
+
+    declared: Mapping[str, Desired]
+    owned: Mapping[str, Json]
+    unread: bool = False
+
+    def labelled(self, desired: Iterable[Desired]) -> tuple[Desired, ...]:
+        """With the labels that the resources have, as policies go by them."""
+        return tuple(replace(item, labels=self._labels(str(item.id))) for item in desired)
+
+    def protected(self, removals: Iterable[ResourceId]) -> frozenset[ResourceId]:
+        """Those that a manifest says must not be destroyed, whether it has been applied or not."""
+        return frozenset(id_ for id_ in removals if self._stated(str(id_)).get("preventDestroy"))
+
+    def _labels(self, resource: str) -> Mapping[str, str]:
+        declared = self.declared.get(resource)
+        found: Mapping[str, str] = (self.owned.get(resource) or {}).get("labels", {})
+        return declared.labels if declared else found
+
+    def _stated(self, resource: str) -> Mapping[str, Json]:
+        declared = self.declared.get(resource)
+        return KINDS[declared.id.kind].to_json(declared.id.name, declared.body) if declared else {}
+
+
+def owners_of(workspace: Workspace) -> Owners:
+    """What manifests and the state say. Raises KdeclareError for a broken state."""
     state = workspace.store.read()
     owned = state.resources if state else {}
-    if workspace.project.file is None or not plan.has_changes:
-        return tuple(map(_owned, claimed(plan.changes, (), owned)))
+    if workspace.project.file is None:
+        return Owners({}, owned)
     loaded = load_manifests(workspace, ())
-    notices = () if not loaded.has_errors else (_unreadable(),)
-    found = claimed(plan.changes, loaded.desired, owned)
-    places = declared_places(sources_of(workspace), [item.change for item in found]) if found else {}
+    return Owners({str(item.id): item for item in loaded.desired}, owned, loaded.has_errors)
+
+
+def owner_notices(workspace: Workspace, plan: Plan, owners: Owners) -> tuple[Diagnostic, ...]:
+    """What of a plan by hand is somebody's business, said before anybody is asked."""
+    notices = (_unreadable(),) if owners.unread and plan.has_changes else ()
+    found = claimed(plan.changes, owners.declared.values(), owners.owned)
+    declared = [item.change for item in found if item.place]
+    places = declared_places(sources_of(workspace), declared) if declared else {}
     return (*notices, *(_owned(_placed(item, places)) for item in found))
 
 

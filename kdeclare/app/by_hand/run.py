@@ -1,11 +1,11 @@
 """What the commands by hand have in common: plan apart, ask, run, verify; nothing is owned through them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kdeclare.app.apply import How, confirmed
 from kdeclare.app.by_hand.items import nothing_to_plan, viewed
-from kdeclare.app.by_hand.owners import owner_notices
+from kdeclare.app.by_hand.owners import owner_notices, owners_of
 from kdeclare.app.by_hand.wanted import Wanted
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked
@@ -16,7 +16,8 @@ from kdeclare.applying.clock import SystemClock
 from kdeclare.applying.verifying import Verified, verify
 from kdeclare.cluster.port import Cluster, Fault
 from kdeclare.kinds.pace import Pace
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, warning
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, info, warning
+from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult, Status
 from kdeclare.planning.by_hand import plan_apart
 from kdeclare.planning.request import PlanRequest, Scope
@@ -58,6 +59,9 @@ def by_hand(workspace: Workspace, ask: Ask, manners: Manners, how: How) -> HandV
         secrets = ProjectSecrets(
             workspace.project.folder, workspace.environ, known_secrets(wanted.desired, wanted.diagnostics)
         )
+        owners = owners_of(workspace)
+        wanted = replace(wanted, desired=owners.labelled(wanted.desired))
+        manners = replace(manners, scope=replace(manners.scope, protected=owners.protected(wanted.removals)))
         request = _request(workspace, wanted, manners, in_force, how)
         apart = plan_apart(request, cluster, secrets, how.progress)
         wanted = replace(wanted, failed={**wanted.failed, **apart.failed})
@@ -67,14 +71,14 @@ def by_hand(workspace: Workspace, ask: Ask, manners: Manners, how: How) -> HandV
         if manners.write:
             prepared = prepare(workspace, apart.plan.changes)
             manners.tell(manifest_diff(prepared.files))
-            notices = (*notices, *prepared.notices)
+            notices = (*notices, *prepared.notices, *_nothing_to_write(apart.plan))
         else:
-            notices = (*notices, *owner_notices(workspace, apart.plan))
+            notices = (*notices, *owner_notices(workspace, apart.plan, owners))
         run = confirmed(workspace, cluster, apart.plan, secrets, how, in_force, notices)
         if run is None:
             return None
         verified, unseen = _verified(cluster, run, manners)
-        view = replace(viewed(run, wanted, verified), notices=unseen)
+        view = replace(viewed(run, wanted, verified), notices=unseen, beforehand=notices)
         return _written(workspace, view) if manners.write else view
 
 
@@ -113,14 +117,16 @@ def _verified(
     try:
         return verify(cluster, done, SystemClock(), manners.verify_s), ()
     except Fault as fault:
-        return None, (_unverified(fault),)
+        return None, (_unverified(str(fault)),)
+    except KeyboardInterrupt:
+        return None, (_unverified("interrupted"),)
 
 
-def _unverified(fault: Fault) -> Diagnostic:
+def _unverified(why: str) -> Diagnostic:
     return warning(
         "not-verified",
         "What was done was not seen",
-        f"Metadata could not be read afterwards: {fault}.",
+        f"Metadata could not be read afterwards: {why}.",
         hint="'kdeclare topic describe' shows what is there.",
     )
 
@@ -134,4 +140,28 @@ def _written(workspace: Workspace, view: HandView) -> HandView:
         prepared.write()
     except KdeclareError as problem:
         return replace(view, notices=(*view.notices, *problem.diagnostics))
-    return replace(view, written=tuple(edit.file for edit in prepared.files))
+    written = tuple(edit.file for edit in prepared.files)
+    return replace(view, written=written, notices=(*view.notices, *_behind(view, done)))
+
+
+def _behind(view: HandView, written: Collection[str]) -> Iterator[Diagnostic]:
+    """What was done of a resource of which something else failed is not in its manifest."""
+    run = view.run
+    for op in run.plan.operations if run else ():
+        result = run.results.get(op.id) if run else None
+        if result and result.status is Status.DONE and str(op.resource) not in written:
+            yield error(
+                "manifest-behind",
+                "A manifest was not written",
+                f"{op.resource}: {op.verb} was done, something else was not, and its manifest is as before.",
+                hint="'kdeclare plan' shows the difference; write it by hand, or give the command again.",
+                resource=str(op.resource),
+            )
+
+
+def _nothing_to_write(plan: Plan) -> tuple[Diagnostic, ...]:
+    if plan.has_changes:
+        return ()
+    detail = "The cluster is as wanted already, so nothing is changed, and nothing is written."
+    hint = "Where a manifest says something else, change it by hand: 'kdeclare plan' shows the difference."
+    return (info("nothing-to-write", "No manifest is written", detail, hint=hint),)

@@ -98,6 +98,8 @@ def _ignored(asked: Asked) -> list[Diagnostic]:
 
 def _wrong_assignments(asked: Asked, count: int) -> list[Diagnostic]:
     said = []
+    if min(asked.assignments) < 0:
+        said.append(f"there is no partition {min(asked.assignments)}; they count from 0.")
     missing = set(range(count, max(asked.assignments))) - asked.assignments.keys()
     if missing:
         said.append(

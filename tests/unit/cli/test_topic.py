@@ -119,7 +119,7 @@ def test_flags_say_what_an_entry_of_a_file_does_not(kdeclare: CommandLine) -> No
     assert kdeclare("topic", "create", "--from-file", "topics.yaml", "c", *flags, "--yes").code == 0
     counts = {name: len(replicas(kdeclare, name)) for name in "abc"}
     assert counts == {"a": 2, "b": 3, "c": 3}
-    assert [len(replicas(kdeclare, name)[0]) for name in "abc"] == [1, 2, 2]
+    assert [len(replicas(kdeclare, name)[0]) for name in "abc"] == [2, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -268,3 +268,45 @@ def test_metadata_that_cannot_be_read_afterwards_takes_nothing_back(
     assert "✓ Topic/t  created" in ran.out
     assert "Metadata could not be read afterwards: NETWORK_EXCEPTION" in ran.out
     assert set(topics()) == {"t"}
+
+
+def test_policies_go_by_the_labels_of_manifests(kdeclare: CommandLine) -> None:
+    rule = {"rule": "post.partitions <= 3", "actions": ["MODIFY"], "selector": {"labels": {"tier": "gold"}}}
+    kdeclare.write("manifests/policy.yaml", "Policy", "few", message="three at most", **rule)
+    manifest = kdeclare.topic("orders", partitions=1)
+    manifest.write_text(manifest.read_text().replace("name: orders", "labels: {tier: gold}\n  name: orders"))
+    assert kdeclare("apply", "--yes").code == 0
+    assert kdeclare("topic", "alter", "orders", "--partitions", "5", "--yes").code == 3
+    assert len(replicas(kdeclare, "orders")) == 1
+
+
+def test_what_a_manifest_protects_is_not_deleted_though_it_was_never_applied(kdeclare: CommandLine) -> None:
+    make(kdeclare, "orders", (1,))
+    kdeclare.topic("orders", lifecycle={"preventDestroy": True})
+    assert kdeclare("topic", "delete", "orders", "--yes").code == 3
+    assert kdeclare.topics == {"orders"}
+
+
+@pytest.mark.parametrize("assignments", ["{-1: [1, 2]}", "{0: [1, 1]}", "{0: []}"])
+def test_assignments_that_are_none(kdeclare: CommandLine, assignments: str) -> None:
+    make(kdeclare, "t", (1, 3))
+    (kdeclare.folder / "odd.yaml").write_text(f"topics: [{{topic: t, assignments: {assignments}}}]\n")
+    assert kdeclare("topic", "alter", "--from-file", "odd.yaml", "--yes").code == 1
+    assert replicas(kdeclare, "t") == [(1, 3)]
+
+
+def test_a_pattern_that_is_too_much_is_an_error_and_no_bug(kdeclare: CommandLine) -> None:
+    ran = kdeclare("topic", "delete", "x{99999999999}", "--yes")
+    assert ran.code == 1
+    assert "no regular expression either" in ran.err
+
+
+def test_a_secret_behind_an_odd_bracket_stays_out_of_the_history(kdeclare: CommandLine) -> None:
+    odd = "listener.name.a.ssl.principal.mapping.rules=RULE:[x,listener.name.b.ssl.keystore.password=hunter2"
+    kdeclare("config", "alter", "--broker", "1", "--add-config", odd, "--verify-timeout", "0", "--yes")
+    kept = "".join(p.read_text() for p in (kdeclare.folder / "state").rglob("*") if p.is_file())
+    assert "hunter2" not in kept
+    ran = kdeclare(
+        "config", "alter", "--broker", "1", "--add-config", "ssl.keystore.password=hun,ter2", "--yes"
+    )
+    assert (ran.code, "ter2" in ran.err) == (64, False)

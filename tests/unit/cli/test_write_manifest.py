@@ -132,3 +132,22 @@ def test_a_manifest_that_changes_meanwhile_is_left_alone(
     assert ran.code == 5
     assert "✓ Topic/orders  altered" in ran.out
     assert "${var.retention}" in manifest.read_text()
+
+
+def test_where_nothing_is_changed_it_is_said_that_nothing_is_written(
+    kdeclare: CommandLine, manifest: Path
+) -> None:
+    options = ("config", "alter", "--topic", "orders", "--add-config", "retention.ms=1000", "--yes")
+    kdeclare(*options)
+    ran = kdeclare(*options, "--write-manifest")
+    assert ran.code == 0
+    assert "nothing is changed, and nothing is written" in ran.err
+    assert manifest.read_text() == ORDERS
+
+
+def test_assignments_that_the_declared_factor_contradicts_are_not_written(
+    kdeclare: CommandLine, manifest: Path
+) -> None:
+    options = ("--replica-assignment", "1:2,2:3", "--write-manifest", "--yes")
+    assert kdeclare("topic", "alter", "orders", *options).code == 1
+    assert manifest.read_text() == ORDERS

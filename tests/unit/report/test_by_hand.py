@@ -50,7 +50,7 @@ def test_all_of_it_fits_the_schema() -> None:
         ((Came.CREATED, Came.UNCHANGED, Came.LEFT_OUT), ExitCode.OK),
         ((Came.CREATED, Came.FAILED), ExitCode.PARTIAL),
         ((Came.UNCHANGED, Came.FAILED), ExitCode.PARTIAL),
-        ((Came.FAILED, Came.FAILED), ExitCode.ERROR),
+        ((Came.FAILED, Came.FAILED), ExitCode.PARTIAL),  # of each, something was done
         ((Came.LEFT_OUT,), ExitCode.OK),
     ],
 )
@@ -60,6 +60,8 @@ def test_the_exit_code_of_a_run_that_went_well(came: tuple[Came, ...], code: Exi
 
 def test_what_was_denied_failed_or_was_not_seen() -> None:
     assert hand_exit_code(view(Came.DENIED, run=RUNS["denied"])) is ExitCode.DENIED
+    assert hand_exit_code(view(Came.FAILED, run=RUNS["all-failed"])) is ExitCode.ERROR
+    assert hand_exit_code(view(Came.FAILED, run=None)) is ExitCode.ERROR
     assert hand_exit_code(view(Came.DENIED, Came.FAILED, run=RUNS["denied"])) is ExitCode.PARTIAL
     assert hand_exit_code(replace(view(), items=(UNSEEN,))) is ExitCode.PARTIAL
     assert hand_exit_code(view(Came.NOT_BEGUN, run=RUNS["interrupted"])) is ExitCode.INTERRUPTED

@@ -1,0 +1,24 @@
+"""What is shown of manifests that are written holds no literal secret."""
+
+from kdeclare.manifests.editing.documents import FileEdit
+from kdeclare.report.manifest_diff import manifest_diff
+
+MANIFEST = b"""\
+spec:
+  configs:
+    listener.name.a.ssl.keystore.password: hunter2
+    ssl.key.password: |
+      hunter3
+    log.cleaner.threads: 1
+    more: {listener.name.b.ssl.key.password: hunter4, a: 1}
+    ssl.truststore.password: ${env.STORE}
+"""
+
+
+def test_neither_beside_a_change_nor_where_a_file_goes() -> None:
+    after = MANIFEST.replace(b"threads: 1", b"threads: 2")
+    for edit in (FileEdit("m.yaml", MANIFEST, after), FileEdit("m.yaml", MANIFEST, None)):
+        shown = manifest_diff([edit])
+        assert "hunter" not in shown
+        assert "ssl.keystore.password: (sensitive)" in shown
+        assert "${env.STORE}" in shown
