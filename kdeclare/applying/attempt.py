@@ -97,16 +97,16 @@ class Attempt:
 
     def _spread(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """Wait until all have followed; a result for each operation of which some have not."""
-        waited, step = 0.0, _STEP_S
+        until, step = self.clock.monotonic() + _SPREAD_S, _STEP_S
         todo = list(operations)
         found: dict[str, OperationResult] = {}
         while todo:
             found = self._lagging(todo)
             todo = [op for op in todo if op.id in found]
-            if not todo or waited >= _SPREAD_S:
+            if not todo or self.clock.monotonic() >= until:
                 break
             self.clock.sleep(step)
-            waited, step = waited + step, min(step * 2, _LONGEST_STEP_S)
+            step = min(step * 2, _LONGEST_STEP_S)
         return found
 
     def _lagging(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:

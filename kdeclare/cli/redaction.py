@@ -9,6 +9,8 @@ _OPTIONS = frozenset({"--config", "--add-config", "--append-config", "--subtract
 """Whose values are config keys with values: ``k=v``, or ``k=v,k=[v,v]``."""
 _SPARK = "--conf"
 """Settings of Spark are known by no catalogue: one is kept from view when its name tells what it is."""
+_WORKERS = ("connect", "worker-config")
+"""Whose arguments are config keys with values."""
 _TELLING = ("access", "credential", "key", "password", "secret", "token")
 
 
@@ -41,6 +43,7 @@ def settings(text: str) -> list[str]:
 
 def _redacted(arguments: Sequence[str]) -> Iterator[str]:
     before = ""
+    workers = tuple(arguments[:2]) == _WORKERS
     for argument in arguments:
         option, sign, value = argument.partition("=")
         if before in _OPTIONS or before == _SPARK:
@@ -48,6 +51,9 @@ def _redacted(arguments: Sequence[str]) -> Iterator[str]:
             before = ""
             continue
         before = argument
+        if workers and sign and not option.startswith("-"):
+            yield f"{option}={SHOWN}" if _is_workers_secret(option, value) else argument
+            continue
         yield f"{option}={_hidden(value, option)}" if sign and option in (*_OPTIONS, _SPARK) else argument
 
 
@@ -77,3 +83,10 @@ def _is_secret(key: str, option: str) -> bool:
 
     known = [info for scope in ConfigScope if (info := catalog(scope).get(key))]
     return not known or any(info.is_secret for info in known)
+
+
+def _is_workers_secret(key: str, value: str) -> bool:
+    """Of Connect's workers, whose placeholders are no secret either."""
+    from kdeclare.kinds.workers.values import is_placeholder, is_sensitive
+
+    return is_sensitive(key) and not is_placeholder(value) and not _is_reference(value)

@@ -58,9 +58,9 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The last update that a worker could not apply, and why."""
+    """The last update that a worker could not apply, and why; without an offset, what else troubles it."""
 
-    offset: int
+    offset: int | None
     at: str
     message: str
 
@@ -69,7 +69,8 @@ class Refusal:
 class WorkerStatus:
     """What the plug-in of one worker says (``GET …/status``).
 
-    leader: None where it does not know. seen: the offset of the last update that it has read.
+    worker_id, mode: empty, and leader: None, where it does not know. seen: the offset of the last update
+    that it has read.
     overrides: the keys that are overridden. whitelist: those that can be.
     """
 

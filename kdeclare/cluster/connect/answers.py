@@ -26,7 +26,8 @@ class _Applied(_Offset):
     sha256: str
 
 
-class _Refusal(_Offset):
+class _Refusal(_Answer):
+    offset: int | None = None
     at: str = ""
     message: str = ""
 
@@ -46,10 +47,10 @@ class _Listener(_Answer):
 
 
 class _Status(_Answer):
-    worker_id: str
+    worker_id: str | None = None
     leader: bool | None = None
     plugin_version: str
-    mode: str = "distributed"
+    mode: str | None = None
     seen: _Offset | None = None
     applied: _Applied | None = None
     error: _Refusal | None = None
@@ -82,10 +83,10 @@ def status(body: bytes) -> WorkerStatus:
     """What a worker says of itself. Raises Fault."""
     said = _understood(_STATUS, body)
     return WorkerStatus(
-        worker_id=said.worker_id,
+        worker_id=said.worker_id or "",
         leader=said.leader,
         plugin_version=said.plugin_version,
-        mode=said.mode,
+        mode=said.mode or "",
         seen=said.seen.offset if said.seen else None,
         applied=Applied(said.applied.offset, said.applied.at, said.applied.sha256) if said.applied else None,
         error=Refusal(said.error.offset, said.error.at, said.error.message) if said.error else None,

@@ -23,8 +23,22 @@ def opened(
     showing.verify_mode = ssl.CERT_NONE
     for each in (context, showing):
         _identify(each, group, folder)
-    headers = {name: resolve(reference) for name, reference in group.headers}
+    headers = {name: _sendable(name, resolve(reference)) for name, reference in group.headers}
     return RestWorkers(group.urls, context=context, showing=showing, headers=headers, timeout_s=timeout_s)
+
+
+def _sendable(name: str, value: str) -> str:
+    """A header's value. Raises KdeclareError, which does not repeat it, where HTTP has no such value."""
+    if value.isascii() and value.isprintable() and value == value.strip():
+        return value
+    raise KdeclareError(
+        error(
+            "connect-header",
+            "A header cannot be sent",
+            f"What stands behind the header '{name}' has blanks around it, or holds what no header can hold.",
+            hint="Take that out of the variable or the file; a line break at a file's end is no trouble.",
+        )
+    )
 
 
 def _trusting(group: WorkerGroup, folder: Path) -> ssl.SSLContext:

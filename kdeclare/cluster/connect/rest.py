@@ -176,6 +176,8 @@ def _caused_by(problem: BaseException | None) -> ssl.SSLError | None:
 def _reason(problem: BaseException) -> str:
     if isinstance(problem, TimeoutError | httpx.TimeoutException):
         return "no answer in time"
+    if isinstance(problem, httpx.LocalProtocolError | UnicodeError):
+        return "the request cannot be sent; check the headers and the URL"  # its own words can hold a secret
     beneath: BaseException | None = problem
     while beneath is not None:
         if isinstance(beneath, OSError) and beneath.strerror:

@@ -29,7 +29,8 @@ def behind(seen: WorkersSeen) -> tuple[Standing, ...]:
 
 def refusing(seen: WorkersSeen) -> tuple[Standing, ...]:
     """Those of them that have read the overrides and could not apply them: they wait for another update."""
-    refused = {worker.url for worker in seen.workers if worker.status and worker.status.error}
+    errors = {worker.url: worker.status.error for worker in seen.workers if worker.status}
+    refused = {url for url, error in errors.items() if error and error.offset is not None}
     return tuple(standing for standing in behind(seen) if standing.url in refused)
 
 
@@ -41,8 +42,11 @@ def silent(seen: WorkersSeen) -> tuple[Standing, ...]:
 def not_reached(seen: WorkersSeen, wanted: Mapping[str, str]) -> tuple[Standing, ...]:
     """The workers that do not run on ``wanted``, or do not show the certificate that they say they have."""
     found = []
+    newest = max((w.status.seen or 0 for w in seen.workers if w.status), default=0)
     for worker in seen.workers:
         why = worker.trouble or step(worker, wanted)
+        if why == IN_STEP and worker.status and (worker.status.seen or 0) < newest:
+            why = "it has not read the last update yet"  # one that changes no value has files read anew
         if why == IN_STEP:
             why = _other_than_said(worker)
         if why:
@@ -58,6 +62,8 @@ def step(worker: WorkerSeen, overrides: Mapping[str, str]) -> str:
     hashes = {overrides_hash(overrides)} | ({None} if not overrides else set())
     if (status.applied.sha256 if status.applied else None) in hashes and status.error is None:
         return IN_STEP
+    if status.error is not None and status.error.offset is None:
+        return f"it is in trouble: {status.error.message.strip().rstrip('.')}"
     if status.error is not None:
         return f"it refused the last update: {status.error.message.strip().rstrip('.')}"
     return "it has not applied the last update yet"

@@ -93,3 +93,17 @@ def test_what_commands_hear_of_the_line_holds_none(monkeypatch: pytest.MonkeyPat
         "kdeclare schema --kind Nothing",
         "kdeclare show -- '--config=ssl.key.password=(sensitive)'",
     ]
+
+
+def test_of_connect_workers() -> None:
+    password = "listeners.https.ssl.keystore.password"
+    line = [
+        "connect",
+        "worker-config",
+        "patch",
+        f"{password}=geheim",
+        "listeners.https.ssl.keystore.type=JKS",
+    ]
+    assert without_secrets(line) == [*line[:3], f"{password}=(sensitive)", line[4]]
+    for value in ("${file:/etc/secrets:keystore}", "${env.STORE}"):
+        assert without_secrets([*line[:3], f"{password}={value}"])[3] == f"{password}={value}"
