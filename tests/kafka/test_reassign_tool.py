@@ -174,14 +174,14 @@ def test_a_throttled_move_from_beginning_to_end(both: Both) -> None:
     assert both.throttled() == ({"1000"}, lists)
 
     both.ours("execute", there, code=3)
-    out = both.ours("execute", there, "--additional", "--throttle", "1000000000")
+    out = both.ours("execute", there, "--additional", "--throttle", "2000000")
     assert both.targets(both.saved("undo-2.json", out)) == both.targets(undo)
-    assert both.throttled() == ({"1000000000"}, lists)
+    assert both.throttled() == ({"2000000"}, lists)
     both.expect((1, 3), (2, 3))
     kept = both.ours("verify", there, "--preserve-throttles")
     assert both.completed(kept)
     assert "Clearing" not in kept
-    assert both.throttled() == ({"1000000000"}, lists)
+    assert both.throttled() == ({"2000000"}, lists)
     cleared = both.ours("verify", there)
     assert cleared == (
         f"{kept}Clearing broker-level throttles on brokers 1,2,3\n"
