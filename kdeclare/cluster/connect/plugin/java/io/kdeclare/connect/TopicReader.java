@@ -113,7 +113,7 @@ final class TopicReader implements AutoCloseable {
                 follow();
             } catch (WakeupException e) {
                 LOG.debug("Woken up while starting to read");
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | LinkageError e) {
                 LOG.debug("Cannot follow {}", partition, e);
                 listener.trouble("The topic " + partition.topic() + " cannot be read: " + Messages.of(e));
                 waiters.forEach(waiter -> waiter.reached().completeExceptionally(e));

@@ -52,7 +52,7 @@ final class WorkerConfigs implements AutoCloseable {
             Placeholders placeholders = Placeholders.of(settings.worker(), loader);
             Store store = settings.distributed() ? new TopicStore(settings) : new FileStore(settings.file());
             return new WorkerConfigs(settings, placeholders, store, null);
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | LinkageError e) {
             String reason = Messages.of(e);
             LOG.error("Dynamic worker configuration is not available: {}", reason, e);
             return new WorkerConfigs(null, null, null, reason);
