@@ -28,19 +28,6 @@ def holds_secret(arguments: Sequence[str]) -> bool:
     return without_secrets(arguments) != list(arguments)
 
 
-def settings(text: str) -> list[str]:
-    """The elements of ``k=v,k=[v,v]``; a comma between brackets parts nothing."""
-    found = [""]
-    depth = 0
-    for character in text:
-        depth += (character == "[") - (character == "]" and depth > 0)
-        if character == "," and not depth:
-            found.append("")
-        else:
-            found[-1] += character
-    return found
-
-
 def _redacted(arguments: Sequence[str]) -> Iterator[str]:
     before = ""
     workers = tuple(arguments[:2]) == _WORKERS

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, with_config
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from kdeclare.planning.planfile_schema import CLOSED, DiagnosticDocument
+from kdeclare.report.schemas import schemas_of
 
 _Raw = Annotated[str | None, Field(description="Null: not overridden. A secret is '(sensitive)'.")]
 _Moment = Annotated[str, Field(description="UTC, ISO 8601.")]
@@ -122,15 +123,12 @@ class ChangedDocument(TypedDict):
 
 
 def connect_schemas() -> dict[str, dict[str, Any]]:
-    """The JSON Schemas (2020-12) by name; ``docs/schemas/NAME.schema.json`` are their texts."""
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    shapes: dict[str, Any] = {
-        "connect-overrides": OverridesDocument,
-        "connect-status": WorkersDocument,
-        "connect-proposal": ProposalDocument,
-        "connect-change": ChangedDocument,
-    }
-    return {
-        name: head | TypeAdapter(shape).json_schema() | {"title": f"kdeclare {name}, format 1.0"}
-        for name, shape in shapes.items()
-    }
+    """By name; see `schemas_of`."""
+    return schemas_of(
+        {
+            "connect-overrides": OverridesDocument,
+            "connect-status": WorkersDocument,
+            "connect-proposal": ProposalDocument,
+            "connect-change": ChangedDocument,
+        }
+    )

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, with_config
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from kdeclare.planning.planfile_schema import CLOSED, DiagnosticDocument, PlaceDocument, VerdictDocument
+from kdeclare.report.schemas import schemas_of
 
 Said = Literal["allow", "warn", "deny"]
 
@@ -84,10 +85,5 @@ class PolicyTestDocument(TypedDict):
 
 
 def policy_schemas() -> dict[str, dict[str, Any]]:
-    """The JSON Schemas (2020-12) by name; ``docs/schemas/NAME.schema.json`` are their texts."""
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    shapes: dict[str, Any] = {"policy-check": PolicyCheckDocument, "policy-test": PolicyTestDocument}
-    return {
-        name: head | TypeAdapter(shape).json_schema() | {"title": f"kdeclare {name}, format 1.0"}
-        for name, shape in shapes.items()
-    }
+    """By name; see `schemas_of`."""
+    return schemas_of({"policy-check": PolicyCheckDocument, "policy-test": PolicyTestDocument})

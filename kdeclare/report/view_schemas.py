@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, with_config
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from kdeclare.planning.planfile_schema import CLOSED, DiagnosticDocument, SummaryDocument
 from kdeclare.report.run_schema import CountsDocument, Ended
+from kdeclare.report.schemas import schemas_of
 
 Moment = Annotated[str | None, Field(description="UTC, ISO 8601.")]
 
@@ -192,9 +193,5 @@ _DOCUMENTS: Mapping[str, Any] = {
 
 
 def view_schemas() -> dict[str, dict[str, Any]]:
-    """The JSON Schemas (2020-12) by name; ``docs/schemas/NAME.schema.json`` are their texts."""
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return {
-        name: head | TypeAdapter(shape).json_schema() | {"title": f"kdeclare {name}, format 1.0"}
-        for name, shape in _DOCUMENTS.items()
-    }
+    """By name; see `schemas_of`."""
+    return schemas_of(_DOCUMENTS)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from kdeclare.cli.interactive.names import Names
 from kdeclare.cli.interactive.offer import Offer, Value
 from kdeclare.cli.interactive.place import Place
-from kdeclare.cli.redaction import settings
 from kdeclare.kinds.catalog import Catalog, KeyInfo, catalog
 from kdeclare.kinds.catalog.choices import choices
 from kdeclare.model.ids import ConfigResource, ConfigScope
@@ -35,6 +34,19 @@ def list_settings(place: Place, names: Names) -> Offer:
     """The same of keys that take a list."""
     last = settings(place.text)[-1]
     return _setting(place, names, place.text[: len(place.text) - len(last)], last, only_lists=True)
+
+
+def settings(text: str) -> list[str]:
+    """The elements of ``k=v,k=[v,v]``; a comma between brackets parts nothing."""
+    found = [""]
+    depth = 0
+    for character in text:
+        depth += (character == "[") - (character == "]" and depth > 0)
+        if character == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += character
+    return found
 
 
 def some_keys(place: Place, names: Names) -> Offer:

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from kdeclare.cli import command
 from kdeclare.cli.console import Console
+from kdeclare.cli.interactive.configs import settings
 from kdeclare.cli.line import Line
 from kdeclare.cli.main import main
 from kdeclare.cli.options import Talk
-from kdeclare.cli.redaction import holds_secret, settings, without_secrets
+from kdeclare.cli.redaction import holds_secret, without_secrets
 from kdeclare.kinds.catalog import catalog
 from kdeclare.model.ids import ConfigScope
 
