@@ -22,8 +22,8 @@ from tests.conftest import free_port
 pytestmark = pytest.mark.kafka
 
 KAFKAS = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
-MUCH = 160, 50_000
-"""Records, and bytes in each: a throttle lets a first fetch of 1 MiB a partition pass."""
+MUCH = "--num-records", "2000", "--record-size", "50000", "--throughput", "-1"
+"""100 MB: a throttle lets a first fetch of 1 MiB a partition pass, and a busy broker takes it up late."""
 Ids = tuple[int, ...]
 
 
@@ -66,6 +66,12 @@ class Both:
         """A file for the tools."""
         (self.folder / file).write_text(text)
         return file
+
+    def fill(self) -> None:
+        """More than moves at once, by Kafka's producer, which is quick."""
+        where = ("--topic", self.topic, "--bootstrap-server", self.bootstrap)
+        ran = run_kafka_tool("org.apache.kafka.tools.ProducerPerformance", *where, *MUCH)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
 
     def moves(self, file: str, *targets: Ids) -> str:
         """Where the partitions are to be."""
@@ -161,7 +167,7 @@ def test_what_kafkas_tool_proposes_and_saves_kdeclare_takes(both: Both) -> None:
 
 
 def test_a_throttled_move_from_beginning_to_end(both: Both) -> None:
-    both.bed.produce(both.topic, *MUCH)
+    both.fill()
     there = both.moves("there.json", (1, 3), (2, 3))
     out = both.ours("execute", there, "--throttle", "1000")
     assert "The inter-broker throttle limit was set to 1000 B/s\n" in out
@@ -174,14 +180,14 @@ def test_a_throttled_move_from_beginning_to_end(both: Both) -> None:
     assert both.throttled() == ({"1000"}, lists)
 
     both.ours("execute", there, code=3)
-    out = both.ours("execute", there, "--additional", "--throttle", "2000000")
+    out = both.ours("execute", there, "--additional", "--throttle", "50000000")
     assert both.targets(both.saved("undo-2.json", out)) == both.targets(undo)
-    assert both.throttled() == ({"2000000"}, lists)
+    assert both.throttled() == ({"50000000"}, lists)
     both.expect((1, 3), (2, 3))
     kept = both.ours("verify", there, "--preserve-throttles")
     assert both.completed(kept)
     assert "Clearing" not in kept
-    assert both.throttled() == ({"2000000"}, lists)
+    assert both.throttled() == ({"50000000"}, lists)
     cleared = both.ours("verify", there)
     assert cleared == (
         f"{kept}Clearing broker-level throttles on brokers 1,2,3\n"
@@ -191,7 +197,7 @@ def test_a_throttled_move_from_beginning_to_end(both: Both) -> None:
 
 
 def test_cancelling(both: Both) -> None:
-    both.bed.produce(both.topic, *MUCH)
+    both.fill()
     there = both.moves("there.json", (1, 3), (2, 3))
     both.ours("execute", there, "--throttle", "1000")
     names = f"{both.topic}-0,{both.topic}-1"
@@ -230,7 +236,7 @@ def test_log_directories(two_dirs: SandboxStatus, tmp_path: Path) -> None:
     cluster = connect(two_dirs.bootstrap, {})
     bed = KafkaBed(cluster, two_dirs.bootstrap)
     both = Both(bed, two_dirs.bootstrap, tmp_path, bed.create({0: (1,)}, name="relocated"))
-    bed.produce(both.topic, *MUCH)
+    both.fill()
     paths = {broker: [d.path for d in found] for broker, found in cluster.log_dirs([]).items()}
     held = next(d.path for d in cluster.log_dirs([both.topic])[1] if d.sizes)
     (other,) = set(paths[1]) - {held}
