@@ -52,6 +52,16 @@ final class Envelope {
         return strings(tree(value).path("properties"));
     }
 
+    /** Whether there is a map of overrides in a record's value. */
+    static boolean isReadable(byte[] value) {
+        try {
+            read(value);
+            return true;
+        } catch (IOException e) {
+            return false;
+        }
+    }
+
     /** A flat JSON object of strings. */
     static Map<String, String> strings(JsonNode node) throws IOException {
         if (!node.isObject()) {

@@ -34,6 +34,15 @@ final class TopicReader implements AutoCloseable {
     /** Somebody who waits until this position is reached. */
     private record Waiter(long position, CompletableFuture<Void> reached) { }
 
+    /** The last record of overrides, and the last of them that can be read. */
+    private record Latest(ConsumerRecord<byte[], byte[]> any, ConsumerRecord<byte[], byte[]> readable) {
+        static final Latest NONE = new Latest(null, null);
+
+        Latest with(ConsumerRecord<byte[], byte[]> record) {
+            return new Latest(record, Envelope.isReadable(record.value()) ? record : readable);
+        }
+    }
+
     private final Clients clients;
     private final TopicPartition partition;
     private final Store.Listener listener;
@@ -42,7 +51,8 @@ final class TopicReader implements AutoCloseable {
     private final Queue<Waiter> waiters = new ConcurrentLinkedQueue<>();
     private volatile Consumer<byte[], byte[]> consumer;
     private volatile boolean closed;
-    private volatile Map<String, String> current = Map.of();
+    private volatile Map<String, String> current;
+    private volatile String lost;
     private long told = -1;
 
     TopicReader(Clients clients, String topic, Store.Listener listener) {
@@ -62,9 +72,14 @@ final class TopicReader implements AutoCloseable {
         return replayed.await(limit.toMillis(), TimeUnit.MILLISECONDS);
     }
 
-    /** The last overrides that could be read. */
+    /** The last overrides that could be read. @throws StoreException when there are such, and none could be */
     Map<String, String> current() {
-        return current;
+        if (current == null && lost != null) {
+            throw new StoreException("Nothing was written: a change would lose what is stored, since that cannot be"
+                    + " read (" + lost + "). To begin anew, write a tombstone with the key " + Envelope.KEY
+                    + " to partition 0 of " + partition.topic() + ".", null);
+        }
+        return current == null ? Map.of() : current;
     }
 
     /** Wait until all records before this position have been told. */
@@ -143,32 +158,37 @@ final class TopicReader implements AutoCloseable {
         while (!closed) {
             try {
                 serve();
-                tell(last(null));
+                tell(latest(Latest.NONE));
             } catch (WakeupException e) {
                 LOG.trace("Somebody waits, or it is time to close");
             }
         }
     }
 
-    /** What counts of the past is its last record: one change, not all changes again. */
+    /** What counts of the past is its last record, and the last that can be read: not all changes again. */
     private void replay() {
         long end = consumer.endOffsets(List.of(partition), REQUEST).get(partition);
-        ConsumerRecord<byte[], byte[]> found = null;
+        Latest found = Latest.NONE;
         while (!closed && consumer.position(partition, REQUEST) < end) {
-            found = last(found);
+            found = latest(found);
         }
         tell(found);
     }
 
-    /** Poll once; the last record of overrides in it, else the given one. */
-    private ConsumerRecord<byte[], byte[]> last(ConsumerRecord<byte[], byte[]> otherwise) {
-        ConsumerRecord<byte[], byte[]> found = otherwise;
+    /** Poll once; the latest of what was found before and what comes. */
+    private Latest latest(Latest before) {
+        Latest found = before;
         for (ConsumerRecord<byte[], byte[]> record : consumer.poll(IDLE)) {
             if (Arrays.equals(record.key(), Envelope.key())) {
-                found = record;
+                found = found.with(record);
             }
         }
         return found;
+    }
+
+    private void tell(Latest found) {
+        tell(found.readable());
+        tell(found.any());
     }
 
     private void tell(ConsumerRecord<byte[], byte[]> record) {
@@ -180,6 +200,7 @@ final class TopicReader implements AutoCloseable {
         try {
             raw = Envelope.read(record.value());
         } catch (IOException e) {
+            lost = "offset " + record.offset() + ": " + e.getMessage();
             listener.unreadable(record.offset(), e.getMessage());
             return;
         }

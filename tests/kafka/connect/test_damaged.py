@@ -1,0 +1,80 @@
+"""Overrides that a worker cannot do with: records that cannot be read, and a worker without HTTPS."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from kafka import KafkaProducer
+
+from tests.kafka.connect.asking import HOST, KEYSTORE, KEYSTORE_PASSWORD
+from tests.kafka.connect.certificates import PASSWORD
+from tests.kafka.connect.workers import Worker, Workshop, eventually, started
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def two(workshop: Workshop) -> Iterator[tuple[Worker, Worker]]:
+    """A worker as usual, and one with plain HTTP only; each leads its own group."""
+    usual = workshop.worker("damaged", "damaged")
+    plain = workshop.worker("plain", "plain")
+    plain.properties["listeners"] = f"http://{HOST}:{plain.port}"
+    plain.tls = False
+    with started([usual, plain]):
+        yield usual, plain
+
+
+def put(workshop: Workshop, topic: str, value: bytes | None) -> None:
+    """Write a record of overrides past all workers."""
+    producer = KafkaProducer(bootstrap_servers=workshop.bootstrap)
+    producer.send(topic, key=b"worker-config", value=value, partition=0).get(10)
+    producer.close()
+
+
+def error_of(worker: Worker) -> str:
+    """What its status complains of; empty: nothing."""
+    error = worker.ask.status()["error"]
+    return "" if error is None else str(error["message"])
+
+
+def test_what_cannot_be_read_is_kept_from_being_lost(two: tuple[Worker, Worker], workshop: Workshop) -> None:
+    worker, sha256 = two[0], workshop.certificates.sha256
+    to_a = {KEYSTORE: str(workshop.certificates.store("a")), KEYSTORE_PASSWORD: PASSWORD}
+
+    put(workshop, "damaged-config", b"no map of overrides")
+    eventually(lambda: "cannot be read" in error_of(worker))
+    refused = worker.ask.patch(to_a)
+    assert refused.status == 500
+    assert "a change would lose what is stored, since that cannot be read (offset " in refused.message
+    assert "write a tombstone with the key worker-config to partition 0 of damaged-config" in refused.message
+
+    put(workshop, "damaged-config", None)
+    eventually(lambda: not error_of(worker))
+    assert worker.ask.patch(to_a).status == 200
+    assert worker.ask.served() == sha256["a"]
+
+    put(workshop, "damaged-config", b"{")
+    eventually(lambda: "cannot be read" in error_of(worker))
+    worker.kill()
+    worker.start()
+    assert worker.ask.served() == sha256["a"]
+    assert "cannot be read" in error_of(worker)
+    assert worker.ask.patch({KEYSTORE: str(workshop.certificates.store("b"))}).body == {
+        **to_a,
+        KEYSTORE: str(workshop.certificates.store("b")),
+    }
+    assert (worker.ask.served(), error_of(worker)) == (sha256["b"], "")
+
+
+def test_a_worker_without_https_takes_overrides_away_and_none_on(
+    two: tuple[Worker, Worker], workshop: Workshop
+) -> None:
+    worker, change = two[1], {KEYSTORE: str(workshop.certificates.store("a"))}
+    refused = worker.ask.patch(change)
+    assert refused.status == 400
+    assert "This worker has no HTTPS listener that could take this." in refused.message
+
+    put(workshop, "plain-config", json.dumps({"version": 0, "properties": change}).encode())
+    eventually(lambda: "no HTTPS listener" in error_of(worker))
+    assert worker.ask.delete(KEYSTORE).status == 204
+    assert (worker.ask.overrides(), error_of(worker)) == ({}, "")
