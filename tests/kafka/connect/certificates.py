@@ -14,10 +14,11 @@ ODD_STORE_PASSWORD = "of-the-store"
 ODD_KEY_PASSWORD = "of-the-key"
 
 _NAMES = "san=ip:127.0.0.1,dns:localhost"
+_OTHER_NAMES = "san=dns:elsewhere.example"
 _KEY = ("-keyalg", "EC", "-groupname", "secp256r1")
 _PAST = ("-startdate", "-10d", "-validity", "1")
 # What the authority of the workers issues. The first is for clients; keys and dates differ.
-_ISSUED = {"client": (), "a": (), "b": (), "static": (), "expired": _PAST}
+_ISSUED = {"client": (), "a": (), "b": (), "static": (), "expired": _PAST, "elsewhere": ()}
 _FOREIGN = {"foreign": ()}
 
 
@@ -29,7 +30,10 @@ class Certificates:
     sha256: dict[str, str]
 
     def store(self, name: str) -> Path:
-        """``static``, ``a``, ``b``, ``expired``, ``foreign``; ``mixed``: a key that does not match."""
+        """``static``, ``a``, ``b``, ``expired``, ``foreign``.
+
+        ``elsewhere``: of another host; ``mixed``: a key that does not match.
+        """
         return self.folder / f"{name}.p12"
 
     @property
@@ -96,7 +100,7 @@ def _issue(folder: Path, authority: str, name: str, options: Sequence[str]) -> N
     # keytool signs with a key of the same store; Stores.java takes it out again.
     store = folder / f"{name}.p12"
     shutil.copyfile(folder / f"{authority}.p12", store)
-    names = ("-dname", f"CN={name}", "-ext", _NAMES)
+    names = ("-dname", f"CN={name}", "-ext", _OTHER_NAMES if name == "elsewhere" else _NAMES)
     _keytool(store, "-genkeypair", "-alias", "worker", "-signer", "ca", *names, *_KEY, *options)
 
 

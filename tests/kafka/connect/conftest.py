@@ -21,7 +21,7 @@ from tests.kafka.connect.workers import PLAIN, Crew, Workshop, started
 
 @pytest.fixture(scope="package")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    """A broker that makes topics for whoever asks (Kafka's default) and has a listener with passwords too."""
+    """A broker that makes topics for whoever asks, as by default; by TLS it wants a password and rights."""
     folder = tmp_path_factory.mktemp("connect")
     plugins = folder / "plugins"
     settings = SandboxSettings(folder / "sandbox", brokers=1, racks=1, port=free_port(2))
@@ -36,7 +36,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     ports = (p for p in itertools.count(random.randrange(30001, 31000)) if is_free(p))
     try:
         with pytest.MonkeyPatch.context() as patch:
-            _equip(patch, login)
+            _equip(patch, login, made)
             broker = kafka_sandbox.start(settings, print)
         shop = Workshop(broker.bootstrap, login, folder / "workers", made, jars, plugins, ports)
         try:
@@ -77,7 +77,7 @@ def crew(three: Crew) -> Iterator[Crew]:
     three.clean()
 
 
-def _equip(patch: pytest.MonkeyPatch, login: str) -> None:
+def _equip(patch: pytest.MonkeyPatch, login: str, made: certificates.Certificates) -> None:
     usual = config.broker_properties
 
     def more(given: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
@@ -86,7 +86,13 @@ def _equip(patch: pytest.MonkeyPatch, login: str) -> None:
         return found | {
             "auto.create.topics.enable": "true",
             "listeners": f"{found['listeners']},LOGIN://{login}",
-            "listener.security.protocol.map": f"{protocols},LOGIN:SASL_PLAINTEXT",
+            "listener.security.protocol.map": f"{protocols},LOGIN:SASL_SSL",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+            "listener.name.login.ssl.keystore.location": str(made.store("static")),
+            "listener.name.login.ssl.keystore.password": certificates.PASSWORD,
+            "listener.name.login.ssl.key.password": certificates.PASSWORD,
+            "listener.name.login.ssl.keystore.type": "PKCS12",
             "listener.name.login.sasl.enabled.mechanisms": "PLAIN",
             "listener.name.login.plain.sasl.jaas.config": f'{PLAIN} required user_alice="wonder";',
         }

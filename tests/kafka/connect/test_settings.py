@@ -2,18 +2,63 @@
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    KafkaAdminClient,
+    ResourcePattern,
+    ResourceType,
+)
 
-from tests.kafka.connect.asking import KEYSTORE, KEYSTORE_PASSWORD, PATH
+from tests.kafka.connect.asking import KEYSTORE, KEYSTORE_PASSWORD, PATH, Answer
 from tests.kafka.connect.certificates import PASSWORD
 from tests.kafka.connect.workers import PLAIN, Worker, Workshop, eventually, started
 
 pytestmark = pytest.mark.kafka
 
 _PREFIX = "kdeclare.worker.config."
+
+
+Right = tuple[ResourceType, str, ACLOperation]
+_READ, _WRITE, _CREATE = ACLOperation.READ, ACLOperation.WRITE, ACLOperation.CREATE
+# What Connect needs anyway, and what the plug-in needs beside it (docs/connect-plugin.md).
+_CONNECTS: list[Right] = [
+    *((ResourceType.TOPIC, "guarded-", operation) for operation in (_READ, _WRITE, _CREATE)),
+    (ResourceType.TOPIC, "guarded-", ACLOperation.DESCRIBE_CONFIGS),
+    (ResourceType.GROUP, "guarded", _READ),
+]
+_PLUG_INS: list[Right] = [(ResourceType.TRANSACTIONAL_ID, "connect-cluster-guarded", _WRITE)]
+
+
+@contextmanager
+def administering(workshop: Workshop) -> Iterator[KafkaAdminClient]:
+    """Somebody who may do everything."""
+    admin = KafkaAdminClient(bootstrap_servers=workshop.bootstrap)
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+def alices(rights: Sequence[Right]) -> list[ACL]:
+    """Rights of alice's, by prefix."""
+    return [
+        ACL(
+            "User:alice",
+            "*",
+            operation,
+            ACLPermissionType.ALLOW,
+            ResourcePattern(kind, prefix, ACLResourcePatternType.PREFIXED),
+        )
+        for kind, prefix, operation in rights
+    ]
 
 
 def basic(name: str, password: str) -> dict[str, str]:
@@ -23,22 +68,26 @@ def basic(name: str, password: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def guarded(workshop: Workshop) -> Iterator[list[Worker]]:
-    """A worker that logs in at the broker, has administrators and another whitelist; one with a mistake."""
+    """One that comes by TLS with a password and few rights, and has administrators; one with a mistake."""
     admins = workshop.certificates.folder / "admins.properties"
     admins.write_text("ada=lovelace\n")
     chosen = {
         "bootstrap.servers": workshop.login,
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
         "sasl.jaas.config": f'{PLAIN} required username="alice" password="wonder";',
         f"{_PREFIX}trust.check": "false",
         f"{_PREFIX}admins.file": str(admins),
         f"{_PREFIX}whitelist": f"{KEYSTORE}, listeners.https.ssl.client.auth",
+        # not among config.providers: Connect leaves it alone too
+        "config.providers.absent.class": "io.example.Absent",
     }
     workers = [
         workshop.worker("guarded", "guarded", chosen),
         workshop.worker("mistaken", "mistaken", {f"{_PREFIX}whitelist": f"{KEYSTORE},group.id"}),
     ]
+    with administering(workshop) as admin:
+        assert not admin.create_acls(alices([*_CONNECTS, *_PLUG_INS]))["failed"]
     with started(workers):
         yield workers
 
@@ -64,6 +113,25 @@ def test_only_administrators_see_or_change_overrides(guarded: list[Worker]) -> N
     assert ask("DELETE", f"{PATH}/{KEYSTORE}", headers=basic("ada", "lovelace")).status == 204
 
 
+def test_without_the_right_to_write_a_change_says_so(guarded: list[Worker], workshop: Workshop) -> None:
+    ask, admin = guarded[0].ask, basic("ada", "lovelace")
+    change = {"listeners.https.ssl.client.auth": "requested"}
+    with administering(workshop) as cluster:
+        cluster.delete_acls(alices(_PLUG_INS))
+        refused = eventually(lambda: _unless_done(ask("PATCH", PATH, change, admin)))
+        assert refused is not None
+        assert "Nothing was written: " in refused.message
+        assert "Transactional Id authorization failed" in refused.message
+        assert not cluster.create_acls(alices(_PLUG_INS))["failed"]
+    eventually(lambda: ask("PATCH", PATH, change, admin).status == 200)
+    assert ask("PATCH", PATH, dict.fromkeys(change), admin).status == 200
+
+
+def _unless_done(answer: Answer) -> Answer | None:
+    """Brokers take new rights up on their own time."""
+    return None if answer.status == 200 else answer
+
+
 def test_the_whitelist_is_data(guarded: list[Worker]) -> None:
     worker, admin = guarded[0], basic("ada", "lovelace")
     with pytest.raises(OSError, match=r"certificate|reset|closed|EOF"):
@@ -85,6 +153,23 @@ def test_what_the_other_workers_trust_need_not_be_checked(guarded: list[Worker])
     change = {KEYSTORE: str(guarded[0].certificates.store("foreign"))}
     answer = guarded[0].ask("POST", f"{PATH}/validate", change, basic("ada", "lovelace"))
     assert answer.body == {"valid": True, "configs": [KEYSTORE], "errors": {}}
+
+
+def test_a_certificate_for_another_host_is_refused_all_the_same(guarded: list[Worker]) -> None:
+    change = {KEYSTORE: str(guarded[0].certificates.store("elsewhere"))}
+    answer = guarded[0].ask("PATCH", PATH, change, basic("ada", "lovelace"))
+    assert answer.status == 400
+    assert "The certificate does not name 127.0.0.1, under which this worker is known" in answer.message
+    # which is what Jetty does to those who ask for a host that its certificate does not name
+    assert guarded[0].ask("GET", "/", headers={"Host": "elsewhere.example"}).status == 400
+
+
+def test_a_provider_that_cannot_be_made_is_told_of_when_it_is_asked(guarded: list[Worker]) -> None:
+    change = {KEYSTORE: "${absent:path:key}"}
+    answer = guarded[0].ask("PATCH", PATH, change, basic("ada", "lovelace"))
+    assert answer.status == 400
+    assert "the config provider 'absent' cannot be made" in answer.message
+    assert "io.example.Absent" in answer.message
 
 
 def test_a_mistake_in_the_settings_leaves_the_worker_unharmed(guarded: list[Worker]) -> None:

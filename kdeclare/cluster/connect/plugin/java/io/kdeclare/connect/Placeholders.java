@@ -3,16 +3,20 @@ package io.kdeclare.connect;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
+import org.apache.kafka.common.config.ConfigData;
+import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.config.ConfigTransformer;
 import org.apache.kafka.common.config.provider.ConfigProvider;
 import org.apache.kafka.common.utils.Utils;
 
 /**
- * Resolves <code>${provider:path:key}</code> with the worker's own config providers.
+ * Resolves <code>${provider:path:key}</code> with the worker's own config providers. Each is made when the
+ * first placeholder asks for it: one that cannot be made is in nobody's way before.
  *
  * <p>Connect removes {@code config.providers} from what an extension is given, so their names are taken from
  * {@code config.providers.NAME.class}.
@@ -20,21 +24,21 @@ import org.apache.kafka.common.utils.Utils;
 final class Placeholders implements AutoCloseable {
     private static final Pattern CLASS = Pattern.compile("config\\.providers\\.([^.]+)\\.class");
 
-    private final Map<String, ConfigProvider> providers;
+    private final Map<String, Lazy> providers;
     private final ConfigTransformer transformer;
 
-    private Placeholders(Map<String, ConfigProvider> providers) {
+    private Placeholders(Map<String, Lazy> providers) {
         this.providers = providers;
-        this.transformer = new ConfigTransformer(providers);
+        this.transformer = new ConfigTransformer(Map.copyOf(providers));
     }
 
     /** {@code loader}: one that knows the plug-ins, since providers can be such. */
     static Placeholders of(Map<String, String> worker, ClassLoader loader) {
-        Map<String, ConfigProvider> providers = new HashMap<>();
+        Map<String, Lazy> providers = new HashMap<>();
         worker.forEach((key, name) -> {
             Matcher matcher = CLASS.matcher(key);
             if (matcher.matches()) {
-                providers.put(matcher.group(1), provider(worker, matcher.group(1), name.trim(), loader));
+                providers.put(matcher.group(1), new Lazy(worker, matcher.group(1), name.trim(), loader));
             }
         });
         return new Placeholders(providers);
@@ -70,27 +74,65 @@ final class Placeholders implements AutoCloseable {
                 : "This worker has no config provider '" + provider + "' for " + placeholder + ".";
     }
 
-    private static ConfigProvider provider(
-            Map<String, String> worker, String name, String type, ClassLoader loader) {
-        String prefix = "config.providers." + name + ".param.";
-        Map<String, String> params = new HashMap<>();
-        worker.forEach((key, value) -> {
-            if (key.startsWith(prefix)) {
-                params.put(key.substring(prefix.length()), value);
-            }
-        });
-        try {
-            ConfigProvider made = Class.forName(type, true, loader)
-                    .asSubclass(ConfigProvider.class).getDeclaredConstructor().newInstance();
-            made.configure(params);
-            return made;
-        } catch (ReflectiveOperationException | RuntimeException e) {
-            throw new Refusal("config.providers." + name, "The config provider cannot be made: " + e);
-        }
-    }
-
     @Override
     public void close() {
-        providers.forEach((name, provider) -> Utils.closeQuietly(provider, "config provider " + name));
+        providers.values().forEach(Lazy::close);
+    }
+
+    /** A provider that is made when it is first asked. */
+    private static final class Lazy implements ConfigProvider {
+        private final Map<String, String> params = new HashMap<>();
+        private final String name;
+        private final String type;
+        private final ClassLoader loader;
+        private ConfigProvider made;
+
+        Lazy(Map<String, String> worker, String name, String type, ClassLoader loader) {
+            this.name = name;
+            this.type = type;
+            this.loader = loader;
+            String prefix = "config.providers." + name + ".param.";
+            worker.forEach((key, value) -> {
+                if (key.startsWith(prefix)) {
+                    params.put(key.substring(prefix.length()), value);
+                }
+            });
+        }
+
+        @Override
+        public void configure(Map<String, ?> configs) {
+            // It has its parameters.
+        }
+
+        @Override
+        public ConfigData get(String path) {
+            return made().get(path);
+        }
+
+        @Override
+        public ConfigData get(String path, Set<String> keys) {
+            return made().get(path, keys);
+        }
+
+        @Override
+        public synchronized void close() {
+            if (made != null) {
+                Utils.closeQuietly(made, "config provider " + name);
+            }
+        }
+
+        private synchronized ConfigProvider made() {
+            if (made == null) {
+                try {
+                    ConfigProvider fresh = Class.forName(type, true, loader)
+                            .asSubclass(ConfigProvider.class).getDeclaredConstructor().newInstance();
+                    fresh.configure(params);
+                    made = fresh;
+                } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
+                    throw new ConfigException("the config provider '" + name + "' cannot be made: " + e);
+                }
+            }
+            return made;
+        }
     }
 }

@@ -34,13 +34,18 @@ final class TlsListeners implements Reconfigurable {
     private record Validated(Map<String, ?> configs, TlsMaterial material) { }
 
     private final List<ServerConnector> connectors;
+    private final Map<String, String> own;
     private final Consumer<SslContextFactory.Server> check;
     private final Map<ServerConnector, Served> served = new ConcurrentHashMap<>();
     private Validated validated;
 
-    /** {@code check}: throws a Refusal about material that is sound in itself but unwanted. */
-    TlsListeners(Server server, Consumer<SslContextFactory.Server> check) {
+    /**
+     * {@code worker}: the configuration without overrides. {@code check}: throws a Refusal about material that
+     * is sound in itself but unwanted.
+     */
+    TlsListeners(Server server, Map<String, String> worker, Consumer<SslContextFactory.Server> check) {
         this.connectors = JettyServers.https(server);
+        this.own = TlsKeys.merged(worker, Map.of());
         this.check = check;
     }
 
@@ -56,12 +61,19 @@ final class TlsListeners implements Reconfigurable {
 
     @Override
     public synchronized void validateReconfiguration(Map<String, ?> configs) throws ConfigException {
-        validated = new Validated(configs, candidate(configs));
+        if (!connectors.isEmpty()) {
+            validated = new Validated(configs, candidate(configs));
+        } else if (!configs.equals(own)) {
+            throw new Refusal("", "This worker has no HTTPS listener that could take this.");
+        }
     }
 
     /** Takes the very material that was validated, if that was just done: files can change in between. */
     @Override
     public synchronized void reconfigure(Map<String, ?> configs) {
+        if (connectors.isEmpty()) {
+            return;
+        }
         boolean known = validated != null && validated.configs() == configs;
         TlsMaterial wanted = known ? validated.material() : candidate(configs);
         validated = null;

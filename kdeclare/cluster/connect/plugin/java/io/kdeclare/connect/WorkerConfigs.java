@@ -4,6 +4,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
+import java.util.function.Supplier;
 
 import jakarta.servlet.ServletContext;
 import jakarta.ws.rs.core.Response;
@@ -31,6 +32,7 @@ final class WorkerConfigs implements AutoCloseable {
     private final String unavailable;
     private TlsListeners listeners;
     private Advertised advertised;
+    private String unattached = NO_SERVER;
 
     private WorkerConfigs(Settings settings, Placeholders placeholders, Store store, String unavailable) {
         this.settings = settings;
@@ -64,7 +66,7 @@ final class WorkerConfigs implements AutoCloseable {
         if (unavailable != null) {
             return;
         }
-        JettyServers.started(settings.worker()).ifPresent(this::attach);
+        attach(() -> JettyServers.started(settings.worker()));
         store.start(overrides);
         try {
             if (!store.awaitStart(settings.replay())) {
@@ -79,7 +81,7 @@ final class WorkerConfigs implements AutoCloseable {
     /** The server, from a request, where it was not to be had before. */
     void attach(ServletContext context) {
         if (unavailable == null && !isAttached()) {
-            JettyServers.of(context).ifPresent(this::attach);
+            attach(() -> JettyServers.of(context));
         }
     }
 
@@ -100,11 +102,11 @@ final class WorkerConfigs implements AutoCloseable {
     }
 
     /** Why nothing can be changed here, or nothing. */
-    Optional<String> reason() {
+    synchronized Optional<String> reason() {
         if (unavailable != null) {
             return Optional.of(unavailable);
         }
-        return isAttached() ? Optional.empty() : Optional.of(NO_SERVER);
+        return isAttached() ? Optional.empty() : Optional.of(unattached);
     }
 
     /** @throws ConnectRestException 503 with the reason where nothing can be changed */
@@ -157,14 +159,29 @@ final class WorkerConfigs implements AutoCloseable {
         return listeners != null;
     }
 
-    private synchronized void attach(Server server) {
-        if (listeners != null) {
-            return;
+    /** Take the server, if it is to be had; whatever Jetty it is, the worker goes on. */
+    private synchronized void attach(Supplier<Optional<Server>> found) {
+        try {
+            found.get().filter(server -> listeners == null).ifPresent(this::attach);
+        } catch (RuntimeException | LinkageError e) {
+            unattached = NO_SERVER + " " + Messages.of(e);
+            LOG.warn("The worker's listeners cannot be reached", e);
         }
-        advertised = Advertised.of(settings.worker(), server);
-        PeerTrust trust = new PeerTrust(settings.worker(), advertised);
+    }
+
+    private void attach(Server server) {
+        Advertised where = Advertised.of(settings.worker(), server);
+        HostNames names = new HostNames(server, where);
+        PeerTrust trust = new PeerTrust(settings.worker(), where);
         boolean checks = settings.distributed() && settings.checkTrust();
-        listeners = new TlsListeners(server, checks ? trust::check : candidate -> { });
-        overrides.register(listeners);
+        TlsListeners made = new TlsListeners(server, settings.worker(), candidate -> {
+            names.check(candidate);
+            if (checks) {
+                trust.check(candidate);
+            }
+        });
+        advertised = where;
+        listeners = made;
+        overrides.register(made);
     }
 }
