@@ -66,6 +66,10 @@ final class Changes {
         return new Changes(byKey);
     }
 
+    static Changes none() {
+        return new Changes(Map.of());
+    }
+
     /** For whom the request is forwarded to. */
     Map<String, String> byKey() {
         return byKey;

@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 
 import jakarta.inject.Inject;
@@ -125,11 +126,17 @@ public class WorkerConfigResource {
     }
 
     private Map<String, String> removed(String name) {
+        AtomicBoolean found = new AtomicBoolean();
         return written(current -> {
-            if (!current.containsKey(name)) {
-                throw new ConnectRestException(Response.Status.NOT_FOUND, "There is no override of " + name + ".");
+            if (current.containsKey(name)) {
+                found.set(true);
+                return Changes.removal(name);
             }
-            return Changes.removal(name);
+            if (found.get()) {
+                // A try before this one whose outcome was open has removed it.
+                return Changes.none();
+            }
+            throw new ConnectRestException(Response.Status.NOT_FOUND, "There is no override of " + name + ".");
         });
     }
 
