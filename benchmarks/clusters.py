@@ -52,14 +52,15 @@ def cluster(given: str | None) -> Iterator[Bench]:
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as folder:
         sandbox = Path(folder) / "sandbox"
         try:
-            status = start(SandboxSettings(sandbox, port=_free_port()), lambda _: None)
+            status = start(SandboxSettings(sandbox, port=free_port()), lambda _: None)
             pids = tuple(broker.pid for broker in status.brokers if broker.pid is not None)
             yield Bench(status.bootstrap or "", pids)
         finally:
             reset(sandbox)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """The first port of a block that a sandbox can have."""
     while True:
         port = random.randrange(20_000, 32_000, 10)
         settings = SandboxSettings(Path("sandbox"), port=port)

@@ -1,9 +1,7 @@
-"""Rotation after rotation, with clients that must not notice; and how long one takes."""
+"""Rotation after rotation, with clients that must not notice."""
 
 import http.client
-import statistics
 import threading
-import time
 
 import pytest
 
@@ -16,8 +14,6 @@ pytestmark = pytest.mark.kafka
 _ROTATIONS = 20
 _CLIENTS = 50
 _PAUSE_SECONDS = 1.0
-# The aim is a median under 1 s on a free machine; a test machine is not always free.
-_BOUND_SECONDS = 5.0
 
 
 def to(crew: Crew, number: int) -> dict[str, str]:
@@ -66,18 +62,3 @@ def test_twenty_rotations_with_fifty_clients(crew: Crew) -> None:
     assert [wrong for client in clients for wrong in client.wrong] == []
     assert all(client.answered > 0 for client in clients)
     print(f"{sum(client.answered for client in clients)} requests during {_ROTATIONS} rotations")
-
-
-def test_a_rotation_is_seen_in_the_next_handshakes(crew: Crew) -> None:
-    took = []
-    for number in range(_ROTATIONS):
-        asked = crew.workers[number % 3].ask
-        began = time.monotonic()
-        assert asked.patch(to(crew, number)).status == 200
-        crew.await_served(crew.certificates.sha256["ab"[number % 2]])
-        took.append(time.monotonic() - began)
-    print(
-        f"from PATCH to the last worker's new handshake, {_ROTATIONS} rotations:"
-        f" median {statistics.median(took):.3f} s, longest {max(took):.3f} s"
-    )
-    assert statistics.median(took) < _BOUND_SECONDS
