@@ -21,7 +21,7 @@ from kdeclare.state.location import open_store
 from kdeclare.state.port import StateStore
 
 if TYPE_CHECKING:
-    from kdeclare.cluster.retrying import Retry
+    from kdeclare.cluster.again import Retry
 
 _log = logging.getLogger(__name__)
 
@@ -165,16 +165,18 @@ def connect_kafka(
     servers: str, config: Mapping[str, str], timeout_s: float, door: Door, attempts: int = 6
 ) -> Cluster:
     """Real brokers, with retries around them. Raises KdeclareError."""
+    from kdeclare.cluster.again import Again
     from kdeclare.cluster.kafka import connect as open_kafka
     from kdeclare.cluster.retrying import Retrying
 
     cluster = open_kafka(servers, config, timeout_s=timeout_s, door=door)
     for found in cluster.diagnostics:
         _log.warning("%s", found.detail or found.summary)
-    return Retrying(cluster, attempts=attempts, on_retry=_log_retry)
+    return Retrying(cluster, Again(attempts, on_retry=log_retry))
 
 
-def _log_retry(retry: "Retry") -> None:
+def log_retry(retry: "Retry") -> None:
+    """Tell those who read the log."""
     _log.info("%s: %s; attempt %d, again in %.1f s", retry.call, retry.fault, retry.attempt, retry.delay_s)
 
 

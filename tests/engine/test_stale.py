@@ -5,6 +5,7 @@ from typing import cast
 
 import pytest
 
+from kdeclare.cluster.again import Again
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.cluster.port import Fault, FaultKind, NewPartitions
 from kdeclare.cluster.retrying import Retrying
@@ -467,7 +468,7 @@ def test_retriable_faults_are_retried_in_one_place_and_only_for_the_items_that_f
     world = World(memory)
     world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
     waits: list[float] = []
-    world.cluster = cast(MemoryCluster, Retrying(memory, sleep=waits.append))
+    world.cluster = cast(MemoryCluster, Retrying(memory, Again(sleep=waits.append)))
     plan = world.plan(*edits())
     memory.calls.clear()
     memory.faults.fail(AGAIN, item="TOPIC/a", nth=1)
@@ -481,7 +482,7 @@ def test_a_fault_that_stays_retriable_is_a_failure_in_the_end_and_the_rest_is_do
     memory = MemoryCluster()
     world = World(memory)
     world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
-    world.cluster = cast(MemoryCluster, Retrying(memory, attempts=3, sleep=lambda _: None))
+    world.cluster = cast(MemoryCluster, Retrying(memory, Again(attempts=3, sleep=lambda _: None)))
     plan = world.plan(*edits())
     memory.faults.fail(AGAIN, item="TOPIC/a", nth=None, method="alter_configs")
     result = world.run(plan)

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from kdeclare.cluster.again import Again
 from kdeclare.cluster.kafka import KafkaCluster, connect
 from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind, NewTopic
 from kdeclare.cluster.retrying import Retrying
@@ -136,7 +137,7 @@ def test_records_are_counted(kafka: KafkaCluster, prefix: str, sandbox: "Sandbox
     full, empty = f"{prefix}full", f"{prefix}empty"
     kafka.create_topics([new(full, 3), new(empty, 3)])
     # A broker may be a leader in the metadata before it knows it.
-    patient = Retrying(kafka)
+    patient = Retrying(kafka, Again())
     assert patient.record_counts([full, empty, f"{prefix}absent"]) == {full: 0, empty: 0}
     producer = KafkaProducer(bootstrap_servers=sandbox.bootstrap)
     for number in range(7):

@@ -5,8 +5,9 @@ from typing import Any, cast
 
 import pytest
 
+from kdeclare.cluster.again import Again, Retry
 from kdeclare.cluster.port import Cluster, ConfigQuery, Configs, Fault, FaultKind, LogDir, NewTopic, Result
-from kdeclare.cluster.retrying import Retry, Retrying
+from kdeclare.cluster.retrying import Retrying
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.model.live import Topic
 from kdeclare.model.workers import WorkerGroup
@@ -64,12 +65,7 @@ class Waits(list[float]):
     def around(self, script: Script, attempts: int = 3) -> Retrying:
         return Retrying(
             cast(Cluster, script),
-            attempts=attempts,
-            base_delay_s=1.0,
-            max_delay_s=5.0,
-            sleep=self.append,
-            on_retry=self.retries.append,
-            jitter=lambda: 0.0,
+            Again(attempts, 1.0, 5.0, self.append, self.retries.append, jitter=lambda: 0.0),
         )
 
 
@@ -185,7 +181,8 @@ def test_waits_grow_to_a_limit_and_are_cut_at_random() -> None:
 
     halved: list[float] = []
     retrying = Retrying(
-        cast(Cluster, Script(RETRIABLE, {})), base_delay_s=1.0, sleep=halved.append, jitter=lambda: 1.0
+        cast(Cluster, Script(RETRIABLE, {})),
+        Again(base_delay_s=1.0, sleep=halved.append, jitter=lambda: 1.0),
     )
     retrying.topics()
     assert halved == [0.5]
@@ -193,7 +190,7 @@ def test_waits_grow_to_a_limit_and_are_cut_at_random() -> None:
 
 def test_no_attempt_at_all_makes_no_sense() -> None:
     with pytest.raises(ValueError, match="attempt"):
-        Retrying(cast(Cluster, Script()), attempts=0)
+        Again(attempts=0)
 
 
 class Worker:
@@ -220,7 +217,7 @@ class Worker:
 def test_a_worker_that_is_not_ready_is_told_again(call: str) -> None:
     worker, slept = Worker(2), list[float]()
     cluster = cast(Cluster, type("Any", (), {"workers": lambda _, group: worker})())
-    workers = Retrying(cluster, sleep=slept.append).workers(WorkerGroup(worker.urls))
+    workers = Retrying(cluster, Again(sleep=slept.append)).workers(WorkerGroup(worker.urls))
     getattr(workers, call)("https://w", {})
     assert worker.asked == [call] * 3
     assert len(slept) == 2
@@ -230,7 +227,9 @@ def test_a_worker_that_is_not_ready_is_told_again(call: str) -> None:
 def test_a_worker_is_looked_at_once(call: str) -> None:
     worker = Worker(1)
     cluster = cast(Cluster, type("Any", (), {"workers": lambda _, group: worker})())
-    workers = Retrying(cluster, sleep=lambda _: pytest.fail("waited")).workers(WorkerGroup(worker.urls))
+    workers = Retrying(cluster, Again(sleep=lambda _: pytest.fail("waited"))).workers(
+        WorkerGroup(worker.urls)
+    )
     with pytest.raises(Fault):
         getattr(workers, call)("https://w", *([{}] if call == "validate" else []))
     assert worker.asked == [call]

@@ -5,25 +5,25 @@ cluster and no state have a part in it, so it stands in no history; manifests th
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kdeclare.app.by_hand.references import resolved
-from kdeclare.app.connect.looking import told_overrides, workers_view
+from kdeclare.app.connect.following import followed, send
+from kdeclare.app.connect.looking import told_overrides
 from kdeclare.app.connect.which import Chosen, Named, chosen
 from kdeclare.app.workspace import Workspace
-from kdeclare.applying.clock import Clock, SystemClock
-from kdeclare.cluster.connect.port import Changes, ConnectWorkers
+from kdeclare.applying.clock import SystemClock
+from kdeclare.cluster.connect.port import Changes
 from kdeclare.cluster.connect.reading import read_workers
-from kdeclare.cluster.connect.rollout import through_any, verdicts
+from kdeclare.cluster.connect.rollout import verdicts
 from kdeclare.kinds.connect_worker_config.spec import parse_value, raw_secret
 from kdeclare.kinds.secrets import Secret
-from kdeclare.kinds.workers.standing import not_reached
 from kdeclare.kinds.workers.values import shown
 from kdeclare.manifests.substitution import Unresolved
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, warning
 from kdeclare.model.workers import WorkersSeen
-from kdeclare.report.connect_views import ChangedView, ProposalView, VerdictView, WorkersView
+from kdeclare.report.connect_views import ChangedView, ProposalView, VerdictView
 
 Wanted = Mapping[str, object]
 """Values by key, references and all; None takes the override away."""
@@ -31,14 +31,20 @@ Wanted = Mapping[str, object]
 Agree = Callable[[ProposalView], bool]
 """Shows what would change, and says whether to go on."""
 
-_PAUSE_S = 0.1
-_WARN_DAYS = 30.0
+
+@dataclass(frozen=True, slots=True)
+class _Proposed:
+    """What is to change, and how the workers were before."""
+
+    before: WorkersSeen
+    changes: Changes
+    view: ProposalView
 
 
 def validate_overrides(workspace: Workspace, named: Named, wanted: Wanted) -> ProposalView:
     """What every worker says of ``wanted``; changes nothing. Raises KdeclareError."""
     with chosen(workspace, named) as found:
-        return _proposed(workspace, found, wanted)[1]
+        return _proposed(workspace, found, wanted).view
 
 
 def change_overrides(
@@ -56,17 +62,18 @@ def change_overrides(
     Raises KdeclareError.
     """
     with chosen(workspace, named) as found:
-        changes, proposal = _proposed(workspace, found, wanted, must_be_there=must_be_there)
-        if not agree(proposal) or not proposal.is_good:
+        proposed = _proposed(workspace, found, wanted, must_be_there=must_be_there)
+        if not agree(proposed.view) or not proposed.view.is_good:
             return None
-        after = through_any(found.workers, changes)
-        return _followed(found.workers, after, proposal, SystemClock(), wait_s)
+        sent = send(found.workers, proposed.before, proposed.changes)
+        return followed(found.workers, sent, proposed.view.fields, SystemClock(), wait_s)
 
 
 def _proposed(
     workspace: Workspace, found: Chosen, wanted: Wanted, *, must_be_there: bool = False
-) -> tuple[Changes, ProposalView]:
-    before = told_overrides(read_workers(found.workers))
+) -> _Proposed:
+    seen = read_workers(found.workers)
+    before = told_overrides(seen)
     missing = [key for key, value in wanted.items() if value is None and key not in before]
     if missing and must_be_there:
         raise KdeclareError(*(_not_there(key, before) for key in missing))
@@ -77,7 +84,7 @@ def _proposed(
         VerdictView(verdict.url, "" if verdict.is_good else verdict.words)
         for verdict in verdicts(found.workers, changes)
     )
-    return changes, ProposalView(fields, said_of_it, notices)
+    return _Proposed(seen, changes, ProposalView(fields, said_of_it, notices))
 
 
 def _read(workspace: Workspace, wanted: Wanted) -> tuple[Changes, tuple[Diagnostic, ...]]:
@@ -118,24 +125,6 @@ def _owned(found: Chosen, changes: Changes) -> Iterator[Diagnostic]:
                 place=item.source,
                 resource=str(item.id),
             )
-
-
-def _followed(
-    workers: ConnectWorkers, wanted: Mapping[str, str], proposal: ProposalView, clock: Clock, wait_s: float
-) -> ChangedView:
-    begun = clock.monotonic()
-    while True:
-        seen = read_workers(workers)
-        late = not_reached(seen, wanted)
-        passed = clock.monotonic() - begun
-        if not late or passed >= wait_s:
-            behind = {standing.url: standing.why for standing in late}
-            return ChangedView(proposal.fields, _as_wanted(seen, wanted), passed, behind)
-        clock.sleep(_PAUSE_S)
-
-
-def _as_wanted(seen: WorkersSeen, wanted: Mapping[str, str]) -> WorkersView:
-    return workers_view(replace(seen, overrides=wanted), _WARN_DAYS)
 
 
 def _not_there(key: str, there: Mapping[str, str]) -> Diagnostic:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from kdeclare.app.connect.door import ProjectDoor
 from kdeclare.app.plan import load_manifests
-from kdeclare.app.workspace import Workspace
+from kdeclare.app.workspace import Workspace, log_retry
+from kdeclare.cluster.again import Again
 from kdeclare.cluster.connect.port import ConnectWorkers
+from kdeclare.cluster.connect.retrying import RetryingWorkers
 from kdeclare.cluster.port import Fault
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.connect_worker_config import ConnectWorkerConfigKind
@@ -57,7 +59,8 @@ def chosen(workspace: Workspace, named: Named) -> Iterator[Chosen]:
         group, folder = _group(named), Path()
     else:
         group, folder = _one(declared, named, unread), workspace.project.folder
-    workers = ProjectDoor(folder, workspace.environ, named.timeout_s)(group)
+    door = ProjectDoor(folder, workspace.environ, named.timeout_s)
+    workers = RetryingWorkers(door(group), Again(on_retry=log_retry))
     mine = [item for item in declared if not set(item.body.group.urls).isdisjoint(group.urls)]
     try:
         yield Chosen(workers, mine, unread is not None)

@@ -10,6 +10,7 @@ from kdeclare.cluster.connect.port import (
     INVALID,
     LOST,
     NO_OVERRIDE,
+    NOT_READY,
     PLUGIN_MISSING,
     UNREACHABLE,
     Changes,
@@ -85,7 +86,8 @@ class MemoryWorkers:
 
     files: keystores by path that all workers have. placeholders: what they resolve to; any other stays.
     log: the records of the topic. calls: the methods that were called, with the URL. lose_answers: how many
-    changes take effect without an answer; lose_requests: how many never arrive. eager: whether the leader
+    changes take effect without an answer; lose_requests: how many never arrive. rebalances: how many are not
+    taken, as a rebalance is under way. eager: whether the leader
     has read what it has written before it answers, whatever its lag. Safe to use from several threads.
     """
 
@@ -100,6 +102,7 @@ class MemoryWorkers:
         self.calls: list[tuple[str, str]] = []
         self.lose_answers = 0
         self.lose_requests = 0
+        self.rebalances = 0
         self.eager = True
         self._lock = RLock()
 
@@ -146,6 +149,9 @@ class MemoryWorkers:
         """See `ConnectWorkers.patch`. The first worker that is up leads, and judges."""
         with self._lock:
             self._worker("patch", url)
+            if self.rebalances:
+                self.rebalances -= 1
+                raise Fault(NOT_READY, "A rebalance is under way", FaultKind.RETRIABLE)
             if self.lose_requests:
                 self.lose_requests -= 1
                 raise Fault(LOST, "its answer did not come", FaultKind.UNKNOWN)

@@ -12,7 +12,7 @@ from kdeclare.app.connect import which
 from kdeclare.cluster.connect.port import Changes, Door
 from kdeclare.cluster.memory import MemoryWorkers
 from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, Keystore
-from kdeclare.cluster.port import Fault
+from kdeclare.cluster.port import Fault, FaultKind
 from kdeclare.model.workers import Certificate, WorkerGroup
 from tests.unit.cli.command_line import CommandLine
 
@@ -244,6 +244,82 @@ def test_what_the_workers_refuse_is_said_in_their_words(
     assert code == 1
     assert "Only admins may" in err
     assert not workers.log
+
+
+# answers that do not come
+
+
+def test_a_change_without_an_answer_is_looked_for(typed: CommandLine, workers: MemoryWorkers) -> None:
+    workers.lose_answers = 1
+    code, out, _ = worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
+    assert code == 0
+    assert "Changed; 3 workers followed" in out
+    assert len(workers.log) == 1
+
+
+def test_a_change_without_an_answer_names_who_does_not_follow(
+    typed: CommandLine, workers: MemoryWorkers
+) -> None:
+    workers.lose_answers = 1
+    workers.workers[URLS[2]].lag = None
+    code, out, _ = worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes", "--wait", "0")
+    assert code == 5
+    assert "Changed, but 1 of 3 workers did not follow" in out
+    assert f"✗ {URLS[2]}  it has not applied the last update yet" in out
+
+
+def test_others_who_change_other_keys_meanwhile_do_not_hide_it(
+    typed: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = workers.patch
+
+    def patch(url: str, changes: Changes) -> Mapping[str, str]:
+        lost(url, changes)
+        lost(url, {"listeners.https.ssl.keystore.type": "PKCS12"})
+        raise Fault("WORKER_LOST", "its answer did not come", FaultKind.UNKNOWN)
+
+    monkeypatch.setattr(workers, "patch", patch)
+    assert worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")[0] == 0
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_of_a_change_that_never_shows_nobody_says_that_it_was_not_made(
+    typed: CommandLine, workers: MemoryWorkers, form: str, *, known: bool
+) -> None:
+    """known: its values are there already, and only an update that is newer would show it."""
+    if known:
+        workers.patch(URLS[0], {LOCATION: "/old", PASSWORD: PLACEHOLDER})
+    workers.lose_requests = 1
+    words = ("patch", *change("/old"), *WORKERS, "--yes", "--wait", "0", "--format", form)
+    code, out, err = worker_config(typed, *words)
+    assert code == 5
+    said = " ".join((out + err).split())
+    assert "outcome-unclear" in said or form == "text"
+    assert "It is not known whether the change was made" in said
+    assert f"{URLS[0]}: its answer did not come" in said
+    assert "worker-config status" in said
+
+
+def test_of_a_change_after_which_nobody_answers(
+    typed: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def patch(url: str, changes: Changes) -> Mapping[str, str]:
+        for worker in workers.workers.values():
+            worker.down = True
+        raise Fault("WORKER_LOST", "its answer did not come", FaultKind.UNKNOWN)
+
+    monkeypatch.setattr(workers, "patch", patch)
+    code, _, err = worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes", "--wait", "0")
+    assert code == 5
+    assert f"{URLS[1]}: it cannot be reached" in err
+
+
+def test_during_a_rebalance_the_change_is_sent_again(typed: CommandLine, workers: MemoryWorkers) -> None:
+    workers.rebalances = 2
+    assert worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")[0] == 0
+    assert workers.current()[LOCATION] == "/old"
+    assert [call for call, _ in workers.calls].count("patch") == 3
 
 
 # which workers
