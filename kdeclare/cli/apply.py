@@ -9,7 +9,7 @@ from kdeclare.cli.asking import Asking
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Planning, Reach, Yes
+from kdeclare.cli.options import Format, Planning, Reach, Yes, measured
 from kdeclare.cli.running import Manner, carry_out, run_shown
 from kdeclare.model.exits import ExitCode
 
@@ -47,7 +47,13 @@ def apply(
     ] = False,
     move_timeout: Annotated[
         float,
-        typer.Option("--move-timeout", metavar="SECONDS", min=1, help="How long to wait for moves to end."),
+        typer.Option(
+            "--move-timeout",
+            metavar="SECONDS",
+            min=1,
+            callback=measured,
+            help="How long to wait for moves to end.",
+        ),
     ] = 3600.0,
     skip_stale: Annotated[
         bool,

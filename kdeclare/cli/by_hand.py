@@ -9,6 +9,7 @@ import typer
 from kdeclare.cli.asking import Asking
 from kdeclare.cli.console import Console
 from kdeclare.cli.kafka_flags import Configs, config_changes, keys, listed_pairs
+from kdeclare.cli.options import measured
 from kdeclare.cli.running import Manner, carry_out
 from kdeclare.model.exits import ExitCode
 
@@ -35,7 +36,10 @@ class Afterwards:
     verify_timeout: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=0, help="How long to read metadata until it shows what was done."
+            metavar="SECONDS",
+            min=0,
+            callback=measured,
+            help="How long to read metadata until it shows what was done.",
         ),
     ] = 30.0
 

@@ -13,7 +13,7 @@ from kdeclare.cli.connect_workers import Workers
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.kafka_flags import single_pairs
-from kdeclare.cli.options import Format, Yes
+from kdeclare.cli.options import Format, Yes, measured
 from kdeclare.model.diagnostics import error
 from kdeclare.model.exits import ExitCode
 
@@ -54,7 +54,10 @@ Remove = Annotated[
     typer.Option("--remove", metavar="KEY", help="Take an override away with the same change. Repeatable."),
 ]
 Wait = Annotated[
-    float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long workers are given to follow.")
+    float,
+    typer.Option(
+        "--wait", metavar="SECONDS", min=0, callback=measured, help="How long workers are given to follow."
+    ),
 ]
 
 
@@ -95,7 +98,12 @@ def status(
     *,
     warn_days: Annotated[
         float,
-        typer.Option(metavar="DAYS", min=0, help="How long before its end a certificate is warned of."),
+        typer.Option(
+            metavar="DAYS",
+            min=0,
+            callback=measured,
+            help="How long before its end a certificate is warned of.",
+        ),
     ] = 30.0,
     output: Format = "text",
     workers: Workers,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdeclare.cli.kafka_flags import single_pairs
-from kdeclare.cli.options import Where
+from kdeclare.cli.options import Where, measured
 
 if TYPE_CHECKING:
     from kdeclare.app.connect.which import Named
@@ -41,7 +41,10 @@ class Workers(Where):
         ),
     ] = None
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for one worker's answer.")
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0.1, callback=measured, help="How long to wait for one worker's answer."
+        ),
     ] = 10.0
 
     def named(self) -> "Named":

@@ -11,7 +11,7 @@ from kdeclare.cli.asking import is_yes
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Planning, Yes, pairs
+from kdeclare.cli.options import Format, Planning, Yes, measured, pairs
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.exits import ExitCode
 
@@ -81,7 +81,8 @@ class Clusters(OnSpark):
         typer.Option(metavar="KEY=VALUE", help="Only clusters with this label. Repeatable."),
     ] = None
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for a cluster.")
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, callback=measured, help="How long to wait for a cluster."),
     ] = 10.0
 
     def options(self, fleet: Path) -> "FleetOptions":
@@ -241,7 +242,8 @@ def apply(
         bool, typer.Option("--no-wait", help="Do not wait for moves of replicas to end.")
     ] = False,
     move_timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="How long to wait for moves to end.")
+        float,
+        typer.Option(metavar="SECONDS", min=1, callback=measured, help="How long to wait for moves to end."),
     ] = 3600.0,
     output: Format = "text",
     clusters: Clusters,

@@ -45,6 +45,17 @@ Paths = Annotated[
         show_default=False,
     ),
 ]
+_MOST = 365 * 86400.0
+"""A year, in seconds: what sockets and locks can be told to wait for has an end."""
+
+
+def measured(value: float | None) -> float | None:
+    """A number of seconds or days as somebody can mean it. Raises BadParameter for nan, inf and the like."""
+    if value is not None and not value <= _MOST:
+        raise typer.BadParameter(f"{value:g} is more than can be waited for, or no number.")
+    return value
+
+
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Graph = Annotated[bool, typer.Option("--graph", help="Show the order of execution, and why.")]
 
@@ -115,7 +126,12 @@ class Reach(Servers):
 
     timeout: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for the cluster (default: 10)."),
+        typer.Option(
+            metavar="SECONDS",
+            min=0.1,
+            callback=measured,
+            help="How long to wait for the cluster (default: 10).",
+        ),
     ] = None
 
     def given(self) -> "Options":

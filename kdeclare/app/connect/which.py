@@ -14,7 +14,8 @@ from kdeclare.cluster.connect.retrying import RetryingWorkers
 from kdeclare.cluster.port import Fault
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.connect_worker_config import ConnectWorkerConfigKind
-from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody, wrong_url
+from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody
+from kdeclare.kinds.workers.urls import wrong_url
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, gist
 from kdeclare.model.exits import ExitCode

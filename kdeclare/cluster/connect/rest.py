@@ -140,6 +140,8 @@ def _explained(*, changes: bool) -> Iterator[None]:
             raise Fault(UNREACHABLE, f"it cannot be reached ({_reason(e)})") from None
         kind = FaultKind.UNKNOWN if changes else FaultKind.RETRIABLE
         raise Fault(LOST, f"its answer did not come ({_reason(e)})", kind) from None
+    except (httpx.InvalidURL, UnicodeError):  # what is in it is not repeated
+        raise Fault(UNREACHABLE, "it cannot be reached (its URL holds what no URL can)") from None
 
 
 def _refusal(method: str, answer: httpx.Response) -> Fault:

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.kinds.base import Path, Problem
 from kdeclare.kinds.pace import Duration
 from kdeclare.kinds.wishes import LITERAL_SECRET, Unset, Whole, Wish, as_secret, config_text
+from kdeclare.kinds.workers.urls import wrong_url
 from kdeclare.kinds.workers.values import is_placeholder, is_sensitive
 from kdeclare.model.diagnostics import Diagnostic, error, warning
 from kdeclare.model.references import Referenced
@@ -99,24 +99,6 @@ def parse_value(resource: str, key: str, raw: object) -> tuple[Wish | None, tupl
         return Whole(str(text)), ()
     secret = as_secret(resource, key, Whole(text))
     return secret, (_literal(resource, key) if secret.reference is None else raw_secret(resource, key),)
-
-
-def wrong_url(url: str) -> str:
-    """What is wrong with the URL of a worker; empty if nothing is."""
-    if not (url.isascii() and url.isprintable()) or " " in url:
-        return "A URL holds no such characters: https://HOST:PORT is all."
-    try:
-        parts = urlsplit(url)
-        port_is_good = parts.port != 0
-    except ValueError as e:
-        return f"'{url}' is no URL: {e}."
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_good:
-        return f"'{url}' is not of the form https://HOST:PORT."
-    if "@" in parts.netloc:
-        return "A URL with a user in it shows a password to everybody; use 'headers'."
-    if parts.path.strip("/") or parts.query or parts.fragment:
-        return f"'{url}' says more than where the worker is: https://HOST:PORT is all."
-    return ""
 
 
 def _url_problems(resource: str, urls: list[str]) -> Iterator[Problem]:

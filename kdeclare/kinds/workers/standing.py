@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from urllib.parse import urlsplit
 
 from kdeclare.model.workers import Certificate, WorkerSeen, WorkersSeen, overrides_hash
@@ -99,7 +98,7 @@ def certificates(seen: WorkersSeen) -> Mapping[Certificate, tuple[str, ...]]:
 
 def ends_within(certificate: Certificate, seen: WorkersSeen, seconds: float) -> bool:
     """Whether a certificate is no longer valid some time after workers were seen, or was not even then."""
-    return certificate.not_after <= seen.at + timedelta(seconds=seconds)
+    return (certificate.not_after - seen.at).total_seconds() <= seconds
 
 
 def _other_than_said(worker: WorkerSeen) -> str:

@@ -218,6 +218,14 @@ def test_nobody_at_home(certs: Path) -> None:
             assert "(connection refused)" in found.message
 
 
+@pytest.mark.parametrize("host", ["worker..eu", "a" * 64, "xn--a", "[v1.a]", "999.1.1.1"])
+def test_a_host_that_cannot_be_looked_up(certs: Path, host: str) -> None:
+    url = f"https://{host}"
+    at = opened(WorkerGroup((url,), ca_file="worker.pem"), certs, str)
+    for call in (lambda: at.patch(url, {}), lambda: at.status(url), lambda: at.handshake(url)):
+        assert fault(call).error == port.UNREACHABLE
+
+
 # TLS
 
 

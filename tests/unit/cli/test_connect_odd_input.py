@@ -1,0 +1,133 @@
+"""URLs of Connect workers that cannot be, and numbers that are none: said as a mistake, never a bug."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.kinds.workers.urls import wrong_url
+from tests.unit.cli.command_line import CommandLine
+from tests.unit.cli.test_connect_worker_config import WORKERS, declare, typed, worker_config, workers
+
+__all__ = ["typed", "workers"]
+
+NO_HOSTS = [
+    "https://worker..eu",
+    "https://.eu:8083",
+    f"https://{'a' * 64}.eu:8083",
+    f"https://{'.'.join(['a' * 60] * 5)}",
+    "https://-a:8083",
+    "https://a%20b",
+    "https://999.1.1.1:8083",
+    "https://[v1.a]:8083",
+    "https://a,b:8083",
+]
+SAYING_MORE = [
+    "https://w1:8083?",
+    "https://w1:8083#x",
+    "https://w1:8083#",
+    "https://w1:8083/?",
+    "https://w1/a",
+]
+WITH_USERS = [
+    "https://me:s3cret@w1",
+    "https://me:s3cret@w1:port",
+    "ftp://me:s3cret@w1",
+    "https://me:s3cret@[w1",
+    "https://me:s3cret@w1/a?",
+    "https://me:s3/cret@w1",
+    "me:s3cret@w1",
+]
+
+
+@pytest.mark.parametrize("url", NO_HOSTS)
+def test_what_is_no_host_is_said(typed: CommandLine, url: str) -> None:
+    code, _, err = worker_config(typed, "status", "--worker", url)
+    assert code == 64
+    assert "no name of a host" in " ".join(err.split()) or "is no URL" in err
+    declare(typed, workers=[url])
+    ran = typed("validate", "--format", "json")
+    assert (ran.code, json.loads(ran.out)["diagnostics"][0]["code"]) == (1, "invalid-worker-config")
+
+
+@pytest.mark.parametrize("url", SAYING_MORE)
+def test_what_says_more_than_where_it_is_is_refused(url: str) -> None:
+    assert "says more than where the worker is" in wrong_url(url)
+
+
+@pytest.mark.parametrize("url", WITH_USERS)
+def test_a_password_in_a_url_is_refused_and_not_repeated(typed: CommandLine, url: str) -> None:
+    code, out, err = worker_config(typed, "get", "--worker", url)
+    assert code == 64
+    assert "use --header" in " ".join(err.split())
+    declare(typed, workers=[url])
+    ran = typed("validate")
+    assert ran.code == 1
+    assert "'headers'" in ran.out + ran.err
+    assert "s3cret" not in out + err + ran.out + ran.err
+    assert "cret@" not in out + err + ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://w1",
+        "http://w1:8083/",
+        "https://connect_1.eu.example.:8083",
+        "https://10.0.0.1:8083",
+        "https://[::1]:8083",
+        f"https://{'a' * 63}.eu",
+        "https://xn--mnchen-3ya.example:8083",
+    ],
+)
+def test_what_can_be(url: str) -> None:
+    assert wrong_url(url) == ""
+
+
+@given(st.text("a-_.1:[]", max_size=70))
+def test_whatever_passes_can_be_looked_up(text: str) -> None:
+    """The way of socket.getaddrinfo: it raises UnicodeError for what it cannot look up."""
+    if not wrong_url(f"https://{text}"):
+        host = text.rstrip("/").rpartition(":")[0] or text.rstrip("/")
+        host.strip("[]").encode("idna")
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "-1", "1e300", "soon"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "--warn-days"),
+        ("status", "--timeout"),
+        ("patch", "a=b", "--yes", "--wait"),
+        ("delete", "a", "--yes", "--wait"),
+    ],
+)
+def test_a_number_that_is_none_is_wrong_usage(
+    typed: CommandLine, words: tuple[str, ...], number: str
+) -> None:
+    code, _, err = worker_config(typed, *words, number, *WORKERS)
+    assert code == 64
+    assert words[-1] in err
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["plan --timeout", "apply --move-timeout", "fleet plan f --timeout", "fleet apply f --move-timeout"],
+)
+def test_so_it_is_with_every_time_out(typed: CommandLine, line: str) -> None:
+    assert typed(*line.split(), "nan").code == 64
+    assert typed(*line.split(), "inf").code == 64
+
+
+def test_warnings_may_begin_as_early_as_one_likes(typed: CommandLine) -> None:
+    code, out, _ = worker_config(typed, "status", *WORKERS, "--warn-days", "30000000")
+    assert code == 0
+    assert "A certificate ends soon" in out
+
+
+@pytest.mark.parametrize("before", ["99999999999999999999d", f"{'9' * 400}d", "-1d", "nan", ".nan", "1e9d"])
+def test_a_duration_in_a_manifest_that_cannot_be(typed: CommandLine, before: str) -> None:
+    declare(typed, warnBeforeExpiry=before)
+    ran = typed("validate", "--format", "json")
+    assert (ran.code, json.loads(ran.out)["diagnostics"][0]["code"]) == (1, "bad-value")
