@@ -6,10 +6,12 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from dataclasses import dataclass
 
 from kdeclare.app.workspace import Connector
-from kdeclare.cluster.connect.port import Door
+from kdeclare.cluster.connect.port import ConnectWorkers, Door
 from kdeclare.cluster.port import Cluster, Fault
+from kdeclare.model.workers import WorkerGroup
 
 _log = logging.getLogger(__name__)
 
@@ -19,6 +21,24 @@ _MOST = 4
 """How many clusters are kept; of more, the one that was wanted longest ago is let go."""
 
 _Key = tuple[str, frozenset[tuple[str, str]], Door]
+
+
+@dataclass(slots=True)
+class _LatestDoor:
+    """Leads where the door of the latest command leads, which reads the workers' files as they are by now."""
+
+    door: Door
+
+    def __call__(self, group: WorkerGroup) -> ConnectWorkers:
+        return self.door(group)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A cluster, and the door that it was opened with."""
+
+    cluster: Cluster
+    door: _LatestDoor
 
 
 class KeptConnections:
@@ -32,7 +52,7 @@ class KeptConnections:
     def __init__(self, connector: Connector) -> None:
         self._connector = connector
         self._lock = threading.Lock()
-        self._open: dict[_Key, Cluster] = {}
+        self._open: dict[_Key, _Kept] = {}
 
     def __call__(self, servers: str, config: Mapping[str, str], timeout_s: float, door: Door) -> Cluster:
         """The cluster. Raises KdeclareError."""
@@ -41,36 +61,38 @@ class KeptConnections:
         with self._lock:
             known = self._open.get(key)
         if known is not None:
-            if _answers(known, min(timeout_s / 2, _ANSWERS_WITHIN_S)):
+            if _answers(known.cluster, min(timeout_s / 2, _ANSWERS_WITHIN_S)):
+                known.door.door = door
                 self._keep(key, known)
-                return known
+                return known.cluster
             self._let_go(key, known)
-        made = self._connector(servers, config, max(0.1, until - time.monotonic()), door)
-        self._keep(key, made)
+        latest = _LatestDoor(door)
+        made = self._connector(servers, config, max(0.1, until - time.monotonic()), latest)
+        self._keep(key, _Kept(made, latest))
         return made
 
     def close(self) -> None:
         """Let go of all of them, waiting for nothing."""
         with self._lock:
             closing = list(self._open.items())
-        for key, cluster in closing:
-            self._let_go(key, cluster)
+        for item in closing:
+            self._let_go(*item)
 
-    def _keep(self, key: _Key, cluster: Cluster) -> None:
+    def _keep(self, key: _Key, kept: _Kept) -> None:
         with self._lock:
-            before = self._open.pop(key, cluster)
-            self._open[key] = cluster  # the last is the latest
+            before = self._open.pop(key, kept)
+            self._open[key] = kept  # the last is the latest
             spare = list(self._open.items())[:-_MOST]
-        if before is not cluster:  # two were opened at the same time
-            _close(before)
+        if before is not kept:  # two were opened at the same time
+            _close(before.cluster)
         for item in spare:
             self._let_go(*item)
 
-    def _let_go(self, key: _Key, cluster: Cluster) -> None:
+    def _let_go(self, key: _Key, kept: _Kept) -> None:
         with self._lock:
-            if self._open.get(key) is cluster:
+            if self._open.get(key) is kept:
                 del self._open[key]
-        _close(cluster)
+        _close(kept.cluster)
 
 
 def _answers(cluster: Cluster, within_s: float) -> bool:

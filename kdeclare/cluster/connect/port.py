@@ -79,4 +79,4 @@ class ConnectWorkers(Protocol):
 
 
 Door = Callable[[WorkerGroup], ConnectWorkers]
-"""Opens a group: reads its files and resolves its references. Raises KdeclareError."""
+"""Opens a group, or gives it again: reads its files and resolves its references. Raises KdeclareError."""

@@ -52,7 +52,6 @@ class KafkaCluster:
         self._fresh = Freshness(wire)
         self.diagnostics = diagnostics
         self._door = door
-        self._workers: dict[WorkerGroup, ConnectWorkers] = {}
 
     def describe(self) -> ClusterInfo:
         """DescribeCluster (KIP-700), fenced brokers included from version 2 on (KIP-1073)."""
@@ -137,18 +136,13 @@ class KafkaCluster:
             return _log_dirs.move_log_dirs(self._wire, targets)
 
     def workers(self, group: WorkerGroup) -> ConnectWorkers:
-        """Over HTTP; opened once."""
+        """Over HTTP, as the door opens them: they keep no connection that would have to be closed."""
         if self._door is None:
             raise ValueError("connected without a way to Connect workers")
-        found = self._workers.get(group)
-        if found is None:
-            found = self._workers.setdefault(group, self._door(group))
-        return found
+        return self._door(group)
 
     def close(self) -> None:
         """Close all connections. Safe to call twice."""
-        for workers in self._workers.values():
-            workers.close()
         self._wire.close()
 
     @contextmanager
