@@ -21,8 +21,6 @@ OUTCOME_UNCLEAR = "outcome-unclear"
 _SENDS = 3
 _PATIENCE_S = 5.0
 _STEP_S = 0.1
-_SPREAD_S = 30.0
-"""How long what follows one after the other is given for it."""
 _LONGEST_STEP_S = 1.0
 
 _ALREADY = frozenset({"TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_PARTITIONS"})
@@ -31,11 +29,15 @@ _ALREADY = frozenset({"TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PARTITION", "INV
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Runs batches of one verb against one cluster; safe to share among threads."""
+    """Runs batches of one verb against one cluster; safe to share among threads.
+
+    follow_timeout_s: how long what follows one after the other is given for it.
+    """
 
     cluster: Cluster
     secrets: SecretSource
     clock: Clock
+    follow_timeout_s: float
 
     def run(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """A result for each operation. Raises nothing that a cluster can cause."""
@@ -97,7 +99,7 @@ class Attempt:
 
     def _spread(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """Wait until all have followed; a result for each operation of which some have not."""
-        until, step = self.clock.monotonic() + _SPREAD_S, _STEP_S
+        until, step = self.clock.monotonic() + self.follow_timeout_s, _STEP_S
         todo = list(operations)
         found: dict[str, OperationResult] = {}
         while todo:

@@ -32,7 +32,8 @@ class RunOptions:
 
     wait: whether to stay until moves are over. move_timeout_s: how long at most, for one operation
     whose own pace says nothing else. batch: operations a request. poll_s: seconds between two looks at
-    moves in flight.
+    moves in flight. follow_timeout_s: how long what follows one after the other (Connect workers) is given
+    for it.
     """
 
     fail_fast: bool = False
@@ -41,6 +42,7 @@ class RunOptions:
     workers: int = 3
     move_timeout_s: float = 3600.0
     poll_s: float = 0.5
+    follow_timeout_s: float = 30.0
 
 
 class Lookout:

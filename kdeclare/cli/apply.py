@@ -9,7 +9,7 @@ from kdeclare.cli.asking import Asking
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Planning, Reach, Yes, measured
+from kdeclare.cli.options import FollowTimeout, Format, Planning, Reach, Yes, measured
 from kdeclare.cli.running import Manner, carry_out, run_shown
 from kdeclare.model.exits import ExitCode
 
@@ -55,6 +55,7 @@ def apply(
             help="How long to wait for moves to end.",
         ),
     ] = 3600.0,
+    follow_timeout: FollowTimeout = 30.0,
     skip_stale: Annotated[
         bool,
         typer.Option("--skip-stale", help="Of a saved plan, leave out what no longer holds, not all of it."),
@@ -73,7 +74,7 @@ def apply(
 
     files = paths or []
     plan_file = next((file for file in files if is_plan_file(file)), None)
-    manner = Manner(fail_fast, not no_wait, move_timeout, skip_stale)
+    manner = Manner(fail_fast, not no_wait, move_timeout, follow_timeout, skip_stale)
     asking = Asking(console, QUESTION, yes)
     if plan_file is None:
         if skip_stale:

@@ -11,7 +11,7 @@ from kdeclare.cli.asking import is_yes
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Planning, Yes, measured, pairs
+from kdeclare.cli.options import FollowTimeout, Format, Planning, Yes, measured, pairs
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.exits import ExitCode
 
@@ -245,6 +245,7 @@ def apply(
         float,
         typer.Option(metavar="SECONDS", min=1, callback=measured, help="How long to wait for moves to end."),
     ] = 3600.0,
+    follow_timeout: FollowTimeout = 30.0,
     output: Format = "text",
     clusters: Clusters,
     console: Console,
@@ -277,7 +278,9 @@ def apply(
         console.note(f"{done}/{total} {cluster.name}: {cluster.status}")
         console.progress("Applying", done, total)
 
-    run_options = RunOptions(fail_fast=fail_fast, wait=not no_wait, move_timeout_s=move_timeout)
+    run_options = RunOptions(
+        fail_fast, not no_wait, move_timeout_s=move_timeout, follow_timeout_s=follow_timeout
+    )
     rollout = _Waves(pairs("--canary", canary), batch_size, max_failures)
     how = HowFleet(without_settings(console.command), confirm, told, run_options, rollout.over, stopping)
     try:

@@ -56,6 +56,16 @@ def measured(value: float | None) -> float | None:
     return value
 
 
+FollowTimeout = Annotated[
+    float,
+    typer.Option(
+        "--follow-timeout",
+        metavar="SECONDS",
+        min=0,
+        callback=measured,
+        help="How long Connect workers are given to follow a change.",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Graph = Annotated[bool, typer.Option("--graph", help="Show the order of execution, and why.")]
 

@@ -9,7 +9,7 @@ from kdeclare.cli.asking import Asking
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Overriding, Reach, Yes
+from kdeclare.cli.options import FollowTimeout, Format, Overriding, Reach, Yes
 from kdeclare.cli.running import Manner, carry_out, run_shown
 from kdeclare.model.exits import ExitCode
 
@@ -41,6 +41,7 @@ def rollback(
         bool,
         typer.Option("--allow-data-loss", help="Delete topics that the run created, records and all."),
     ] = False,
+    follow_timeout: FollowTimeout = 30.0,
     overriding: Overriding,
     reach: Reach,
     console: Console,
@@ -60,7 +61,7 @@ def rollback(
     code = carry_out(
         console,
         asking,
-        Manner(overrides=overrides),
+        Manner(follow_timeout_s=follow_timeout, overrides=overrides),
         lambda how: roll_back(workspace, run_id, how, allow_data_loss=allow_data_loss, out=out),
         run_shown(console),
     )

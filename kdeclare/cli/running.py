@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from kdeclare.cli.asking import Asking
@@ -25,6 +25,7 @@ class Manner:
     fail_fast: bool = False
     wait: bool = True
     move_timeout_s: float | None = None
+    follow_timeout_s: float | None = None
     skip_stale: bool = False
     overrides: Mapping[str, str] = field(default_factory=dict)
 
@@ -46,9 +47,9 @@ def carry_out(
 
     options = RunOptions(fail_fast=manner.fail_fast, wait=manner.wait)
     if manner.move_timeout_s is not None:
-        options = RunOptions(
-            fail_fast=manner.fail_fast, wait=manner.wait, move_timeout_s=manner.move_timeout_s
-        )
+        options = replace(options, move_timeout_s=manner.move_timeout_s)
+    if manner.follow_timeout_s is not None:
+        options = replace(options, follow_timeout_s=manner.follow_timeout_s)
     how = How(
         console.command,
         asking,

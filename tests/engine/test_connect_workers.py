@@ -241,6 +241,15 @@ def test_a_worker_that_never_follows_is_named(world: World, workers: MemoryWorke
     assert world.owned()["ConnectWorkerConfig/eu"]["configs"][LOCATION] == {"value": "/old"}
 
 
+@pytest.mark.parametrize("limit", [0.0, 5.0, 90.0])
+def test_how_long_workers_are_waited_for_is_said(world: World, workers: MemoryWorkers, limit: float) -> None:
+    workers.workers[workers.urls[1]].lag = None
+    before = world.clock.monotonic()
+    run = world.apply(connect(workers), follow_timeout_s=limit)
+    assert [result.error for result in run.results.values()] == [NOT_EVERYWHERE]
+    assert limit <= world.clock.monotonic() - before <= limit + 1
+
+
 def refused_by_one(world: World, workers: MemoryWorkers) -> str:
     """A worker loses the file between the check and the update; its URL."""
     late = workers.urls[1]

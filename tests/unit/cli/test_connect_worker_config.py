@@ -1,6 +1,7 @@
 """`kdeclare connect worker-config`, and manifests of its kind, at workers in this process."""
 
 import json
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -393,6 +394,21 @@ def test_a_manifest_from_plan_to_rollback(typed: CommandLine, workers: MemoryWor
     assert workers.current()[LOCATION] == "/old"
     ran = typed("history")
     assert ran.code == 0
+
+
+def test_apply_and_rollback_wait_for_workers_as_long_as_they_are_told(
+    typed: CommandLine, workers: MemoryWorkers
+) -> None:
+    workers.workers[URLS[2]].lag = None
+    declare(typed)
+    begun = time.monotonic()
+    ran = typed("apply", "--yes", "--follow-timeout", "0")
+    assert ran.code == 5
+    assert f"{URLS[2]}: it has not applied the last update yet" in ran.out
+    ran = typed("rollback", "--yes", "--follow-timeout", "0")
+    assert ran.code == 5
+    assert time.monotonic() - begun < 15
+    assert typed("apply", "--follow-timeout", "inf").code == 64
 
 
 def test_workers_that_fall_silent_between_plan_and_apply(typed: CommandLine, workers: MemoryWorkers) -> None:
