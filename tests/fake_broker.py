@@ -30,8 +30,8 @@ A response in a tuple is the last word: the connection ends right after it.
 class FakeBroker:
     """One broker, id 1, that is its own controller.
 
-    answers: by API key. requests: all that came, in order. versions: the highest one by API key.
-    port: where to listen; 0 is anywhere.
+    answers: by API key. requests: all that came, in order. versions: the highest one by API key; -1 of
+    what it has not got. port: where to listen; 0 is anywhere.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class FakeBroker:
             api_keys=[
                 kind.ApiVersion(api_key=key, min_version=0, max_version=highest)
                 for key, highest in self._versions.items()
+                if highest >= 0
             ],
             throttle_time_ms=0,
             finalized_features_epoch=7,

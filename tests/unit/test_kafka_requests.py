@@ -20,9 +20,10 @@ from kdeclare.cluster.kafka.batches import chunks
 from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind, NewTopic
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from tests.cases import case
 from tests.fake_broker import Answer, FakeBroker, fake_broker
 
-METADATA, CREATE, DESCRIBE, ALTER, REASSIGN = 3, 19, 32, 44, 45
+METADATA, CREATE, DESCRIBE, LEGACY_ALTER, ALTER, REASSIGN = 3, 19, 32, 33, 44, 45
 
 
 @contextmanager
@@ -283,6 +284,18 @@ def describes(code: int, version: int, *, of: str | None = None) -> tuple[dict[i
         )
 
     return {DESCRIBE: answer}, {DESCRIBE: version}
+
+
+@case("OPS-26")
+def test_a_broker_that_has_only_the_old_alter_configs_is_not_asked_for_it() -> None:
+    """It would take away each override that the request does not name (AlterConfigs, before KIP-339)."""
+    topic = ConfigResource(ConfigScope.TOPIC, "t1")
+    with cluster({}, {ALTER: -1, LEGACY_ALTER: 2}) as (kafka, broker):
+        with pytest.raises(Fault) as raised:
+            kafka.alter_configs([Alteration(topic, (ConfigOp("k2", FieldOp.SET, "901"),))])
+        asked = {request.API_KEY for request in broker.requests}
+    assert (raised.value.error, raised.value.kind) == ("UNSUPPORTED_VERSION", FaultKind.REFUSED)
+    assert not asked & {ALTER, LEGACY_ALTER}
 
 
 @pytest.mark.parametrize("version", [1, 3, 4])

@@ -85,10 +85,10 @@ class MemoryWorkers:
     """The port `ConnectWorkers`: one record after the other, read by every worker at its own pace.
 
     files: keystores by path that all workers have. placeholders: what they resolve to; any other stays.
-    log: the records of the topic. calls: the methods that were called, with the URL. lose_answers: how many
-    changes take effect without an answer; lose_requests: how many never arrive. rebalances: how many are not
-    taken, as a rebalance is under way. eager: whether the leader
-    has read what it has written before it answers, whatever its lag. Safe to use from several threads.
+    log: the records of the topic; an empty one stands for the tombstone. calls: the methods that were
+    called, with the URL. lose_answers: how many changes take effect without an answer; lose_requests: how
+    many never arrive. rebalances: how many are not taken, as a rebalance is under way. eager: whether the
+    leader has read what it has written before it answers, whatever its lag. Safe to use from several threads.
     """
 
     def __init__(
@@ -201,7 +201,8 @@ class MemoryWorkers:
         self.log.append(overrides)
         leader = self._leader()
         for worker in self.workers.values():
-            if not worker.down and (worker.lag == 0 or (self.eager and worker is leader)):
+            reads = worker.lag == 0 or (self.eager and worker is leader)
+            if reads and not (worker.down or worker.bare):
                 self._apply(worker)
         if self.lose_answers:
             self.lose_answers -= 1

@@ -21,6 +21,7 @@ from kdeclare.cluster.port import Fault
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.workers.standing import differing, not_reached, silent
 from kdeclare.model.workers import Certificate, WorkerGroup, WorkersSeen, overrides_hash
+from tests.cases import case
 from tests.engine.world import World, desired
 from tests.kafka.connect import certificates
 from tests.kafka.connect.workers import OWN_FOLDER, Crew
@@ -107,6 +108,7 @@ def test_without_overrides_all_are_in_step_and_show_what_they_say(bed: Bed) -> N
         assert worker.served in [listener.certificate for listener in worker.status.listeners]
 
 
+@case("CON-01")
 def test_a_patch_merges_and_every_worker_comes_to_run_on_it(bed: Bed) -> None:
     after = dict(through_any(bed.workers, bed.rotated(bed.a)))
     assert after == bed.rotated(bed.a)  # placeholders as they are

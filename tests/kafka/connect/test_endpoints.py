@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.cluster.sandbox import run_kafka_tool
+from tests.cases import case
 from tests.kafka.connect.asking import (
     KEYSTORE,
     KEYSTORE_PASSWORD,
@@ -84,6 +85,8 @@ def test_a_connection_from_before_lives_on_with_its_certificate(crew: Crew) -> N
     connection.close()
 
 
+@case("CON-01")
+@case("CON-03")
 def test_one_record_holds_all_overrides_and_the_last_to_go_leaves_a_tombstone(
     crew: Crew, workshop: Workshop
 ) -> None:
@@ -105,6 +108,7 @@ def test_a_delete_of_what_is_not_there_is_404_also_through_a_follower(crew: Crew
         assert (answer.status, answer.message) == (404, f"There is no override of {KEYSTORE}.")
 
 
+@case("CON-06")
 def test_validate_says_yes_and_changes_nothing(crew: Crew) -> None:
     follower = crew.followers()[0].ask
     before = follower.status()["seen"]
@@ -192,6 +196,7 @@ def running(worker: Worker) -> object:
     return answer.body if len(parts) == 2 and states == {"RUNNING"} else None
 
 
+@case("CON-09")
 def test_no_rebalance_and_no_task_restart_and_a_worker_without_the_plug_in_goes_on(
     crew: Crew, source: str, workshop: Workshop
 ) -> None:

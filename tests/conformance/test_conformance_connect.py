@@ -1,0 +1,80 @@
+"""Conformance cases about the shared configuration of Connect workers (KIP-1185), at workers in this process.
+
+What of them only a real worker shows (the record's key, the tombstone, the answer's bytes, the line in the
+log) is in `tests/kafka/connect`.
+"""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kdeclare.cluster.connect.port import PLUGIN_MISSING
+from kdeclare.cluster.connect.reading import read_workers
+from kdeclare.cluster.memory import MemoryWorkers
+from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, STATIC, WHITELIST, Keystore
+from kdeclare.cluster.port import Fault
+from kdeclare.model.workers import Certificate
+from tests.cases import case
+
+BEGIN, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2036, 1, 1, tzinfo=UTC)
+EACH = pytest.mark.parametrize("through", range(3))
+
+
+@pytest.fixture
+def workers() -> MemoryWorkers:
+    found = MemoryWorkers()
+    for name in ("a", "new"):
+        found.files[f"/{name}"] = Keystore(
+            Certificate(name.ljust(64, "0"), f"CN={name}", "CN=ca", BEGIN, END)
+        )
+    assert {LOCATION, PASSWORD} <= set(WHITELIST)
+    return found
+
+
+@EACH
+@case("CON-01")
+def test_a_patch_merges_and_one_record_holds_all(workers: MemoryWorkers, through: int) -> None:
+    workers.patch(workers.urls[0], {LOCATION: "/a"})
+    both = {LOCATION: "/a", PASSWORD: "p"}
+    assert workers.patch(workers.urls[through], {PASSWORD: "p"}) == both
+    assert workers.log == [{LOCATION: "/a"}, both]
+    assert all(workers.overrides(url) == both for url in workers.urls)
+
+
+@EACH
+@case("CON-03")
+def test_the_last_override_to_go_leaves_nothing(workers: MemoryWorkers, through: int) -> None:
+    workers.patch(workers.urls[0], {LOCATION: "/a", PASSWORD: "p"})
+    workers.delete(workers.urls[through], PASSWORD)
+    assert workers.current() == {LOCATION: "/a"}
+    workers.delete(workers.urls[through], LOCATION)
+    assert workers.log[1:] == [{LOCATION: "/a"}, {}]
+    assert all(workers.overrides(url) == {} for url in workers.urls)
+    assert {worker.certificate for worker in workers.workers.values()} == {STATIC}
+
+
+@EACH
+@case("CON-06")
+def test_one_worker_validates_for_itself_and_changes_nothing(workers: MemoryWorkers, through: int) -> None:
+    lacking = workers.urls[1]
+    workers.workers[lacking].lacks = {"/new"}
+    said = workers.validate(workers.urls[through], {LOCATION: "/new"})
+    assert said.valid == (workers.urls[through] != lacking)
+    assert set(said.errors) == (set() if said.valid else {LOCATION})
+    assert not workers.log
+    seen = read_workers(workers)
+    assert seen.overrides == {}
+    assert {worker.served for worker in seen.workers} == {STATIC}
+
+
+@case("CON-09")
+def test_a_worker_that_does_not_know_the_record_goes_on_as_it_was(workers: MemoryWorkers) -> None:
+    first, _, older = workers.urls
+    workers.workers[older].bare = True
+    workers.patch(first, {LOCATION: "/a"})
+    seen = {worker.url: worker for worker in read_workers(workers).workers}
+    assert seen[older].served == STATIC
+    assert seen[first].served != STATIC
+    with pytest.raises(Fault) as raised:
+        workers.overrides(older)
+    assert raised.value.error == PLUGIN_MISSING
