@@ -168,7 +168,9 @@ def test_explanations(exc: Exception, what: str, hint: str) -> None:
     assert hint in seen.hint
 
 
-@pytest.mark.parametrize("servers", ["", " , ", "localhost", "localhost:", "localhost:kafka", "a:1,b"])
+@pytest.mark.parametrize(
+    "servers", ["", " , ", "localhost", "localhost:", "localhost:kafka", "a:1,b", "[::1:9", "::1]:9"]
+)
 def test_addresses_that_are_none(servers: str) -> None:
     assert failure(servers).code == "bootstrap-servers"
 

@@ -84,8 +84,9 @@ def _servers(text: str) -> list[str]:
     """The addresses, each ``host:port``. Raises KdeclareError."""
     servers = [part.strip() for part in text.split(",") if part.strip()]
     for server in servers:
-        _, colon, port = server.rpartition(":")
-        if not colon or not port.isdecimal() or not 0 < int(port) < 65536:
+        host, colon, port = server.rpartition(":")
+        half = host.startswith("[") != host.endswith("]")
+        if half or not colon or not port.isdecimal() or not 0 < int(port) < 65536:
             raise KdeclareError(
                 error(
                     "bootstrap-servers",
