@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Event
+from threading import Event, current_thread, main_thread
 
 from kdeclare.app.history import unknown_run
 from kdeclare.app.plan import loaded_well, plan_for, save_plan
@@ -25,7 +25,7 @@ from kdeclare.model.run import RunResult
 from kdeclare.planning.build import check_cluster_id
 from kdeclare.planning.judging import judged
 from kdeclare.planning.planfile import PlanFile, read_plan
-from kdeclare.planning.preflight import Progress
+from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.planning.request import Scope
 from kdeclare.planning.tidying import is_housekeeping
 
@@ -33,19 +33,25 @@ Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 """Shows the plan, with what was recovered before it, and says whether to go on."""
 
 
+def agreed(plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
+    """The `Confirm` of who asks nobody; the run itself refuses a plan with errors."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class How:
     """How a run is done.
 
-    command: what the person typed, for the history. stopping: called from a signal handler when the
-    first Ctrl-C is heeded. overrides: policies whose denials are not heeded, each with the reason.
-    stop: ends the run in good order when set; without one, Ctrl-C does.
+    command: what the person typed, or which program this is, for the history. confirm: see `Confirm`.
+    stopping: called from a signal handler when the first Ctrl-C is heeded. overrides: policies whose denials
+    a rollback does not heed, each with the reason (a plan's own are in its `Scope`). stop: ends the run in
+    good order when set; without one, Ctrl-C does, where the run is in the main thread.
     """
 
     command: str
-    confirm: Confirm
-    progress: Progress
-    options: RunOptions
+    confirm: Confirm = agreed
+    progress: Progress = quietly
+    options: RunOptions = field(default_factory=RunOptions)
     skip_stale: bool = False
     stopping: Callable[[], None] = lambda: None
     overrides: Mapping[str, str] = field(default_factory=dict)
@@ -53,7 +59,12 @@ class How:
 
 
 def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, how: How) -> RunResult | None:
-    """Plan and apply; None when the person said no. Raises KdeclareError."""
+    """Plan and apply under the lock; None when ``how.confirm`` said no.
+
+    paths: files or folders; all of the project's manifests where none is given.
+    Raises KdeclareError when nothing was done: manifests or a plan with errors, a cluster or state that
+    cannot be read, a lock that somebody else holds (exit code 6). What fails during the run is in the result.
+    """
     connection = workspace.connecting()
     try:
         loaded = loaded_well(workspace, paths)
@@ -71,7 +82,11 @@ def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, h
 
 
 def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | None:
-    """Apply a plan file; None when the person said no. Raises KdeclareError."""
+    """Apply exactly what a plan file says; None when ``how.confirm`` said no.
+
+    Raises KdeclareError as `apply_manifests` does, for a plan of another environment or cluster, and for one
+    that has been applied or no longer holds (exit code 4): then nothing was done.
+    """
     plan = file.plan
     _same_environment(workspace, plan)
     with (
@@ -86,9 +101,19 @@ def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | N
 
 
 def roll_back(
-    workspace: Workspace, run_id: str | None, how: How, *, allow_data_loss: bool, out: Path | None
+    workspace: Workspace,
+    run_id: str | None,
+    how: How,
+    *,
+    allow_data_loss: bool = False,
+    out: Path | None = None,
 ) -> RunResult | None:
-    """Undo a run (default: the last); with ``out`` only save the plan. Raises KdeclareError."""
+    """Undo a run (None: the last); with ``out`` only save the plan, and return None.
+
+    allow_data_loss: delete topics that the run created although they hold records. What someone else has
+    changed since is left alone, and among the plan's diagnostics. None also when ``how.confirm`` said no.
+    Raises KdeclareError as `apply_manifests` does, and when there is no such run.
+    """
     store = workspace.store
     if run_id is None and not store.runs():
         raise _nothing_to_undo()
@@ -147,7 +172,8 @@ def confirmed(
         in_force.policies,
         stop=stop,
     )
-    with nullcontext() if how.stop else stops_at_ctrl_c(stop, how.stopping):
+    elsewhere = current_thread() is not main_thread()  # where Python takes no handlers of signals
+    with nullcontext() if how.stop or elsewhere else stops_at_ctrl_c(stop, how.stopping):
         run = applier.apply(plan, how.options, skip_stale=how.skip_stale, identity=identity)
         if not tidies:
             return run

@@ -24,10 +24,11 @@ class Imported:
     text: str
 
 
-def import_cluster(workspace: Workspace, match: str | None) -> tuple[Imported, ...]:
-    """Manifests of all that the cluster has, or of what ``match`` (a regular expression) fully matches.
+def import_cluster(workspace: Workspace, match: str | None = None) -> tuple[Imported, ...]:
+    """Manifests of all that the cluster has, or of the topics whose whole name ``match`` matches.
 
-    Raises KdeclareError.
+    match: a regular expression. Internal topics are left out. Raises KdeclareError for one that is none, and
+    where the cluster cannot be read.
     """
     wanted = _pattern(match)
     with workspace.cluster() as cluster:

@@ -18,8 +18,8 @@ from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, in_orde
 from kdeclare.model.plan import Plan
 from kdeclare.planning.build import build_plan
 from kdeclare.planning.planfile import plan_file_text, write_plan
-from kdeclare.planning.preflight import Progress
-from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.planning.preflight import Progress, quietly
+from kdeclare.planning.request import EVERYTHING, PlanRequest, Scope
 
 CHECKS = (name_collisions("Topic"),)
 
@@ -34,18 +34,28 @@ class Planned:
 
 
 def load_manifests(
-    workspace: Workspace, paths: Sequence[Path], instead: Mapping[str, bytes | None] | None = None
+    workspace: Workspace, paths: Sequence[Path] = (), instead: Mapping[str, bytes | None] | None = None
 ) -> Loaded:
-    """All that the manifests say, mistakes included; ``instead`` as `manifests.load.load` has it."""
+    """All that the manifests say, mistakes included; ``instead`` as `manifests.load.load` has it.
+
+    paths: files or folders; all of the project's manifests where none is given. No cluster is asked.
+    Raises KdeclareError for a path that cannot be read.
+    """
     return load(workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES, instead)
 
 
 def make_plan(
-    workspace: Workspace, paths: Sequence[Path], scope: Scope, progress: Progress, what: str
+    workspace: Workspace,
+    paths: Sequence[Path] = (),
+    scope: Scope = EVERYTHING,
+    progress: Progress = quietly,
+    what: str = "plan",
 ) -> Planned:
     """Load, settle what an earlier run left open, observe and plan; for people who only look.
 
-    what: the command, for other people's messages. Raises KdeclareError.
+    paths: see `load_manifests`. what: the command, for other people's messages.
+    Raises KdeclareError for manifests with mistakes, and where the cluster or the state cannot be read. What
+    only the cluster shows to be wrong is among the plan's diagnostics (`Plan.has_errors`).
     """
     connecting = workspace.connecting()
     try:

@@ -1,5 +1,6 @@
 """Reading manifests without any cluster, to say what is wrong with them."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -20,9 +21,17 @@ WOULD_DENY = "policy-if-created"
 
 
 def validate(
-    project_file: Path | None, env: str | None, paths: Sequence[Path], environ: Mapping[str, str]
+    project_file: Path | None = None,
+    env: str | None = None,
+    paths: Sequence[Path] = (),
+    environ: Mapping[str, str] = os.environ,
 ) -> ValidationView:
-    """All that can be said offline. Raises KdeclareError for a project file that cannot be used."""
+    """All that can be said offline; mistakes in manifests are in the result, which has their places.
+
+    project_file, env: None is ``kdeclare.yaml`` here, and its default environment. paths: files or folders;
+    all of the project's manifests where none is given.
+    Raises KdeclareError for a project file that cannot be used, or has no such environment.
+    """
     project = open_project(project_file, env, environ)
     loaded = load(project, paths, KINDS, environ, CHECKS, RULES)
     with project_policies(project, loaded.rules) as found:

@@ -119,11 +119,17 @@ def _close(connected: Future[Cluster]) -> None:
 
 
 def open_workspace(
-    options: Options, environ: Mapping[str, str], connector: Connector | None = None, *, keeps: bool = False
+    options: Options,
+    environ: Mapping[str, str] = os.environ,
+    connector: Connector | None = None,
+    *,
+    keeps: bool = False,
 ) -> Workspace:
-    """Read the project file and find the state; nothing is connected to. Raises KdeclareError.
+    """Read the project file and find the state; nothing is connected to.
 
-    connector, keeps: see `workspace_of`.
+    environ: what ``${env.NAME}`` means. connector, keeps: see `workspace_of`.
+    Raises KdeclareError for a project file that cannot be used, or has no such environment, and for a state
+    that cannot be where it is said to be.
     """
     project = open_project(options.project, options.env, environ)
     return workspace_of(project, options, environ, connector, keeps=keeps)

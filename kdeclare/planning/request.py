@@ -50,6 +50,10 @@ class Scope:
         return chosen and all(desired.labels.get(k) == v for k, v in self.selector.items())
 
 
+EVERYTHING = Scope()
+"""All of the project, with nothing deleted and nothing forced."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
     """Desired and owned; live comes from the cluster while planning.

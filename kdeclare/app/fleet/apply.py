@@ -26,7 +26,6 @@ from kdeclare.model.diagnostics import KdeclareError, error, gist
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.run import RunResult, Status
 from kdeclare.planning.planfile import PlanFile
-from kdeclare.planning.preflight import quietly
 from kdeclare.report.outcome import run_outcome
 
 Waves = tuple[tuple[str, ...], ...]
@@ -215,7 +214,7 @@ class _Run:
         file = self.plans[name]
         if self.rollout.done.get(name) == file.plan_id:
             return AppliedCluster(name, number, AppliedStatus.SKIPPED, message="It was applied already.")
-        how = How(self.how.command, _agreed, quietly, self.how.options, stop=self.stop)
+        how = How(self.how.command, options=self.how.options, stop=self.stop)
         try:
             run = apply_saved(self.reach.workspace(name), file, how)
         except KdeclareError as problem:
@@ -241,8 +240,3 @@ def _applied(name: str, wave: int, run: RunResult) -> AppliedCluster:
         status = AppliedStatus.PARTIAL if done else AppliedStatus.FAILED
     message = "" if status is AppliedStatus.DONE else outcome.headline
     return AppliedCluster(name, wave, status, run.run_id, done, len(run.plan.operations), message)
-
-
-def _agreed(plan: object, notices: object) -> bool:
-    """Whoever applies a fleet has said yes to all of it."""
-    return True

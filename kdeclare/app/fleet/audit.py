@@ -1,5 +1,6 @@
 """Auditing a fleet: what has drifted anywhere, since when, and who should care."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,7 @@ from kdeclare.fleet.folders import AUDITS, refuse_other_fleet
 from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE
 from kdeclare.fleet.summary import Audit, AuditRun, Earlier
-from kdeclare.planning.preflight import Progress
+from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.report.audit_html import audit_html
 from kdeclare.report.audit_json import summary_json
 from kdeclare.report.audit_markdown import audit_markdown
@@ -42,12 +43,21 @@ class Looking:
     unmanaged_keys: bool = True
 
 
-def audit_fleet(
-    options: FleetOptions, looking: Looking, environ: Mapping[str, str], progress: Progress
-) -> Audit:
-    """Compare every cluster with what is declared, and write tables and reports. Raises KdeclareError.
+EVERYTHING = Looking()
+"""The clusters as they are, compared with the folder's latest audit."""
 
-    All of it is written, or nothing.
+
+def audit_fleet(
+    options: FleetOptions,
+    looking: Looking = EVERYTHING,
+    environ: Mapping[str, str] = os.environ,
+    progress: Progress = quietly,
+) -> Audit:
+    """Compare every cluster with what is declared, and write tables and reports below ``options.out``.
+
+    Runs on Spark, and needs Java. All of it is written, or nothing. A cluster that cannot be reached is in
+    the audit with its error. Raises KdeclareError for a fleet file, a folder or an earlier audit that cannot
+    be used, and where Spark fails.
     """
     from kdeclare.fleet.spark.auditing import TABLES, summed_up, write_findings
     from kdeclare.fleet.spark.progress import watched

@@ -1,0 +1,86 @@
+"""A saved plan as a message for a chat: text blocks, in the JSON that incoming webhooks of chats take.
+
+python chat_message.py it.plan | curl --json @- "$WEBHOOK"
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from kdeclare.api import (
+    Action,
+    Change,
+    KdeclareError,
+    Plan,
+    Risk,
+    Severity,
+    load_plan,
+    plan_outcome,
+)
+
+MOST = 10
+"""How many of a kind are told one by one; a chat is no place for a thousand lines."""
+
+LONGEST = 3000
+"""Characters that a chat takes in one block."""
+
+SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.FORGET: "…"}
+
+
+def message(plan: Plan) -> dict[str, Any]:
+    """Headline, changes and what keeps some of them from being made."""
+    headline = plan_outcome(plan).headline
+    acting = [change for change in plan.changes if change.action is not Action.NO_OP]
+    worst_first = sorted(acting, key=lambda change: list(Risk).index(change.risk), reverse=True)
+    told = [line(change) for change in worst_first]
+    troubles = [
+        f"*{escaped(found.summary)}*: {escaped(found.detail)}"
+        for found in plan.diagnostics
+        if found.severity in (Severity.ERROR, Severity.DENIED)
+    ]
+    blocks = [f"*{escaped(headline)}*", "\n".join(first(told)), "\n".join(first(troubles))]
+    return {"text": headline, "blocks": [text_block(text) for text in blocks if text]}
+
+
+def line(change: Change) -> str:
+    """One change: what, how bad, and which fields."""
+    fields = ", ".join(first([f"`{escaped(field.path)}`" for field in change.fields]))
+    risk = "" if change.risk is Risk.SAFE else f"  :warning: {change.risk}"
+    blocked = "  blocked" if change.blocked else ""
+    return f"{SIGNS[change.action]} {escaped(str(change.id))}{risk}{blocked}" + (
+        f"  {fields}" if fields else ""
+    )
+
+
+def first(items: list[str]) -> list[str]:
+    """The first of them, and how many more there are."""
+    more = len(items) - MOST
+    return items if more <= 0 else [*items[:MOST], f"… and {more} more"]
+
+
+def text_block(text: str) -> dict[str, Any]:
+    """A block of text, as much of it as a block may hold, in whole lines."""
+    if len(text) > LONGEST:
+        text = text[: LONGEST - 2].rpartition("\n")[0] + "\n…"
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+
+
+def escaped(text: str) -> str:
+    """What would be a mention or a link stands there as it is."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("`", "'")
+
+
+def main() -> int:
+    """Print the message of the plan file that is named."""
+    try:
+        plan = load_plan(Path(sys.argv[1])).plan
+    except KdeclareError as problem:
+        print(problem, file=sys.stderr)
+        return problem.exit_code
+    print(json.dumps(message(plan), ensure_ascii=False, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""kdeclare from Python: the use-cases that the command line itself consists of.
+
+Nothing here prints, asks or exits. What goes wrong in a way that a person can act on is a `KdeclareError`
+with the diagnostics and the exit code that the command would have had. What is listed in ``__all__`` keeps
+its meaning within a major version; all other modules are kdeclare's own, but for `kdeclare.policy`, which
+is there for those who write policies.
+"""
+
+from kdeclare.app.apply import Confirm, How, apply_manifests, apply_saved, roll_back
+from kdeclare.app.fleet.audit import Looking, audit_fleet
+from kdeclare.app.fleet.job import FleetOptions
+from kdeclare.app.history import list_runs, show_run
+from kdeclare.app.importing import Imported, import_cluster, write_manifests
+from kdeclare.app.plan import Planned, load_manifests, make_plan, save_plan
+from kdeclare.app.validate import validate
+from kdeclare.app.workspace import Options, Workspace, open_workspace
+from kdeclare.applying.lookout import RunOptions
+from kdeclare.fleet.summary import Audit, AuditSummary
+from kdeclare.manifests.load import Loaded
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, Severity
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.plan import Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.model.run import MoveProgress, OperationResult, RunResult, Status
+from kdeclare.planning.planfile import PlanFile, load_plan
+from kdeclare.planning.preflight import Progress
+from kdeclare.planning.request import Scope
+from kdeclare.report.markdown import plan_markdown
+from kdeclare.report.outcome import Outcome, plan_outcome, run_outcome, validation_outcome
+from kdeclare.report.plan_text import plan_text
+from kdeclare.report.views import RunDetail, RunSummary, ValidationView
+
+__all__ = [
+    "Action",
+    "Audit",
+    "AuditSummary",
+    "Change",
+    "Confirm",
+    "Diagnostic",
+    "ExitCode",
+    "FieldChange",
+    "FieldOp",
+    "FleetOptions",
+    "How",
+    "Imported",
+    "KdeclareError",
+    "Loaded",
+    "Looking",
+    "MoveProgress",
+    "OperationResult",
+    "Options",
+    "Outcome",
+    "Place",
+    "Plan",
+    "PlanFile",
+    "Planned",
+    "Progress",
+    "Reason",
+    "ResourceId",
+    "Risk",
+    "RunDetail",
+    "RunOptions",
+    "RunResult",
+    "RunSummary",
+    "Scope",
+    "Severity",
+    "Status",
+    "Summary",
+    "ValidationView",
+    "Verdict",
+    "VerdictOutcome",
+    "Workspace",
+    "apply_manifests",
+    "apply_saved",
+    "audit_fleet",
+    "import_cluster",
+    "list_runs",
+    "load_manifests",
+    "load_plan",
+    "make_plan",
+    "open_workspace",
+    "plan_markdown",
+    "plan_outcome",
+    "plan_text",
+    "roll_back",
+    "run_outcome",
+    "save_plan",
+    "show_run",
+    "validate",
+    "validation_outcome",
+    "write_manifests",
+]

@@ -1,0 +1,232 @@
+"""kdeclare from Python: what is public, and the two example programs, on a cluster in this process."""
+
+import ast
+import importlib
+import inspect
+import json
+import re
+import shutil
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kdeclare import api
+from kdeclare.api import (
+    FleetOptions,
+    How,
+    KdeclareError,
+    Options,
+    Scope,
+    apply_manifests,
+    apply_saved,
+    audit_fleet,
+    import_cluster,
+    list_runs,
+    load_manifests,
+    load_plan,
+    make_plan,
+    open_workspace,
+    plan_outcome,
+    roll_back,
+    save_plan,
+    show_run,
+    validate,
+    validation_outcome,
+    write_manifests,
+)
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Cluster
+from tests.unit.cli.command_line import CommandLine
+from tests.unit.cli.conftest import kdeclare as kdeclare
+from tests.unit.report.sample_plans import SAMPLES
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "library"
+
+
+def _imported_by(package: str) -> set[tuple[str, str]]:
+    """What the modules of a package import from where."""
+    trees = [ast.parse(file.read_text()) for file in (ROOT / package).rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {(str(node.module), name.name) for node in nodes for name in node.names}
+
+
+FUNCTIONS = [name for name in api.__all__ if inspect.isfunction(getattr(api, name))]
+
+
+def test_all_that_is_imported_is_public() -> None:
+    tree = ast.parse(Path(inspect.getfile(api)).read_text())
+    imported = {a.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names}
+    assert imported == set(api.__all__)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "load_manifests"])
+def test_the_command_line_uses_the_very_same_functions(name: str) -> None:
+    assert (getattr(api, name).__module__, name) in _imported_by("kdeclare/cli")
+
+
+def test_make_plan_loads_as_load_manifests_does() -> None:
+    plan = inspect.getsource(sys.modules[make_plan.__module__])
+    assert "loaded = load_manifests(workspace, paths)" in plan
+
+
+@pytest.mark.parametrize("name", api.__all__)
+def test_every_public_name_has_words_of_its_own(name: str) -> None:
+    if name != "Confirm":  # an alias: its words stand below it in its module
+        assert inspect.getdoc(getattr(api, name))
+
+
+ACTING = [f for f in FUNCTIONS if not f.endswith(("_outcome", "_text", "_markdown"))]
+
+
+@pytest.mark.parametrize("name", ACTING)
+def test_a_use_case_says_what_it_raises(name: str) -> None:
+    assert "Raises KdeclareError" in (inspect.getdoc(getattr(api, name)) or "")
+
+
+def test_it_is_there_without_spark_and_without_the_command_line() -> None:
+    """Both are slow to import, and a program that only plans needs neither."""
+    import subprocess
+
+    code = (
+        "import sys, kdeclare.api;"
+        "print([m for m in ('pyspark', 'typer', 'rich', 'kdeclare.cli') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.stdout == "[]\n", ran.stderr
+
+
+def test_a_whole_life_from_code(kdeclare: CommandLine) -> None:
+    """Validate, plan, save, apply, look back, roll back and import; the folder is a project in memory."""
+    file = kdeclare.topic("orders", partitions=3, configs={"retention.ms": 1000})
+    assert validation_outcome(validate()).headline == "Valid: 1 resource in 1 file."
+    workspace = open_workspace(Options())
+    assert [str(found.id) for found in load_manifests(workspace).desired] == ["Topic/orders"]
+    plan = make_plan(workspace).plan
+    assert plan_outcome(plan).status == "changes"
+    identity = save_plan(plan, Path("it.plan"))
+    saved = load_plan(Path("it.plan"))
+    assert saved.plan_id == identity
+    run = apply_saved(workspace, saved, How("a test"))
+    assert run is not None
+    assert run.run_id is not None
+    assert kdeclare.topics == {"orders"}
+    assert list_runs(workspace)[0].command == "a test"
+    assert show_run(workspace, run.run_id).run.outcome == "done"
+    file.unlink()
+    deleted = apply_manifests(workspace, (), Scope(allow_deletes=True), How("a test", lambda p, n: False))
+    assert deleted is None, "whoever confirms said no"
+    assert roll_back(workspace, None, How("a test")) is not None
+    assert kdeclare.topics == set()
+    kdeclare.topic("refunds")
+    assert apply_manifests(workspace, (), Scope(), How("a test")) is not None
+    written = import_cluster(workspace, "refu.*")
+    write_manifests(written, Path("copy"))
+    assert (Path("copy") / "topics" / "refunds.yaml").read_text() == written[0].text
+
+
+def test_a_run_in_a_thread_of_its_own(kdeclare: CommandLine) -> None:
+    """Python gives handlers of signals to the main thread only, and a server has many."""
+    kdeclare.topic("orders")
+    workspace = open_workspace(Options())
+    ended: list[object] = []
+
+    def work() -> None:
+        ended.append(apply_manifests(workspace, (), Scope(), How("a server")))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert len(ended) == 1
+    assert kdeclare.topics == {"orders"}
+
+
+def test_a_cluster_of_ones_own(tmp_path: Path) -> None:
+    """A program's tests need no broker."""
+    cluster = MemoryCluster()
+
+    def connect(servers: str, config: object, timeout_s: float, door: object) -> Cluster:
+        return cluster
+
+    options = Options(bootstrap_server="nowhere:9092", state=str(tmp_path))
+    workspace = open_workspace(options, {}, connect)
+    assert make_plan(workspace).plan.cluster.name == "nowhere:9092"
+
+
+def test_what_goes_wrong_is_data(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitons=3)
+    with pytest.raises(KdeclareError) as wrong:
+        make_plan(open_workspace(Options()))
+    [found] = wrong.value.diagnostics
+    assert (found.code, found.place is not None) == ("unknown-field", True)
+    with pytest.raises(KdeclareError):
+        audit_fleet(FleetOptions(Path("fleet.yaml"), "audits"))
+
+
+@pytest.fixture
+def example(kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A copy of the example, and the programs importable."""
+    folder = shutil.copytree(EXAMPLE, tmp_path / "library")
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    for name in ("careful_apply", "chat_message"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return folder
+
+
+def _program(name: str) -> ModuleType:
+    return importlib.import_module(name)
+
+
+def test_the_program_that_applies(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main = _program("careful_apply").main
+    assert main() == 0
+    assert "1 to create" in capsys.readouterr().out
+    assert main() == 0
+    assert capsys.readouterr().out.startswith("No changes.")
+    manifest = example / "manifests" / "parcels.yaml"
+    text = manifest.read_text()
+    manifest.write_text(text.replace("partitions: 3", "partitions: 6"))
+    assert main() == 3
+    assert "Left to people: Topic/library.parcels." in capsys.readouterr().out
+    manifest.write_text(text.replace("retention.ms", "retention.mss"))
+    assert main() == 1
+    assert "\nmanifests/parcels.yaml:10:5: 'retention.mss' is not" in capsys.readouterr().out
+
+
+def test_the_program_that_tells_a_chat(
+    kdeclare: CommandLine, example: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert kdeclare("plan", "--out", "it.plan").code == 0
+    monkeypatch.setattr(sys, "argv", ["chat_message.py", "it.plan"])
+    assert _program("chat_message").main() == 0
+    told = json.loads(capsys.readouterr().out)
+    assert "1 to create" in told["text"]
+    assert [block["type"] for block in told["blocks"]] == ["section", "section"]
+    assert told["blocks"][1]["text"]["text"].startswith("+ Topic/library.parcels")
+    monkeypatch.setattr(sys, "argv", ["chat_message.py", "kdeclare.yaml"])
+    assert _program("chat_message").main() == 1
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+@pytest.mark.usefixtures("example")
+def test_any_plan_makes_a_message_that_a_chat_takes(name: str) -> None:
+    told = _program("chat_message").message(SAMPLES[name])
+    texts = [block["text"]["text"] for block in told["blocks"]]
+    assert texts
+    for text in texts:
+        assert 0 < len(text) <= 3000
+        assert "<" not in text
+        assert text.count("`") % 2 == 0
+
+
+def test_what_the_guide_shows_works(kdeclare: CommandLine, capsys: pytest.CaptureFixture[str]) -> None:
+    guide = (ROOT / "docs" / "library.md").read_text()
+    code = guide.partition("```python\n")[2].partition("```")[0].replace('"sandbox"', '"lab"')
+    kdeclare.topic("orders")
+    exec(code, {})
+    assert "Applied to shop/lab" in capsys.readouterr().out
+    assert set(FUNCTIONS) <= set(re.findall(r"\w+", guide)), "every function has its place in the guide"
