@@ -1,6 +1,6 @@
 """What stands below the options in ``--help``: exit codes and examples. ``\\b`` keeps lines as they are."""
 
-_CODES = {
+MEANINGS = {
     0: "done",
     1: "error: bad manifest, unreachable cluster, internal error",
     2: "with --detailed-exitcode: there are changes",
@@ -11,6 +11,7 @@ _CODES = {
     64: "wrong usage",
     130: "interrupted",
 }
+"""What the exit codes mean to a person."""
 
 
 def epilog(*examples: str, codes: tuple[int, ...] = ()) -> str:
@@ -19,6 +20,6 @@ def epilog(*examples: str, codes: tuple[int, ...] = ()) -> str:
     if examples:
         blocks.append("\n".join(["\b", "Examples:", *(f"  {line}" for line in examples)]))
     if codes:
-        lines = [f"  {code:<4} {_CODES[code]}" for code in codes]
+        lines = [f"  {code:<4} {MEANINGS[code]}" for code in codes]
         blocks.append("\n".join(["\b", "Exit codes:", *lines]))
     return "\n\n".join(blocks)

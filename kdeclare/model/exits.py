@@ -1,4 +1,4 @@
-"""Exit codes of the commands (contract, docs/cli.md)."""
+"""Exit codes of the commands (contract, docs/reference/exit-codes.md)."""
 
 from enum import IntEnum
 

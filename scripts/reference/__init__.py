@@ -1,0 +1,26 @@
+"""The pages in docs/reference that are made of the code, so that they cannot say anything else.
+
+`python -m scripts.reference` writes them; a test says when they are out of date.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from scripts.reference.commands import commands_page
+from scripts.reference.documents import documents_page
+from scripts.reference.exits import exits_page
+from scripts.reference.library import library_page
+from scripts.reference.manifests import manifests_page
+
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+
+
+def pages() -> Mapping[str, str]:
+    """The text of each page by the name of its file in `FOLDER`."""
+    return {
+        "cli.md": commands_page(),
+        "manifests.md": manifests_page(),
+        "exit-codes.md": exits_page(),
+        "documents.md": documents_page(),
+        "library.md": library_page(),
+    }

@@ -1,0 +1,62 @@
+"""What ``--format json`` prints, from the schemas in docs/schemas."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scripts.reference.json_schema import fields_table, referred
+from scripts.reference.markdown import code, page, prose
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+_ENDING = ".schema.json"
+
+_GIVEN_BY = {
+    "by-hand": "`kdeclare topic create|alter|delete` and `config alter`",
+    "config-describe": "`kdeclare config describe`",
+    "connect-change": "`kdeclare connect worker-config patch|delete`",
+    "connect-overrides": "`kdeclare connect worker-config get`",
+    "connect-proposal": "`kdeclare connect worker-config validate`",
+    "connect-status": "`kdeclare connect worker-config status`",
+    "history": "`kdeclare history`",
+    "history-diff": "`kdeclare history diff`",
+    "history-run": "`kdeclare history RUN_ID`",
+    "plan": "`kdeclare plan` and `show`, and the file that `plan --out` writes",
+    "policy-check": "`kdeclare policy check`",
+    "policy-test": "`kdeclare policy test`",
+    "problem": "any command that cannot do what it is asked",
+    "run": "`kdeclare apply` and `rollback`",
+    "status": "`kdeclare status`",
+    "topic-describe": "`kdeclare topic describe`",
+    "topic-list": "`kdeclare topic list`",
+    "validation": "`kdeclare validate`",
+}
+
+
+def documents_page() -> str:
+    """All documents: who prints them, and their fields on top."""
+    names = sorted(file.name.removesuffix(_ENDING) for file in SCHEMAS.glob(f"*{_ENDING}"))
+    return page(
+        "JSON documents",
+        "With `--format json` a command prints one document. Each has a JSON Schema (2020-12), which the "
+        "tests hold it to. `format_version` changes when a program that reads it would have to change.",
+        *(_document(name) for name in names),
+    )
+
+
+def _document(name: str) -> str:
+    schema = json.loads((SCHEMAS / f"{name}{_ENDING}").read_text())
+    file = f"[{name}{_ENDING}](../schemas/{name}{_ENDING})"
+    by = f"Printed by {_GIVEN_BY[name]}. " if name in _GIVEN_BY else ""
+    parts = [f"## {name}", f"{by}Schema: {file}.", prose(schema.get("description", ""))]
+    parts += [fields_table(schema, {}), *_inner(schema)] if name == "plan" else [fields_table(schema, {})]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _inner(schema: Mapping[str, Any]) -> list[str]:
+    definitions = schema.get("$defs", {})
+    found = [(name, definitions[name]) for name in referred(schema.get("properties", {}), definitions)]
+    return [
+        f"{code(name)}: {prose(inner.get('description', ''))}\n\n{fields_table(inner, {})}"
+        for name, inner in found
+    ]

@@ -1,0 +1,102 @@
+"""The library, from the docstrings and signatures of what is public."""
+
+import dataclasses
+import enum
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kdeclare import api
+from scripts.reference.markdown import code, fence, page, prose, table
+
+
+def library_page() -> str:
+    """Every name of `kdeclare.api`: functions first."""
+    found = {name: getattr(api, name) for name in api.__all__}
+    functions = {name: value for name, value in found.items() if inspect.isfunction(value)}
+    values = {name: value for name, value in found.items() if name not in functions}
+    return page(
+        "Library",
+        "`kdeclare.api`, all of it. [From Python](../library.md) tells how it is meant.",
+        "## Functions",
+        *(_function(name, value) for name, value in functions.items()),
+        "## Values",
+        *(_value(name, value) for name, value in values.items()),
+    )
+
+
+def _function(name: str, value: Any) -> str:
+    return f"### {name}\n\n{fence(f'{name}{_signature(value)}', 'python')}\n\n{_words(value)}"
+
+
+def _signature(value: Any) -> str:
+    """With one argument a line where there are several."""
+    signature = inspect.signature(value)
+    parts = [_shown(parameter) for parameter in signature.parameters.values()]
+    keywords = [p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()]
+    if True in keywords:
+        parts.insert(keywords.index(True), "*")
+    inside = "".join(f"    {part},\n" for part in parts)
+    return f"(\n{inside}) -> {_annotation(signature.return_annotation)}"
+
+
+def _shown(parameter: inspect.Parameter) -> str:
+    text = f"{parameter.name}: {_annotation(parameter.annotation)}"
+    if parameter.default is inspect.Parameter.empty:
+        return text
+    return f"{text} = {_default(parameter.default)}"
+
+
+def _default(value: object) -> str:
+    """As one would write it: a value's own words say too much, of the environment above all."""
+    if inspect.isfunction(value):
+        return value.__name__
+    if dataclasses.is_dataclass(value):
+        return f"{type(value).__name__}()"
+    return repr(value) if isinstance(value, str | int | float | tuple | None) else "os.environ"
+
+
+def _annotation(annotation: Any) -> str:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:[a-z_]+\.)+([A-Z])", r"\1", text.replace("collections.abc.", "").strip("'\""))
+
+
+def _value(name: str, value: Any) -> str:
+    if not inspect.isclass(value):
+        return f"### {name}\n\n{fence(f'{name} = {_annotation(value)}', 'python')}\n\n{_ALIASES[name]}"
+    parts = [f"### {name}", _words(value), table(_head(value), _rows(value)), _properties(value)]
+    return "\n\n".join(part for part in parts if part)
+
+
+_ALIASES = {"Confirm": "Shows the plan, with what was recovered before it, and says whether to go on."}
+"""What stands below the names that are no classes; Python does not keep it."""
+
+
+def _head(value: Any) -> tuple[str, ...]:
+    return ("name", "value") if issubclass(value, enum.Enum) else ("field", "type")
+
+
+def _rows(value: Any) -> Iterator[tuple[str, str]]:
+    if issubclass(value, enum.Enum):
+        yield from ((code(item.name), code(item.value)) for item in value)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield code(field.name), code(_annotation(field.type))
+
+
+def _properties(value: Any) -> str:
+    rows = (
+        (code(name), _words(member))
+        for name, member in vars(value).items()
+        if isinstance(member, property) or (inspect.isfunction(member) and _is_told(name))
+    )
+    return table(("also", "what it says"), rows)
+
+
+def _is_told(method: str) -> bool:
+    return not method.startswith("_") or method == "__call__"
+
+
+def _words(value: Any) -> str:
+    return prose(inspect.getdoc(value) or "")

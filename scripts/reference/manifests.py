@@ -1,0 +1,35 @@
+"""What manifests can say, from the JSON Schema that editors use."""
+
+from collections.abc import Mapping
+
+from kdeclare.app.schema import known_kinds, manifest_schema
+from scripts.reference.json_schema import Schema, fields_table, referred
+from scripts.reference.markdown import page, prose
+
+_SINGLES = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}
+
+
+def manifests_page() -> str:
+    """All kinds with the fields of their specs."""
+    whole = manifest_schema(None)["$defs"]
+    specs = {kind: whole[_SINGLES.get(kind, kind)]["properties"]["spec"] for kind in known_kinds()}
+    names = {kind: spec["$ref"].rpartition("/")[2] for kind, spec in specs.items()}
+    shared = list(dict.fromkeys(n for s in names.values() for n in referred(whole[s], whole)))
+    own = [name for name in shared if name not in names.values()]
+    link = {name: f"#{name.lower()}" for name in own} | {n: f"#{k.lower()}" for k, n in names.items()}
+    return page(
+        "Manifests",
+        "What `kdeclare schema` says, in one page. A manifest is a YAML document with "
+        "`apiVersion: kdeclare/v1`, `kind`, `metadata` and `spec`; a file may hold several. Unknown fields "
+        "are errors. Where a number or a truth value belongs, `${var.NAME}`, `${env.NAME}` or `${file.PATH}` "
+        "may stand.",
+        "## metadata",
+        fields_table(whole["Metadata"], link),
+        *(_section(f"## {kind}", whole[name], link) for kind, name in names.items()),
+        "## Parts of specs",
+        *(_section(f"### {name}", whole[name], link) for name in own),
+    )
+
+
+def _section(head: str, schema: Schema, link: Mapping[str, str]) -> str:
+    return "\n\n".join([head, prose(str(schema.get("description", ""))), fields_table(schema, link)])

@@ -1,0 +1,34 @@
+"""docs/reference says what the code says."""
+
+import os
+
+import pytest
+
+from kdeclare import api
+from kdeclare.app.schema import known_kinds
+from kdeclare.model.exits import ExitCode
+from scripts.reference import FOLDER, pages
+
+NAMES = ("cli.md", "documents.md", "exit-codes.md", "library.md", "manifests.md")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_up_to_date(name: str) -> None:
+    """If it is not: KDECLARE_UPDATE_GOLDEN=1, or python -m scripts.reference."""
+    text = pages()[name]
+    if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
+        (FOLDER / name).write_text(text, encoding="utf-8")
+    assert text == (FOLDER / name).read_text(encoding="utf-8")
+
+
+def test_there_are_no_other_pages() -> None:
+    assert sorted(file.name for file in FOLDER.iterdir()) == sorted(pages()) == sorted(NAMES)
+
+
+def test_nothing_is_missing() -> None:
+    found = pages()
+    assert all(f"\n### {name}\n" in found["library.md"] for name in api.__all__)
+    assert all(f"\n## {kind}\n" in found["manifests.md"] for kind in known_kinds())
+    assert all(f"| `{int(code)}` |" in found["exit-codes.md"] for code in ExitCode)
+    for words in ("plan", "topic create", "fleet audit", "connect worker-config patch", "sandbox start"):
+        assert f"\n## kdeclare {words}\n" in found["cli.md"]
