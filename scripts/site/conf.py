@@ -1,0 +1,44 @@
+"""How Sphinx makes the site. Its source is the whole repository: a link means there what it means here.
+
+The build is strict: a link or an anchor that leads nowhere, and a page that nothing leads to, are errors.
+Nothing is fetched, neither while it is built nor when it is read.
+"""
+
+import sys
+from pathlib import Path
+from shutil import copyfile
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from scripts.site.nav import START, with_nav  # noqa: E402  the path is set above
+from scripts.site.pages import with_pages  # noqa: E402
+
+project = "kdeclare"
+extensions = ["myst_parser"]
+root_doc = START
+include_patterns = ["*.md", "docs/**.md", "examples/README.md", "examples/**/README.md", "benchmarks/README.md"]
+exclude_patterns = [".*", "build", "kdeclare", "scripts", "state", "tests"]
+myst_heading_anchors = 4
+html_theme = "furo"
+html_title = "kdeclare"
+html_show_sphinx = False
+html_show_copyright = False
+html_copy_source = False
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx: leads links on, adds the navigation, and lets the first page be found as such."""
+
+    def read(app: Sphinx, name: str, content: list[str]) -> None:
+        folder = (ROOT / name).parent
+        content[0] = with_nav(ROOT, name, with_pages(folder, content[0]))
+
+    def finish(app: Sphinx, problem: Exception | None) -> None:
+        if problem is None:
+            copyfile(Path(app.outdir, f"{START}.html"), Path(app.outdir, "index.html"))
+
+    app.connect("source-read", read)
+    app.connect("build-finished", finish)

@@ -1,0 +1,49 @@
+"""What the navigation shows, in its order."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+START = "README"
+
+_DECISIONS, _EXAMPLES = "docs/decisions/README", "examples/README"
+_NAV: Mapping[str, Sequence[str]] = {
+    "Start": ("docs/tutorial", _EXAMPLES),
+    "How to": ("docs/howto/*",),
+    "Guides": ("docs/*",),
+    "Reference": ("docs/reference/*", "docs/errors"),
+    "Explanations": (
+        "docs/ARCHITECTURE",
+        _DECISIONS,
+        "docs/kafka-observed",
+        "docs/scale",
+        "benchmarks/README",
+    ),
+    "Project": ("CONTRIBUTING", "CHANGELOG"),
+}
+"""Pages by heading. A pattern stands for what is named nowhere else, so that a new page is found."""
+
+_LISTS: Mapping[str, str] = {_DECISIONS: "docs/decisions/*", _EXAMPLES: "examples/*/README"}
+"""Pages that lead to all of a kind."""
+
+
+def with_nav(root: Path, name: str, text: str) -> str:
+    """The text of a page, and below it what leads on from it; that is not for those who read the file."""
+    if name == START:
+        return text + "".join(_tree(root, heading, names) for heading, names in _NAV.items())
+    return text + (_tree(root, "", (_LISTS[name],)) if name in _LISTS else "")
+
+
+def _tree(root: Path, heading: str, names: Sequence[str]) -> str:
+    caption = [f":caption: {heading}"] if heading else []
+    found = [page for name in names for page in _pages(root, name)]
+    return "\n".join(
+        ["", "", "```{toctree}", ":hidden:", *caption, "", *(f"/{page}" for page in found), "```", ""]
+    )
+
+
+def _pages(root: Path, name: str) -> Sequence[str]:
+    if "*" not in name:
+        return [name]
+    named = {page for names in _NAV.values() for page in names}
+    found = (file.relative_to(root).with_suffix("").as_posix() for file in root.glob(f"{name}.md"))
+    return sorted(page for page in found if page not in named)

@@ -1,0 +1,108 @@
+"""What documentation promises is there: files that are linked, commands and options that are shown."""
+
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import typer
+
+from kdeclare.cli.main import application
+from tests.unit.docs.written import PAGES, ROOT, command_lines, links, name_of
+
+each_page = pytest.mark.parametrize("file", PAGES, ids=name_of)
+
+_BREAKS = {"&&", "||", "|", ";", ">", ">>", "<", "2>"}
+
+
+@each_page
+def test_every_link_leads_to_a_file(file: Path) -> None:
+    inside = [link for link in links(file) if not re.match(r"[a-z]+:|#", link)]
+    lost = [link for link in inside if not (file.parent / unquote(link.partition("#")[0])).exists()]
+    assert not lost
+
+
+@each_page
+def test_every_command_that_is_shown_is_one(file: Path) -> None:
+    wrong = {line: problem for line in command_lines(file) if (problem := problem_of(line))}
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("kdeclare plan --out it.plan && kdeclare apply it.plan --yes   # as reviewed", None),
+        ("kdeclare topic create|alter|delete NAME", None),
+        ("kdeclare config alter --topic orders --add-config=a=b | cat -n", None),
+        ("kdeclare plan > it.txt --nope", None),
+        ("kdeclare --version", None),
+        ("kdeclare", None),
+        ("kdeclare plam", "plam"),
+        ("kdeclare topic creates orders", "creates"),
+        ("kdeclare plan --outt it.plan", "--outt"),
+        ("kdeclare validate && kdeclare apply --nope", "--nope"),
+        ("kdeclare sandbox start -z", "-z"),
+    ],
+)
+def test_what_is_no_command_is_found(line: str, problem: str | None) -> None:
+    assert problem_of(line) == problem
+
+
+def test_there_is_something_to_check() -> None:
+    shown = {name_of(file): len(list(command_lines(file))) for file in PAGES}
+    assert shown["README.md"] > 10
+    assert sum(shown.values()) > 200
+
+
+def test_every_decision_stands_in_the_list() -> None:
+    folder = ROOT / "docs" / "decisions"
+    titles = {file.name: file.read_text().splitlines()[0] for file in folder.glob("0*.md")}
+    listed = dict(re.findall(r"\]\((0.*?\.md)\): (.+)", (folder / "README.md").read_text()))
+    assert listed == {name: title.partition(". ")[2] for name, title in titles.items()}
+
+
+def problem_of(line: str) -> str | None:
+    """The first word of a command line that kdeclare does not know; None if there is none."""
+    found = (_unknown(words) for words in _commands(line))
+    return next((word for word in found if word), None)
+
+
+def _commands(line: str) -> list[list[str]]:
+    """The words after each ``kdeclare`` up to where the shell takes over; what explains a line left out."""
+    typed = re.sub(r"(\s#\s|\s{2,}).*", "", line)
+    reader = shlex.shlex(typed, posix=True, punctuation_chars="&;<>")
+    reader.whitespace_split, reader.commenters = True, ""
+    commands: list[list[str]] = []
+    taken = False
+    for word in reader:
+        if word in _BREAKS:
+            taken = False
+        elif word == "kdeclare":
+            commands.append([])
+            taken = True
+        elif taken:
+            commands[-1].append(word)
+    return commands
+
+
+def _unknown(words: list[str]) -> str | None:
+    """A group leads on to its commands; ``a|b`` is one or the other, and COMMAND or … any of them."""
+    command = _application()
+    while words and hasattr(command, "commands") and re.match(r"[a-z]", words[0]):
+        names, *words = words
+        for name in names.split("|"):
+            if name not in command.commands:
+                return name
+        command = command.commands[names.partition("|")[0]]
+    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+    known |= {"--help", "-h"}
+    given = (word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word))
+    return next((word for word in given if word not in known), None)
+
+
+@cache
+def _application() -> Any:
+    return typer.main.get_command(application())
