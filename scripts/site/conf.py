@@ -19,7 +19,7 @@ from scripts.site.pages import with_pages  # noqa: E402
 project = "kdeclare"
 extensions = ["myst_parser"]
 root_doc = START
-include_patterns = ["*.md", "docs/**.md", "examples/README.md", "examples/**/README.md", "benchmarks/README.md"]
+include_patterns = ["*.md", "docs/**.md", "**/README.md"]
 exclude_patterns = [".*", "build", "kdeclare", "scripts", "state", "tests"]
 myst_heading_anchors = 4
 html_theme = "furo"

@@ -1,7 +1,9 @@
 """What documentation promises is there: files that are linked, commands and options that are shown."""
 
+import json
 import re
 import shlex
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,12 @@ from urllib.parse import unquote
 
 import pytest
 import typer
+import yaml
+from jsonschema import Draft202012Validator
 
+from kdeclare.app.schema import manifest_schema
 from kdeclare.cli.main import application
-from tests.unit.docs.written import PAGES, ROOT, command_lines, links, name_of
+from tests.unit.docs.written import PAGES, ROOT, blocks, command_lines, links, name_of
 
 each_page = pytest.mark.parametrize("file", PAGES, ids=name_of)
 
@@ -55,6 +60,21 @@ def test_there_is_something_to_check() -> None:
     shown = {name_of(file): len(list(command_lines(file))) for file in PAGES}
     assert shown["README.md"] > 10
     assert sum(shown.values()) > 200
+
+
+def manifests() -> Iterator[Any]:
+    """The manifests in blocks of YAML that are whole documents."""
+    for file in PAGES:
+        for language, text in blocks(file):
+            if language == "yaml" and "apiVersion: " in text:
+                for number, document in enumerate(yaml.safe_load_all(text)):
+                    yield pytest.param(document, id=f"{name_of(file)}-{document['kind']}-{number}")
+
+
+@pytest.mark.parametrize("manifest", list(manifests()))
+def test_every_manifest_that_is_shown_is_one(manifest: Any) -> None:
+    """As JSON has it: names of members are strings there."""
+    Draft202012Validator(_schema()).validate(json.loads(json.dumps(manifest)))
 
 
 def test_every_decision_stands_in_the_list() -> None:
@@ -101,6 +121,11 @@ def _unknown(words: list[str]) -> str | None:
     known |= {"--help", "-h"}
     given = (word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word))
     return next((word for word in given if word not in known), None)
+
+
+@cache
+def _schema() -> Any:
+    return manifest_schema(None)
 
 
 @cache

@@ -1,0 +1,154 @@
+"""docs/tutorial.md is typed as it stands there, and says what it says there."""
+
+import os
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import free_port
+from tests.unit.docs.written import ROOT, blocks
+
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+PORT = "19092"
+ANYTHING = "…"
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A command, and what is promised of its output, line by line."""
+
+    command: str
+    promised: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that is written."""
+
+    name: str
+    text: str
+
+
+def steps(port: str) -> Iterator[Typed | Written]:
+    """The tutorial, with another port than the usual one."""
+    for language, text in blocks(TUTORIAL):
+        told = text.replace(PORT, port)
+        if language == "yaml":
+            name = told.partition("\n")[0].removeprefix("# ")
+            yield Written(name, told)
+        elif language == "console":
+            for part in told.removeprefix("$ ").split("\n$ "):
+                command, *promised = part.rstrip("\n").split("\n")
+                started = command.replace("sandbox start", f"sandbox start --port {port}")
+                yield Typed(started, tuple(promised))
+
+
+class Shell:
+    """One shell for all commands, so that ``$?`` means what it means to a person."""
+
+    def __init__(self, folder: Path) -> None:
+        own = {k: v for k, v in os.environ.items() if not k.startswith("KDECLARE_")}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self._end = uuid.uuid4().hex
+        self._process = subprocess.Popen(
+            ["bash"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=own | {"PATH": path, "COLUMNS": "110", "NO_COLOR": "1"},
+            cwd=folder,
+            text=True,
+        )
+
+    def type(self, command: str) -> list[str]:
+        """What a command says, on either stream."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        ended = f"code=$?; echo; echo {self._end}; (exit $code)"
+        self._process.stdin.write(f"{command} </dev/null\n{ended}\n")
+        self._process.stdin.flush()
+        said = []
+        while (line := self._process.stdout.readline()) != f"{self._end}\n":
+            assert line, f"the shell has ended: {command}"
+            said.append(line)
+        return "".join(said).rstrip("\n").splitlines()
+
+    def close(self) -> None:
+        """Leave it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(10)
+
+
+def broken_promise(promised: Sequence[str], said: Sequence[str]) -> str | None:
+    """The first promised line that was not said in its place; ``…`` by itself is any number of lines."""
+    rest = list(said)
+    free = False
+    for line in promised:
+        if line == ANYTHING:
+            free = True
+            continue
+        like = re.compile(".*".join(map(re.escape, line.split(ANYTHING))))
+        place = next((n for n, one in enumerate(rest) if like.fullmatch(one)), None)
+        if place is None or (place > 0 and not free):
+            return line
+        rest, free = rest[place + 1 :], False
+    return None if free or not rest else f"nothing more than this, and not: {rest[0]}"
+
+
+@pytest.mark.kafka
+def test_the_tutorial_goes_as_it_says(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    try:
+        for step in steps(str(free_port(3))):
+            if isinstance(step, Written):
+                file = tmp_path / step.name
+                file.parent.mkdir(exist_ok=True)
+                file.write_text(step.text)
+                continue
+            said = shell.type(step.command)
+            broken = broken_promise(step.promised, said)
+            assert broken is None, "\n".join([f"$ {step.command}", f"promised: {broken}", "said:", *said])
+    finally:
+        shell.type("kdeclare sandbox reset --yes")
+        shell.close()
+
+
+def test_all_of_it_is_typed() -> None:
+    """No block that looks like a command is left out, and what was written at first is valid by itself."""
+    found = list(steps(PORT))
+    commands = [step.command for step in found if isinstance(step, Typed)]
+    assert len(commands) == TUTORIAL.read_text().count("\n$ ")
+    assert commands[0] == f"kdeclare sandbox start --port {PORT}"
+    assert "sandbox reset" in commands[-1]
+    assert [step.name for step in found if isinstance(step, Written)][:2] == [
+        "kdeclare.yaml",
+        "manifests/orders.yaml",
+    ]
+    assert {language for language, _ in blocks(TUTORIAL)} == {"sh", "yaml", "console"}
+
+
+@pytest.mark.parametrize(
+    ("promised", "said", "broken"),
+    [
+        (["a"], ["a"], None),
+        (["a", "…"], ["a", "b", "c"], None),
+        (["…", "c"], ["a", "b", "c"], None),
+        (["…", "b", "…"], ["a", "b", "c"], None),
+        (["Run …", "x … y"], ["Run 7", "x 5 y"], None),
+        (["b"], ["a", "b"], "b"),
+        (["a", "c"], ["a", "b", "c"], "c"),
+        (["…", "c", "a"], ["a", "b", "c"], "a"),
+        (["a"], ["a", "b"], "nothing more than this, and not: b"),
+        ([], ["error"], "nothing more than this, and not: error"),
+        (["x … y"], ["x 5 z"], "x … y"),
+    ],
+)
+def test_promises(promised: list[str], said: list[str], broken: str | None) -> None:
+    assert broken_promise(promised, said) == broken
