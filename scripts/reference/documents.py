@@ -11,7 +11,7 @@ from scripts.reference.markdown import code, page, prose
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 _ENDING = ".schema.json"
 
-_GIVEN_BY = {
+PRINTED_BY = {
     "by-hand": "`kdeclare topic create|alter|delete` and `config alter`",
     "config-describe": "`kdeclare config describe`",
     "connect-change": "`kdeclare connect worker-config patch|delete`",
@@ -31,6 +31,7 @@ _GIVEN_BY = {
     "topic-list": "`kdeclare topic list`",
     "validation": "`kdeclare validate`",
 }
+"""What prints the document of a schema."""
 
 
 def documents_page() -> str:
@@ -47,8 +48,8 @@ def documents_page() -> str:
 def _document(name: str) -> str:
     schema = json.loads((SCHEMAS / f"{name}{_ENDING}").read_text())
     file = f"[{name}{_ENDING}](../schemas/{name}{_ENDING})"
-    by = f"Printed by {_GIVEN_BY[name]}. " if name in _GIVEN_BY else ""
-    parts = [f"## {name}", f"{by}Schema: {file}.", prose(schema.get("description", ""))]
+    by = PRINTED_BY.get(name, "nobody knows what")
+    parts = [f"## {name}", f"Printed by {by}. Schema: {file}.", prose(schema.get("description", ""))]
     parts += [fields_table(schema, {}), *_inner(schema)] if name == "plan" else [fields_table(schema, {})]
     return "\n\n".join(part for part in parts if part)
 

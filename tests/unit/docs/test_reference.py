@@ -1,6 +1,7 @@
 """docs/reference says what the code says."""
 
 import os
+import re
 
 import pytest
 
@@ -8,6 +9,7 @@ from kdeclare import api
 from kdeclare.app.schema import known_kinds
 from kdeclare.model.exits import ExitCode
 from scripts.reference import FOLDER, pages
+from scripts.reference.documents import PRINTED_BY
 
 NAMES = ("cli.md", "documents.md", "exit-codes.md", "library.md", "manifests.md")
 
@@ -30,5 +32,6 @@ def test_nothing_is_missing() -> None:
     assert all(f"\n### {name}\n" in found["library.md"] for name in api.__all__)
     assert all(f"\n## {kind}\n" in found["manifests.md"] for kind in known_kinds())
     assert all(f"| `{int(code)}` |" in found["exit-codes.md"] for code in ExitCode)
+    assert set(re.findall(r"\n## (\S+)\n", found["documents.md"])) == set(PRINTED_BY)
     for words in ("plan", "topic create", "fleet audit", "connect worker-config patch", "sandbox start"):
         assert f"\n## kdeclare {words}\n" in found["cli.md"]
