@@ -6,9 +6,9 @@ READY := $(VENV)/.installed
 # Real clusters and workers of their own, so that they can run beside those of the other tests.
 KEEPS = tests/kafka/test_examples.py::test_keeps_its_promises_and_leaves_nothing_behind
 APART := tests/kafka/test_fleet.py tests/kafka/test_sandbox_connect.py tests/kafka/connect \
-	'$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]'
+	tests/kafka/test_tutorial.py '$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]'
 
-.PHONY: help install unit test test-brokers test-others browser check format demo bench clean
+.PHONY: help install unit test test-brokers test-others browser check format docs demo bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 14
@@ -47,6 +47,9 @@ check: $(READY)  ## style, types, layers
 format: $(READY) ## let ruff put things in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(READY)   ## the documentation as a site, in build/site; strict, and nothing is fetched
+	$(BIN)/python -m sphinx -q -n -W --keep-going -c scripts/site -b html . build/site
 
 demo: $(READY)   ## the whole story on real brokers, from an empty machine; then a fleet of three clusters
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
