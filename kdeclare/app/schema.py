@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from kdeclare.app.policies import RULES
 from kdeclare.kinds.registry import KINDS
+from kdeclare.manifests.defaults_schema import DefaultsShape
 from kdeclare.manifests.schema import json_schema
 from kdeclare.manifests.shapes import Declarable
 from kdeclare.model.jsontypes import Json
@@ -12,8 +13,8 @@ from kdeclare.policy.testing.cases import PolicyTestKind
 _SINGLES = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}
 """Kinds of files that hold one document, and the models of those."""
 
-_TEST = PolicyTestKind()
-_DECLARABLE: Mapping[str, Declarable] = {**KINDS, **RULES, _TEST.name: _TEST}
+_BESIDE: tuple[Declarable, ...] = (DefaultsShape(KINDS), PolicyTestKind())
+_DECLARABLE: Mapping[str, Declarable] = {**KINDS, **RULES, **{kind.name: kind for kind in _BESIDE}}
 
 
 def known_kinds() -> tuple[str, ...]:

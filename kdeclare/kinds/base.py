@@ -87,6 +87,8 @@ class Kind(Protocol):
     """The scope of its ``configs``, if it has any."""
     in_brokers: bool
     """Whether brokers hold its live state, so that a snapshot of a fleet does."""
+    exclusive: Mapping[str, frozenset[str]]
+    """Fields of the spec by name, each with those that it cannot stand beside: a default of it gives way."""
 
     def parse(self, name: str, spec: Any) -> tuple[Any, tuple[Problem, ...]]:
         """The body of a valid spec, and what is wrong with it beyond its shape. Offline and pure."""

@@ -54,6 +54,7 @@ class BrokerConfigKind:
     spec: type[BaseModel] = BrokerConfigSpec
     config_scope: ConfigScope | None = ConfigScope.BROKER
     in_brokers = True
+    exclusive: Mapping[str, frozenset[str]] = {}
 
     def parse(self, name: str, spec: BrokerConfigSpec) -> tuple[BrokerConfigBody, tuple[Problem, ...]]:
         """See `kinds.base.Kind`."""

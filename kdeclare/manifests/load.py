@@ -12,6 +12,7 @@ from yaml.nodes import Node, ScalarNode
 
 from kdeclare.kinds.base import Desired, Kind
 from kdeclare.manifests.checks import Check, declared_twice
+from kdeclare.manifests.defaults import DEFAULTS, Defaults, DefaultsKind
 from kdeclare.manifests.files import Files, read
 from kdeclare.manifests.nodes import compose, find
 from kdeclare.manifests.overlays import Overlays, identify
@@ -35,7 +36,8 @@ class Loaded:
         have found errors in it, which are among the diagnostics.
     complete: False when only given paths were loaded; what is not there may then be declared elsewhere.
     files: how many were read, overlays included; not those that were only looked through for rules.
-    rules: what holds for all of the project, in the order of names; errors as in ``desired``.
+    rules: what holds for all of the project, in the order of names; errors as in ``desired``. Defaults are
+        not among them: they are in what is desired.
     """
 
     desired: tuple[Desired, ...]
@@ -71,6 +73,7 @@ def load(
     with _collector_paused():
         loader = _Loader(project, kinds, environ, rules or {}, instead or {})
         loader.all_overlays()
+        loader.all_defaults(paths or ())
         if paths:
             loader.manifests(paths)
             loader.search()
@@ -79,7 +82,7 @@ def load(
         else:
             loader.manifests(manifest_roots(project))
             loader.new_manifests()
-            loader.diagnostics += loader.overlays.unused()
+            loader.diagnostics += [*loader.overlays.unused(), *loader.defaults.unused()]
     desired = loader.desired
     loader.diagnostics += [problem for check in checks for problem in check(desired)]
     diagnostics = in_order(dict.fromkeys(loader.diagnostics))  # an overlay's can be met in what it makes, too
@@ -134,13 +137,15 @@ class _Loader:
         self.desired: list[Desired] = []
         self.diagnostics: list[Diagnostic] = []
         self.overlays = Overlays()
+        self.defaults = Defaults(kinds)
         self.count = 0
         self._project = project
         self._instead = instead
         self._scope = Scope(project.folder, environ, project.environment.variables)
         self._reader = Reader(self._scope, RESOURCE_MODES)
-        self._shapes = Shapes({**kinds, **rules})
-        self._sieve = Sieve(rules, self._reader)
+        found = {**kinds, **rules}
+        self._shapes = Shapes({**found, DEFAULTS: DefaultsKind(kinds)} if kinds else found)
+        self._sieve = Sieve((*rules, DEFAULTS) if kinds else rules, self._reader)
         self._rules: list[Desired] = []
         self._rule_files: set[str] = set()
         self._files = Files(project.file, project.all_overlays, project.stated)
@@ -192,6 +197,26 @@ class _Loader:
                     self.diagnostics += self.overlays.add(resources, self._reader)
             self.diagnostics += files.diagnostics
 
+    def all_defaults(self, given: Sequence[Path]) -> None:
+        """Read the Defaults of the whole project, which must be known before what they are for.
+
+        What else is wrong with the files is told when they are loaded.
+        """
+        if self._project.file is None:
+            roots: Sequence[Path] = given
+        else:
+            roots = (*given, *manifest_roots(self._project))
+        sieve = Sieve((DEFAULTS,), self._reader)
+        seen: set[str] = set()
+        for file in Files(self._project.file, self._project.all_overlays).find(roots):
+            data = self._instead[file] if file in self._instead else read(file, [])
+            if data is None or not sieve.spelt(data) or (real := os.path.realpath(file)) in seen:
+                continue
+            seen.add(real)
+            for root in compose(file, data, []):
+                if sieve.kind_of(root) is not None:
+                    self.diagnostics += self.defaults.add(root, self._reader)
+
     def _composed(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
         """The documents of a file, each with whether a kind of rules is spelt out in the file."""
         data = self._instead[file] if file in self._instead else read(file, self.diagnostics)
@@ -211,15 +236,17 @@ class _Loader:
                 self.diagnostics += self._sieve.hidden(kind, root, seen=seen)
             elif rules_only:
                 self.diagnostics += self._sieve.doubts(root, self._shapes)
-            if kind is not None or not rules_only:
+            if kind != DEFAULTS and (kind is not None or not rules_only):
                 yield root
 
     def _manifest(self, root: Node) -> None:
         reader = self._reader
         if self._project.file is None:
             self._scope.folder = os.path.dirname(root.start_mark.name)  # noqa: PTH120  # cheap
-        if self.overlays:
-            root = self.overlays.applied(identify(root, reader), root)
+        if self.overlays or self.defaults:
+            resource = identify(root, reader)
+            root, unclear = self.defaults.beneath(resource, self.overlays.applied(resource, root), reader)
+            self.diagnostics += unclear
         data = reader.read(root)
         document, problems = self._shapes.check(data, root, readable=not reader.broken)
         if reader.problems or problems:

@@ -81,6 +81,10 @@ class Reader:
         """The text of a node, or what else it is, without a word about what is wrong with it."""
         return self._aside(node, TEXT)[0]
 
+    def read_aside(self, node: Node) -> tuple[Any, list[Diagnostic]]:
+        """The data of a node and what is wrong with it, apart from the document that is being read."""
+        return self._aside(node, VALUE)
+
     def wrong_with(self, node: Node) -> list[Diagnostic]:
         """What is wrong with a node, for whoever does not read it now."""
         return self._aside(node, VALUE)[1]

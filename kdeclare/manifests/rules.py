@@ -10,12 +10,27 @@ from collections.abc import Iterable, Iterator
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from kdeclare.manifests.defaults import DEFAULTS
 from kdeclare.manifests.nodes import find
 from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.shapes import Shapes
 from kdeclare.manifests.substitution import has_reference
 from kdeclare.manifests.suggest import closest
 from kdeclare.model.diagnostics import Diagnostic, error
+
+_POLICY_OVERLAID = (
+    "policy-overlay",
+    "Overlay over a policy",
+    "Change the policy itself. Its selector can limit it",
+)
+_OVERLAID = {
+    DEFAULTS: (
+        "defaults-overlay",
+        "Overlay over defaults",
+        "Change the defaults themselves, or lay it over the resource",
+    )
+}
+"""What is said of overlays over what holds everywhere: code, summary, and what to do instead."""
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _STATED = re.compile(rb"""kind["']?\s*:\s*["']?([^\s"',{}#]*(?:\{[^\s"',{}]*\})?)""")
@@ -95,12 +110,12 @@ class Sieve:
             kind = self.kind_of(root)
             if kind is not None:
                 yield from self._reader.duplicates(root)
+                code, summary, instead = _OVERLAID.get(kind, _POLICY_OVERLAID)
                 yield error(
-                    "policy-overlay",
-                    "Overlay over a policy",
+                    code,
+                    summary,
                     f"This is of kind {kind}, which holds in all environments: an overlay cannot change it.",
-                    hint="Change the policy itself. Its selector can limit it; what differs by environment"
-                    " can be a variable (${var.NAME}).",
+                    hint=f"{instead}; what differs by environment can be a variable (${{var.NAME}}).",
                     place=find(root, ("metadata", "name")),
                     subject=kind,
                 )

@@ -31,6 +31,7 @@ class ConnectWorkerConfigKind:
     spec: type[BaseModel] = ConnectWorkerConfigSpec
     config_scope: ConfigScope | None = None
     in_brokers = False
+    exclusive: Mapping[str, frozenset[str]] = {}
 
     def parse(self, name: str, spec: ConnectWorkerConfigSpec) -> tuple[WorkerConfigBody, tuple[Problem, ...]]:
         """See `kinds.base.Kind`."""

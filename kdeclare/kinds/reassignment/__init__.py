@@ -10,7 +10,7 @@ from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.reassignment.body_json import reassignment_from, reassignment_json
 from kdeclare.kinds.reassignment.diff import PREFIX, diff_reassignment
-from kdeclare.kinds.reassignment.spec import ReassignmentBody, ReassignmentSpec, parse_reassignment
+from kdeclare.kinds.reassignment.spec import EXCLUSIVE, ReassignmentBody, ReassignmentSpec, parse_reassignment
 from kdeclare.kinds.verbs.base import identities, with_inverse
 from kdeclare.kinds.verbs.partitions import topics_of
 from kdeclare.kinds.verbs.reassign import ReassignPartitions
@@ -30,6 +30,7 @@ class ReassignmentKind:
     spec: type[BaseModel] = ReassignmentSpec
     config_scope: ConfigScope | None = None
     in_brokers = True
+    exclusive: Mapping[str, frozenset[str]] = EXCLUSIVE
 
     def parse(self, name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
         """See `kinds.base.Kind`."""

@@ -1,7 +1,7 @@
 """What a Reassignment manifest can say, and what is wrong with it whatever the cluster has."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -14,6 +14,15 @@ from kdeclare.model.diagnostics import error
 from kdeclare.model.ids import TopicPartition
 
 INT32 = 2**31 - 1
+
+_OF_TOPICS = ("topics", "drain", "targetBrokers", "rebalance", "placement")
+EXCLUSIVE: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(_OF_TOPICS, frozenset({"partitions"})),
+    "partitions": frozenset(_OF_TOPICS),
+    "drain": frozenset({"partitions", "targetBrokers"}),
+    "targetBrokers": frozenset({"partitions", "drain"}),
+}
+"""See `Kind.exclusive`."""
 
 BrokerId = Annotated[int, Field(ge=0, le=INT32)]
 BrokerIds = Annotated[list[BrokerId], Field(min_length=1)]

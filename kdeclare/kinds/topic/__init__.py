@@ -12,7 +12,7 @@ from kdeclare.kinds.topic.body_json import topic_from, topic_json
 from kdeclare.kinds.topic.diff import diff_topic
 from kdeclare.kinds.topic.export import topic_manifests
 from kdeclare.kinds.topic.operations import topic_operations
-from kdeclare.kinds.topic.spec import TopicBody, TopicSpec, parse_topic
+from kdeclare.kinds.topic.spec import EXCLUSIVE, TopicBody, TopicSpec, parse_topic
 from kdeclare.kinds.topic.stated import stated
 from kdeclare.model.changes import Change
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
@@ -28,6 +28,7 @@ class TopicKind:
     spec: type[BaseModel] = TopicSpec
     config_scope: ConfigScope | None = ConfigScope.TOPIC
     in_brokers = True
+    exclusive: Mapping[str, frozenset[str]] = EXCLUSIVE
 
     def parse(self, name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
         """See `kinds.base.Kind`."""

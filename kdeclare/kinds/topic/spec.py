@@ -17,6 +17,13 @@ from kdeclare.model.ids import ConfigScope
 INT32 = 2**31 - 1
 """The largest number of partitions, and broker id, that the protocol can carry."""
 
+_BESIDE_ASSIGNMENTS = ("partitions", "replicationFactor", "placement")
+EXCLUSIVE: Mapping[str, frozenset[str]] = {
+    "assignments": frozenset(_BESIDE_ASSIGNMENTS),
+    **dict.fromkeys(_BESIDE_ASSIGNMENTS, frozenset({"assignments"})),
+}
+"""See `Kind.exclusive`. A placement goes with assignments only where it says nothing more than they do."""
+
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -47,6 +47,7 @@ class SmallKind:
 
     name: str
     spec: type[BaseModel] = Spec
+    exclusive: ClassVar[Mapping[str, frozenset[str]]] = {"partitions": frozenset({"assignments"})}
 
     def parse(self, name: str, spec: Spec) -> tuple[Any, tuple[Problem, ...]]:
         problems = []

@@ -1,0 +1,296 @@
+"""Kind `Defaults`: what resources of a kind are where their own manifests and overlays say nothing.
+
+Nodes are filled in, not data, as with overlays: every field keeps the place that it came from.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+from kdeclare.kinds.base import NAME, Kind, Problem
+from kdeclare.kinds.reassignment.spec import is_pattern
+from kdeclare.kinds.wishes import UNKNOWN_CONFIG
+from kdeclare.manifests.checks import declared_twice
+from kdeclare.manifests.nodes import child, find, node_at
+from kdeclare.manifests.overlays import identify
+from kdeclare.manifests.reading import Reader, holds_broken
+from kdeclare.manifests.schema_errors import explain
+from kdeclare.manifests.shapes import Shapes, TextMap
+from kdeclare.manifests.suggest import did_you_mean, one_of
+from kdeclare.manifests.wording import dotted
+from kdeclare.model.diagnostics import Diagnostic, error, warning
+from kdeclare.model.ids import ResourceId
+
+DEFAULTS = "Defaults"
+
+_GIVEN = ("spec", "defaults")
+
+
+class DefaultsSelector(BaseModel):
+    """``selector``: names or ``/regular expressions/`` of whole names, and labels that must all be there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    names: Annotated[list[str], Field(min_length=1)] | None = None
+    labels: TextMap = {}
+
+
+class DefaultsSpec(BaseModel):
+    """``spec`` of a Defaults manifest.
+
+    kind: of the resources. priority: of two that say different things, the higher one holds.
+    defaults: fields of the spec of that kind.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    kind: Annotated[str, Field(min_length=1)]
+    selector: DefaultsSelector = DefaultsSelector()
+    priority: int = 0
+    defaults: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultsBody:
+    """Which resources are meant, and how much it counts."""
+
+    kind: str
+    names: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    priority: int = 0
+
+    def covers(self, resource: ResourceId, labels: Mapping[str, str]) -> bool:
+        """Whether a resource with these labels is meant."""
+        if resource.kind != self.kind or not self.labels.items() <= labels.items():
+            return False
+        return not self.names or any(_is_named(resource.name, text) for text in self.names)
+
+
+class DefaultsKind:
+    """Reads Defaults manifests; ``kinds`` are those that can have defaults."""
+
+    name = DEFAULTS
+    spec: type[BaseModel] = DefaultsSpec
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        self._kinds = kinds
+
+    def parse(self, name: str, spec: DefaultsSpec) -> tuple[DefaultsBody, tuple[Problem, ...]]:
+        """The body of a spec, and what is wrong with it; the fields themselves are looked at elsewhere."""
+        selector = spec.selector
+        body = DefaultsBody(spec.kind, tuple(selector.names or ()), selector.labels, spec.priority)
+        return body, tuple(self._problems(body))
+
+    def _problems(self, body: DefaultsBody) -> Iterator[Problem]:
+        if body.kind not in self._kinds:
+            hint = did_you_mean(body.kind, self._kinds) or f"Kinds are {one_of(self._kinds)}."
+            detail = f"'{body.kind}' is not a kind of resource."
+            yield Problem(("kind",), error("unknown-kind", "Unknown kind", detail, hint=hint))
+        for index, text in enumerate(body.names):
+            try:
+                re.compile(text[1:-1] if is_pattern(text) else "")
+            except re.error as wrong:
+                detail = f"'{text}' is no regular expression: {wrong}."
+                said = error("bad-pattern", "No regular expression", detail)
+                yield Problem(("selector", "names", index), said)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One Defaults manifest. root: the document; defaults: what it gives."""
+
+    name: str
+    body: DefaultsBody
+    root: Node = field(repr=False, compare=False)
+    defaults: Node = field(repr=False, compare=False)
+
+    @property
+    def id(self) -> ResourceId:
+        """As other manifests are called."""
+        return ResourceId(DEFAULTS, self.name)
+
+
+class Defaults:
+    """The Defaults of a project; true if there are any. They have no order but their priority."""
+
+    def __init__(self, kinds: Mapping[str, Kind]) -> None:
+        self._kinds = kinds
+        self._shapes = Shapes({DEFAULTS: DefaultsKind(kinds)})
+        self._given: dict[str, Given] = {}
+        self._used: set[str] = set()
+        self._told: set[tuple[str, str, str]] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._given)
+
+    def add(self, root: Node, reader: Reader) -> list[Diagnostic]:
+        """Take in a document; one with errors gives nothing, so that they are told once."""
+        data, problems = reader.read_aside(root)
+        document, wrong = self._shapes.check(data, root, readable=not problems)
+        problems += [*wrong, *self._wrong_fields(data, root)]
+        if document is not None and not any(problem.is_error for problem in problems):
+            given = Given(document.name, document.body, root, node_at(root, _GIVEN) or root)
+            first = self._given.setdefault(given.name, given)
+            if first is not given:
+                places = (find(one.root, ("metadata", "name")) for one in (given, first))
+                problems.append(declared_twice(given.id, *places, is_rule=True))
+        resource = identify(root, reader)
+        return [replace(problem, resource=str(resource)) for problem in problems] if resource else problems
+
+    def beneath(
+        self, resource: ResourceId | None, root: Node, reader: Reader
+    ) -> tuple[Node, list[Diagnostic]]:
+        """A document, overlays and all, with what it says nothing of filled in; and what is not clear."""
+        spec = child(root, "spec")
+        if resource is None or spec is None or not isinstance(spec[1], MappingNode):
+            return root, []
+        found = self.covering(resource, labels_of(root, reader))
+        self._used.update(given.name for given in found)
+        problems = [*self._contradictions(found, spec[1])]
+        filled: Node = spec[1]
+        for given in found:
+            filled = fill(filled, self.offered(given, filled))
+        pairs = [(k, filled if v is spec[1] else v) for k, v in root.value]
+        return MappingNode(root.tag, pairs, root.start_mark, root.end_mark), problems
+
+    def covering(self, resource: ResourceId, labels: Mapping[str, str]) -> list[Given]:
+        """Those that a resource gets something from, the one that counts most first."""
+        found = [given for given in self._given.values() if given.body.covers(resource, labels)]
+        return sorted(found, key=lambda given: (-given.body.priority, given.name))
+
+    def offered(self, given: Given, spec: Node) -> Node:
+        """What it gives to a spec: not what cannot stand beside something that is there."""
+        exclusive = self._kinds[given.body.kind].exclusive
+        pairs = [
+            (key, value)
+            for key, value in given.defaults.value
+            if not any(_says(spec, other) for other in exclusive.get(key.value, ()))
+        ]
+        return MappingNode(given.defaults.tag, pairs, given.defaults.start_mark, given.defaults.end_mark)
+
+    def unused(self) -> list[Diagnostic]:
+        """One warning for each that no resource of the project gets anything from."""
+        return [
+            warning(
+                "unused-defaults",
+                "Defaults for nothing",
+                f"No manifest declares a {given.body.kind} that these defaults are for.",
+                hint="Compare their selector with the names and labels of the manifests.",
+                place=find(given.root, ("metadata", "name")),
+                resource=str(given.id),
+            )
+            for given in self._given.values()
+            if given.name not in self._used
+        ]
+
+    def _wrong_fields(self, data: Any, root: Node) -> list[Diagnostic]:
+        """What is wrong with the fields whatever they are given to; what is missing may be there."""
+        spec = data.get("spec") if isinstance(data, dict) else None
+        fields = spec.get("defaults") if isinstance(spec, dict) else None
+        kind = self._kinds.get(str(spec.get("kind"))) if isinstance(spec, dict) else None
+        node = node_at(root, _GIVEN)
+        if kind is None or node is None or not isinstance(fields, dict):
+            return []
+        try:
+            sound = {key: value for key, value in fields.items() if not holds_broken(value)}
+            parsed = kind.spec.model_validate(sound, strict=True)
+        except ValidationError as e:
+            found = explain(e, kind.spec, fields, node)
+            return [p for p in found if p.code != "missing-field" or "[" in str(p.subject)]
+        _, problems = kind.parse("", parsed)
+        # what only the cluster can tell, and what is no error, is told with each resource
+        return [
+            replace(problem.diagnostic, place=find(node, problem.path, key=True))
+            for problem in problems
+            if len(problem.path) > 1 and problem.path != NAME and _is_certain(problem.diagnostic)
+        ]
+
+    def _contradictions(self, found: Sequence[Given], spec: Node) -> Iterator[Diagnostic]:
+        """Fields that two of one priority give different values, where the spec itself says nothing."""
+        for at, second in enumerate(found):
+            for first in found[:at]:
+                if first.body.priority != second.body.priority:
+                    continue
+                for path in differing(first.defaults, second.defaults):
+                    clear = node_at(spec, path) is not None or self._above(found, second, path)
+                    fact = first.name, second.name, dotted(path)
+                    if not clear and fact not in self._told:
+                        self._told.add(fact)
+                        yield _ambiguous(first, second, path)
+
+    def _above(self, found: Sequence[Given], given: Given, path: tuple[str, ...]) -> bool:
+        higher = (other for other in found if other.body.priority > given.body.priority)
+        return any(node_at(other.defaults, path) is not None for other in higher)
+
+
+def fill(node: Node, under: Node) -> Node:
+    """``node`` with what only ``under`` says: mappings key by key, everything else stays."""
+    if not isinstance(node, MappingNode) or not isinstance(under, MappingNode):
+        return node
+    offered = {key.value: value for key, value in under.value if isinstance(key.value, str)}
+    pairs = [
+        (k, fill(v, offered[k.value]) if isinstance(k.value, str) and k.value in offered else v)
+        for k, v in node.value
+    ]
+    there = {key.value for key, _ in node.value if isinstance(key.value, str)}
+    pairs += [pair for pair in under.value if pair[0].value not in there]
+    return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+
+
+def differing(a: Node, b: Node, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of what both say, but not alike."""
+    if isinstance(a, MappingNode) and isinstance(b, MappingNode):
+        theirs = {key.value: value for key, value in b.value if isinstance(key.value, str)}
+        for key, value in a.value:
+            if isinstance(key.value, str) and key.value in theirs:
+                yield from differing(value, theirs[key.value], (*path, key.value))
+    elif not _same(a, b):
+        yield path
+
+
+def labels_of(root: Node, reader: Reader) -> dict[str, str]:
+    """The labels of a document as far as they can be read."""
+    node = node_at(root, ("metadata", "labels"))
+    labels = reader.peek(node) if node is not None else None
+    return labels if isinstance(labels, dict) else {}
+
+
+def _same(a: Node, b: Node) -> bool:
+    if isinstance(a, ScalarNode) and isinstance(b, ScalarNode):
+        return (a.value, a.tag, bool(a.style)) == (b.value, b.tag, bool(b.style))
+    if a.tag != b.tag or type(a) is not type(b) or len(a.value) != len(b.value):
+        return False
+    if isinstance(a, MappingNode):
+        return all(_same(k, j) and _same(v, w) for (k, v), (j, w) in zip(a.value, b.value, strict=True))
+    return all(map(_same, a.value, b.value))
+
+
+def _is_named(name: str, text: str) -> bool:
+    return re.fullmatch(text[1:-1], name) is not None if is_pattern(text) else name == text
+
+
+def _says(spec: Node, field_name: str) -> bool:
+    """Whether a field is there and not null."""
+    pair = child(spec, field_name)
+    return pair is not None and not (
+        isinstance(pair[1], ScalarNode) and not pair[1].style and pair[1].value in ("", "~", "null")
+    )
+
+
+def _is_certain(problem: Diagnostic) -> bool:
+    return problem.is_error and problem.code != UNKNOWN_CONFIG
+
+
+def _ambiguous(first: Given, second: Given, path: tuple[str, ...]) -> Diagnostic:
+    there = find(first.defaults, path, key=True)
+    return error(
+        "ambiguous-defaults",
+        "Defaults contradict each other",
+        f"{second.id} and {first.id} ({there}) give '{dotted(path)}' different values, with one priority.",
+        hint="Give one of the two a higher priority, or let their selectors not meet.",
+        place=find(second.defaults, path, key=True),
+        resource=str(second.id),
+        subject=dotted(path),
+    )
