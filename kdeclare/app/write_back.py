@@ -9,6 +9,7 @@ from pathlib import Path
 from kdeclare.app.plan import load_manifests, loaded_well
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back_checks import check_outcome
+from kdeclare.kinds.registry import KINDS
 from kdeclare.manifests.editing.documents import FileEdit
 from kdeclare.manifests.editing.project_edits import project_edits
 from kdeclare.manifests.files import unreadable
@@ -66,7 +67,7 @@ def prepare(workspace: Workspace, changes: Iterable[Change]) -> Prepared:
 
 def sources_of(workspace: Workspace) -> Sources:
     """Where the project declares its resources; of a project without a file, nothing."""
-    return read_sources(workspace.project, workspace.environ)
+    return read_sources(workspace.project, workspace.environ, KINDS)
 
 
 def declared_places(sources: Sources, changes: Iterable[Change]) -> Mapping[tuple[ResourceId, str], Place]:

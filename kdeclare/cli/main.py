@@ -21,6 +21,7 @@ _MODULES = {
     "validate": "validate",
     "plan": "plan",
     "show": "plan",
+    "show-manifest": "show_manifest",
     "apply": "apply",
     "rollback": "rollback",
     "reassign": "reassign",

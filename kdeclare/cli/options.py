@@ -269,23 +269,25 @@ class Planning(Careful):
 
 
 def _resources(option: str, texts: Iterable[str]) -> "frozenset[ResourceId]":
+    return frozenset(one_resource(option, text) for text in texts)
+
+
+def one_resource(option: str, text: str) -> "ResourceId":
+    """What KIND/NAME says. Raises BadParameter for anything else, and for a kind that there is not."""
     from kdeclare.kinds.registry import KINDS
     from kdeclare.manifests.suggest import did_you_mean
     from kdeclare.model.ids import ResourceId
 
-    found = set()
-    for text in texts:
-        try:
-            resource = ResourceId.parse(text)
-        except ValueError:
-            raise typer.BadParameter(
-                f"'{text}' is not of the form KIND/NAME, as in Topic/orders.", param_hint=option
-            ) from None
-        if resource.kind not in KINDS:
-            guess = did_you_mean(resource.kind, KINDS) or f"The kinds are {', '.join(KINDS)}."
-            raise typer.BadParameter(f"'{resource.kind}' is no kind. {guess}", param_hint=option)
-        found.add(resource)
-    return frozenset(found)
+    try:
+        resource = ResourceId.parse(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"'{text}' is not of the form KIND/NAME, as in Topic/orders.", param_hint=option
+        ) from None
+    if resource.kind not in KINDS:
+        guess = did_you_mean(resource.kind, KINDS) or f"The kinds are {', '.join(KINDS)}."
+        raise typer.BadParameter(f"'{resource.kind}' is no kind. {guess}", param_hint=option)
+    return resource
 
 
 def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:

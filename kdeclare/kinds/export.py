@@ -59,8 +59,13 @@ def scalar(value: str, *, text: bool = False) -> str:
     number = value[:1].isdigit() or value[:1] == "-" or value in ("true", "false")
     if simple and not (text and number):
         return value
-    quoted = json.dumps(value, ensure_ascii=False).replace("${", "$${")
-    return _NOT_IN_QUOTES.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+    return quoted(value.replace("${", "$${"))
+
+
+def quoted(text: str) -> str:
+    """A YAML scalar in double quotes; references in it stay references."""
+    found = json.dumps(text, ensure_ascii=False)
+    return _NOT_IN_QUOTES.sub(lambda match: f"\\u{ord(match[0]):04x}", found)
 
 
 def flow_map(values: Mapping[int, Sequence[int]]) -> list[str]:

@@ -6,6 +6,7 @@ Nodes are filled in, not data, as with overlays: every field keeps the place tha
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -149,26 +150,29 @@ class Defaults:
         found = self.covering(resource, labels_of(root, reader))
         self._used.update(given.name for given in found)
         problems = [*self._contradictions(found, spec[1])]
-        filled: Node = spec[1]
-        for given in found:
-            filled = fill(filled, self.offered(given, filled))
-        pairs = [(k, filled if v is spec[1] else v) for k, v in root.value]
-        return MappingNode(root.tag, pairs, root.start_mark, root.end_mark), problems
+        return reduce(fill, self.offers(found, root), root), problems
 
     def covering(self, resource: ResourceId, labels: Mapping[str, str]) -> list[Given]:
         """Those that a resource gets something from, the one that counts most first."""
         found = [given for given in self._given.values() if given.body.covers(resource, labels)]
         return sorted(found, key=lambda given: (-given.body.priority, given.name))
 
-    def offered(self, given: Given, spec: Node) -> Node:
-        """What it gives to a spec: not what cannot stand beside something that is there."""
-        exclusive = self._kinds[given.body.kind].exclusive
-        pairs = [
-            (key, value)
-            for key, value in given.defaults.value
-            if not any(_says(spec, other) for other in exclusive.get(key.value, ()))
-        ]
-        return MappingNode(given.defaults.tag, pairs, given.defaults.start_mark, given.defaults.end_mark)
+    def offers(self, found: Sequence[Given], root: Node) -> Iterator[Node]:
+        """What each gives to a document beneath the one before, as a document with nothing but a spec.
+
+        Not what cannot stand beside something that is there.
+        """
+        for given in found:
+            spec = node_at(root, ("spec",))
+            exclusive = self._kinds[given.body.kind].exclusive
+            pairs = [
+                (key, value)
+                for key, value in given.defaults.value
+                if not any(_says(spec, other) for other in exclusive.get(key.value, ()))
+            ]
+            offer = _spec_alone(given, pairs)
+            yield offer
+            root = fill(root, offer)
 
     def unused(self) -> list[Diagnostic]:
         """One warning for each that no resource of the project gets anything from."""
@@ -271,9 +275,17 @@ def _is_named(name: str, text: str) -> bool:
     return re.fullmatch(text[1:-1], name) is not None if is_pattern(text) else name == text
 
 
-def _says(spec: Node, field_name: str) -> bool:
+def _spec_alone(given: Given, fields: list[tuple[Node, Node]]) -> Node:
+    """A document that has only a spec, with these fields."""
+    root, defaults = given.root, given.defaults
+    spec = MappingNode(defaults.tag, fields, defaults.start_mark, defaults.end_mark)
+    pairs = [(key, spec) for key, _ in root.value if key.value == "spec"]
+    return MappingNode(root.tag, pairs, root.start_mark, root.end_mark)
+
+
+def _says(spec: Node | None, field_name: str) -> bool:
     """Whether a field is there and not null."""
-    pair = child(spec, field_name)
+    pair = child(spec, field_name) if spec is not None else None
     return pair is not None and not (
         isinstance(pair[1], ScalarNode) and not pair[1].style and pair[1].value in ("", "~", "null")
     )

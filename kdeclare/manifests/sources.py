@@ -1,12 +1,14 @@
 """Where resources are declared: their documents in manifests and overlays, with the places of every field."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from pathlib import Path
 
 from yaml.nodes import Node
 
+from kdeclare.kinds.base import Kind
+from kdeclare.manifests.defaults import DEFAULTS, Defaults, fill, labels_of
 from kdeclare.manifests.document import document as document_of
 from kdeclare.manifests.files import Files, read
 from kdeclare.manifests.load import manifest_roots
@@ -31,30 +33,46 @@ class Document:
     root: Node = field(repr=False, compare=False, hash=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """What one Defaults manifest gives to a resource: a document with a spec and nothing else."""
+
+    name: str
+    root: Node = field(repr=False, compare=False, hash=False)
+
+
 @dataclass(frozen=True)
 class Source:
     """All that says what one resource is in an environment.
 
     base: its manifest. overlays: what is merged over it, in that order.
     elsewhere: its documents in the overlays of other environments.
+    defaults: what is filled in where those say nothing, what counts most first.
     """
 
     base: Document
     overlays: tuple[Document, ...] = ()
     elsewhere: tuple[Document, ...] = ()
+    defaults: tuple[Inherited, ...] = ()
 
     @cached_property
     def merged(self) -> Node:
-        """What holds in the environment; every node of it has the place that it came from."""
+        """What its own documents say for the environment; every node has the place that it came from."""
         return reduce(merge, (without_identity(o.root) for o in self.overlays), self.base.root)
 
+    @cached_property
+    def effective(self) -> Node:
+        """What holds in the environment, defaults among it."""
+        return reduce(fill, (given.root for given in self.defaults), self.merged)
+
     def at(self, path: Steps) -> Node | None:
-        """What holds at a path, if something does."""
+        """What its own documents say at a path, if they do."""
         return node_at(self.merged, path)
 
     def place(self, path: Steps) -> Place | None:
         """Where the key of what holds at a path stands."""
-        return find(self.merged, path, key=True) if self.at(path) is not None else None
+        there = node_at(self.effective, path) is not None
+        return find(self.effective, path, key=True) if there else None
 
     def saying(self, path: Steps) -> list[Document]:
         """The documents that say something at a path; the last one is the one that holds."""
@@ -69,8 +87,13 @@ class Sources:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def read_sources(project: Project, environ: Mapping[str, str]) -> Sources:
-    """The documents of a project in its environment. What a document says is not looked into."""
+def read_sources(
+    project: Project, environ: Mapping[str, str], kinds: Mapping[str, Kind] | None = None
+) -> Sources:
+    """The documents of a project in its environment. What a document says is not looked into.
+
+    kinds: those whose defaults are wanted.
+    """
     found = _Finder(project, environ)
     bases = found.within(Files(project.file, project.all_overlays, project.stated), manifest_roots(project))
     overlays: dict[ResourceId, list[Document]] = {}
@@ -85,7 +108,27 @@ def read_sources(project: Project, environ: Mapping[str, str]) -> Sources:
     for resource, base in bases:
         source = Source(base, tuple(overlays.get(resource, ())), tuple(elsewhere.get(resource, ())))
         by_id.setdefault(resource, source)
+    if kinds:
+        by_id = _with_defaults(by_id, kinds, reader_of(project, environ))
     return Sources(by_id, tuple(found.diagnostics))
+
+
+def _with_defaults(
+    sources: Mapping[ResourceId, Source], kinds: Mapping[str, Kind], reader: Reader
+) -> dict[ResourceId, Source]:
+    """Without the Defaults, which are no resources, and with what they give."""
+    defaults = Defaults(kinds)
+    for resource, source in sources.items():
+        if resource.kind == DEFAULTS:
+            defaults.add(source.base.root, reader)
+    found: dict[ResourceId, Source] = {}
+    for resource, source in sources.items():
+        given = defaults.covering(resource, labels_of(source.merged, reader))
+        offers = zip(given, defaults.offers(given, source.merged), strict=True)
+        if resource.kind != DEFAULTS:
+            inherited = tuple(Inherited(one.name, root) for one, root in offers)
+            found[resource] = replace(source, defaults=inherited)
+    return found
 
 
 class _Finder:

@@ -28,3 +28,11 @@ def one_of(names: Iterable[str]) -> str:
     """A sorted enumeration for messages: ``a, b or c``."""
     words = sorted(names)
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}" if words else "nothing"
+
+
+def nearest(word: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """The known words that are most like ``word``, the nearest first; upper and lower case are alike."""
+    import difflib
+
+    by_folded = {name.casefold(): name for name in known}
+    return [by_folded[near] for near in difflib.get_close_matches(word.casefold(), by_folded, n=most)]

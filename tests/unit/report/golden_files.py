@@ -11,15 +11,16 @@ SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
 
 def check_golden(name: str, text: str, kind: str = "txt") -> None:
     """Compare with ``tests/golden/NAME.KIND``; run with KDECLARE_UPDATE_GOLDEN=1 to write it."""
-    _check(GOLDEN / f"{name}.{kind}", text)
+    check_file(GOLDEN / f"{name}.{kind}", text)
 
 
 def check_schema(name: str, schema: dict[str, Any]) -> None:
     """Compare with ``docs/schemas/NAME.schema.json``, or write it."""
-    _check(SCHEMAS / f"{name}.schema.json", json.dumps(schema, indent=2, ensure_ascii=False) + "\n")
+    check_file(SCHEMAS / f"{name}.schema.json", json.dumps(schema, indent=2, ensure_ascii=False) + "\n")
 
 
-def _check(file: Path, text: str) -> None:
+def check_file(file: Path, text: str) -> None:
+    """Compare with any file, or write it."""
     if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")

@@ -1,0 +1,89 @@
+"""One resource as it is planned, and where each of its fields comes from."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kdeclare.app.plan import CHECKS
+from kdeclare.app.policies import RULES
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.secrets import is_secret
+from kdeclare.manifests.defaults import DEFAULTS
+from kdeclare.manifests.load import Loaded, load
+from kdeclare.manifests.nodes import find
+from kdeclare.manifests.project import PROJECT_FILE, open_project
+from kdeclare.manifests.provenance import EffectiveManifest, origins
+from kdeclare.manifests.sources import Steps, read_sources, reader_of, variable_places
+from kdeclare.manifests.suggest import nearest
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.ids import ResourceId
+
+_CONFIGS = ("configs", "config")
+
+
+def show_manifest(
+    project_file: Path | None, env: str | None, resource: ResourceId, environ: Mapping[str, str]
+) -> EffectiveManifest:
+    """Overlays, defaults and variables in it; no cluster is asked.
+
+    Raises KdeclareError: for a resource that is not declared or has mistakes, and where there is no project.
+    """
+    project = open_project(project_file, env, environ)
+    if project.file is None:
+        raise KdeclareError(_no_project())
+    loaded = load(project, (), KINDS, environ, CHECKS, RULES)
+    desired = _declared(loaded, resource)
+    source = read_sources(project, environ, KINDS).by_id[resource]
+    secrets = _secrets(desired)
+    return EffectiveManifest(
+        project.name,
+        project.environment.name,
+        resource,
+        find(source.base.root, ("metadata", "name")),
+        origins(source, reader_of(project, environ), variable_places(project), secrets.__contains__),
+    )
+
+
+def _declared(loaded: Loaded, resource: ResourceId) -> Desired:
+    """Raises KdeclareError, with what is wrong with it, unless it is there and well."""
+    wrong = [d for d in loaded.diagnostics if d.is_error and _concerns(d, resource)]
+    found = next((item for item in loaded.desired if item.id == resource), None)
+    if found is not None and not wrong:
+        return found
+    if not wrong:
+        wrong = [_not_declared(resource, loaded), *(d for d in loaded.diagnostics if d.is_error)]
+    raise KdeclareError(*wrong)
+
+
+def _concerns(problem: Diagnostic, resource: ResourceId) -> bool:
+    """Whether it is wrong with the resource, or with defaults, which it may have had something from."""
+    about = problem.resource or ""
+    return about == str(resource) or about.startswith(f"{DEFAULTS}/")
+
+
+def _secrets(desired: Desired) -> frozenset[Steps]:
+    """The paths of configs whose values nobody may see."""
+    stated = KINDS[desired.id.kind].to_json(desired.id.name, desired.body).get("configs", {})
+    keys = [key for key, value in stated.items() if is_secret(value)]
+    return frozenset(("spec", name, key) for name in _CONFIGS for key in keys)
+
+
+def _not_declared(resource: ResourceId, loaded: Loaded) -> Diagnostic:
+    near = nearest(str(resource), (str(item.id) for item in loaded.desired))
+    named = f"Did you mean {' or '.join(near)}?" if near else "kdeclare validate says what can be read."
+    return error(
+        "not-declared",
+        "No manifest declares it",
+        f"{resource} is declared in no manifest of the project.",
+        hint=named,
+        resource=str(resource),
+    )
+
+
+def _no_project() -> Diagnostic:
+    return error(
+        "no-project",
+        "Nothing to show",
+        f"There is no '{PROJECT_FILE}' here.",
+        hint="Name a project file with --project.",
+    )

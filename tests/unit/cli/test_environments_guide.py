@@ -1,0 +1,44 @@
+"""docs/environments.md: its files are a project, and what it shows is what is shown."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.command_line import CommandLine
+from tests.unit.report.golden_files import check_file
+
+GUIDE = Path(__file__).parents[3] / "docs" / "environments.md"
+FILES = re.findall(r"^```yaml\n(?=# (\S+)\n)(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"(?<=^```\n)# Topic/orders.*?(?=^```$)", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def guide(kdeclare: CommandLine) -> CommandLine:
+    for name, text in FILES:
+        path = kdeclare.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return kdeclare
+
+
+def test_its_files_are_a_project(guide: CommandLine) -> None:
+    assert len(FILES) == 4
+    for env in ("staging", "production"):
+        assert guide("validate", "--env", env).code == 0
+
+
+def test_what_is_shown(guide: CommandLine) -> None:
+    """KDECLARE_UPDATE_GOLDEN=1 writes it into the page."""
+    out = guide("show-manifest", "Topic/orders", "--env", "production").out
+    text = GUIDE.read_text()
+    assert SHOWN.search(text)
+    check_file(GUIDE, SHOWN.sub(lambda _: out, text))
+
+
+def test_a_part_gets_the_same_defaults(guide: CommandLine) -> None:
+    whole, part = (
+        guide("plan", *paths, "--format", "text").out for paths in ((), ("manifests/orders.yaml",))
+    )
+    assert "replicationFactor    3" in whole
+    assert whole.partition("\n\n")[0] == part.partition("\n\n")[0]

@@ -1,0 +1,182 @@
+"""Where fields come from: told for each, and the whole is what is planned."""
+
+import json
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from kdeclare.app.show_manifest import show_manifest
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.ids import ResourceId
+from kdeclare.report.manifest_json import manifest_document, manifest_schemas
+from kdeclare.report.manifest_text import manifest_text
+from tests.unit.cli.command_line import CommandLine
+from tests.unit.report.golden_files import check_golden, check_schema
+
+PROJECT = """\
+apiVersion: kdeclare/v1
+kind: Project
+metadata: {name: payments}
+spec:
+  defaultEnvironment: production
+  environments:
+    staging: {variables: {retention: 3600000}}
+    production:
+      variables: {retention: 604800000, partitions: 6}
+      overlays: [overlays/production]
+"""
+ORDERS = """\
+apiVersion: kdeclare/v1
+kind: Topic
+metadata: {name: orders, labels: {team: checkout}}
+spec:
+  replicationFactor: 2
+  configs:
+    retention.ms: ${var.retention}
+    cleanup.policy: {append: [compact], subtract: [delete]}
+    max.message.bytes: null
+"""
+OVERLAY = "{kind: Topic, metadata: {name: orders}, spec: {replicationFactor: 3}}\n"
+BROKER = """\
+apiVersion: kdeclare/v1
+kind: BrokerConfig
+metadata: {name: "1"}
+spec:
+  configs:
+    listener.name.out.ssl.keystore.password: hunter2
+    listener.name.out.ssl.key.password: ${env.KEY}
+    log.cleaner.threads: ${env.THREADS}
+"""
+MOVE = """\
+apiVersion: kdeclare/v1
+kind: Reassignment
+metadata: {name: move}
+spec:
+  partitions: [{topic: orders, partition: 0, replicas: [1, 2, 3]}]
+  throttle: 50MiB/s
+"""
+DEFAULTS = """\
+apiVersion: kdeclare/v1
+kind: Defaults
+metadata: {name: checkout}
+spec:
+  kind: Topic
+  selector: {labels: {team: checkout}}
+  priority: 1
+  defaults:
+    partitions: ${var.partitions}
+    configs: {min.insync.replicas: 2}
+---
+apiVersion: kdeclare/v1
+kind: Defaults
+metadata: {name: everything}
+spec:
+  kind: Topic
+  defaults:
+    replicationFactor: 1
+    configs: {min.insync.replicas: 1}
+    lifecycle: {preventDestroy: true}
+"""
+
+
+@pytest.fixture
+def payments(kdeclare: CommandLine) -> CommandLine:
+    """A project with everything that a field can come from."""
+    files = {
+        "kdeclare.yaml": PROJECT,
+        "manifests/orders.yaml": ORDERS,
+        "manifests/broker.yaml": BROKER,
+        "manifests/move.yaml": MOVE,
+        "manifests/defaults.yaml": DEFAULTS,
+        "overlays/production/orders.yaml": OVERLAY,
+    }
+    for name, text in files.items():
+        path = kdeclare.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    kdeclare.monkeypatch.setenv("KEY", "the value of KEY")
+    kdeclare.monkeypatch.setenv("THREADS", "3")
+    return kdeclare
+
+
+@pytest.mark.parametrize("resource", ["Topic/orders", "BrokerConfig/1", "Reassignment/move"])
+def test_every_field_with_its_place(payments: CommandLine, resource: str) -> None:
+    ran = payments("show-manifest", resource)
+    assert (ran.code, ran.err) == (0, "")
+    check_golden(f"show-manifest-{resource.partition('/')[0]}", ran.out)
+
+
+def test_as_json_it_fits_its_schema(payments: CommandLine) -> None:
+    for name, schema in manifest_schemas().items():
+        check_schema(name, schema)
+    document = json.loads(payments("show-manifest", "Topic/orders", "--format", "json").out)
+    Draft202012Validator(manifest_schemas()["show-manifest"]).validate(document)
+    fields = {".".join(item["path"]): item for item in document["fields"]}
+    factor = fields["spec.replicationFactor"]
+    assert (factor["value"], factor["by"]["origin"]) == (3, "overlay")
+    assert [(said["origin"], said["defaults"]) for said in factor["over"]] == [
+        ("manifest", None),
+        ("defaults", "everything"),
+    ]
+    [variable] = fields["spec.configs.retention.ms"]["references"]
+    assert variable == {"name": "var.retention", "place": {"file": "kdeclare.yaml", "line": 9, "column": 19}}
+
+
+def test_places_lead_to_the_fields(payments: CommandLine) -> None:
+    document = json.loads(payments("show-manifest", "Topic/orders", "--format", "json").out)
+    for item in document["fields"]:
+        for said in (item["by"], *item["over"]):
+            line = (
+                (payments.folder / said["place"]["file"]).read_text().splitlines()[said["place"]["line"] - 1]
+            )
+            assert line[said["place"]["column"] - 1 :].startswith(item["path"][-1])
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_no_value_of_a_secret_is_shown(payments: CommandLine, output: str) -> None:
+    out = payments("show-manifest", "BrokerConfig/1", "--format", output).out
+    assert "hunter2" not in out
+    assert "the value of KEY" not in out
+    assert "${env.KEY}" in out
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_it_fits_the_terminal(payments: CommandLine, width: int) -> None:
+    manifest = show_manifest(None, None, ResourceId("Topic", "orders"), {})
+    text = manifest_text(manifest, width)
+    assert max(map(len, text.splitlines())) <= max(width, 58)  # the head of it is one line
+    assert yaml.safe_load(text) == yaml.safe_load(manifest_text(manifest)), "comments alone give way"
+
+
+def test_an_environment_that_lacks_a_variable_of_defaults(payments: CommandLine) -> None:
+    ran = payments("show-manifest", "Topic/orders", "--env", "staging")
+    assert ran.code == 1
+    assert "no variable 'partitions'" in ran.err
+    assert "manifests/defaults.yaml:9:17" in ran.err
+
+
+def test_what_is_not_declared(payments: CommandLine) -> None:
+    ran = payments("show-manifest", "Topic/ordres")
+    assert ran.code == 1
+    assert "Did you mean Topic/orders?" in ran.err
+    assert payments("show-manifest", "Topik/orders").code == 64
+    assert payments("show-manifest", "orders").code == 64
+
+
+def test_mistakes_are_told_in_place_of_it(payments: CommandLine) -> None:
+    (payments.folder / "manifests/orders.yaml").write_text(ORDERS.replace("cleanup.policy", "cleanup.polcy"))
+    ran = payments("show-manifest", "Topic/orders")
+    assert ran.code == 1
+    assert "Did you mean 'cleanup.policy'?" in ran.err
+
+
+def test_without_a_project(payments: CommandLine) -> None:
+    (payments.folder / "kdeclare.yaml").unlink()
+    assert "There is no 'kdeclare.yaml' here." in payments("show-manifest", "Topic/orders").err
+
+
+def test_the_document_is_plain_data(payments: CommandLine) -> None:
+    manifest = show_manifest(None, None, ResourceId("Reassignment", "move"), {})
+    assert json.loads(json.dumps(manifest_document(manifest))) == manifest_document(manifest)
+    assert set(KINDS) >= {manifest.resource.kind}

@@ -1,0 +1,81 @@
+"""What is shown of a resource and its origins is the resource that is planned."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdeclare.manifests.load import load
+from kdeclare.manifests.project import Project, open_project
+from kdeclare.manifests.provenance import EffectiveManifest, origins
+from kdeclare.manifests.sources import read_sources, reader_of
+from kdeclare.model.diagnostics import Place
+from kdeclare.model.ids import ResourceId
+from kdeclare.report.manifest_text import manifest_text
+from tests.unit.manifests.small_kinds import KINDS
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 10**12),
+    st.text(st.sampled_from("a1 .:#{}[]|`\"'\\${}é\n-~"), max_size=12),
+)
+CONFIGS = st.dictionaries(st.sampled_from(["a", "b.c", "d", "e-f"]), VALUES, max_size=4)
+LABELS = st.dictionaries(
+    st.sampled_from(["team", "1", "yes"]), st.text("xy1", min_size=1, max_size=3), max_size=2
+)
+
+
+def texts(configs: dict[str, object]) -> dict[str, str | None]:
+    """As Kafka gets them."""
+    return {
+        key: None if value is None else value if isinstance(value, str) else json.dumps(value)
+        for key, value in configs.items()
+    }
+
+
+def shown(project: Project, resource: ResourceId) -> str:
+    source = read_sources(project, {}, KINDS).by_id[resource]
+    found = origins(source, reader_of(project, {}), {}, lambda path: False)
+    place = Place("t.yaml", 1, 1)
+    return manifest_text(EffectiveManifest("p", "e", resource, place, found))
+
+
+def topic(labels: object, spec: object) -> dict[str, object]:
+    metadata = {"name": "t", "labels": labels}
+    return {"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": metadata, "spec": spec}
+
+
+@settings(max_examples=60, deadline=None)
+@given(own=CONFIGS, over=CONFIGS, high=CONFIGS, low=CONFIGS, labels=LABELS)
+def test_what_is_shown_means_what_is_planned(
+    tmp_path_factory: pytest.TempPathFactory,
+    own: dict[str, object],
+    over: dict[str, object],
+    high: dict[str, object],
+    low: dict[str, object],
+    labels: dict[str, str],
+) -> None:
+    """Also the rule of precedence: overlay, manifest, defaults by priority; key by key."""
+    folder = tmp_path_factory.mktemp("p")
+    (folder / "manifests").mkdir()
+
+    def written(name: str, document: object) -> None:
+        (folder / name).write_text(json.dumps(document).replace("${", "$${"))
+
+    written("over.json.yaml", topic({}, {"configs": over}))
+    written("manifests/t.yaml", topic(labels, {"partitions": 1, "configs": own}))
+    for name, priority, configs in (("high", 1, high), ("low", 0, low)):
+        spec = {"kind": "Topic", "priority": priority, "defaults": {"partitions": 9, "configs": configs}}
+        document = {"apiVersion": "kdeclare/v1", "kind": "Defaults", "metadata": {"name": name}, "spec": spec}
+        written(f"manifests/{name}.yaml", document)
+    spec = {"environments": {"e": {"overlays": ["over.json.yaml"]}}}
+    written("kdeclare.yaml", topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
+    project = open_project(folder / "kdeclare.yaml", None, {})
+    (planned,) = load(project, (), KINDS, {}).desired
+    assert planned.body == {"partitions": 1, "configs": texts(low | high | own | over)}
+    (folder / "again.yaml").write_text(shown(project, planned.id))
+    (again,) = load(Project(), [folder / "again.yaml"], KINDS, {}).desired
+    assert again.body == planned.body
+    assert again.labels == planned.labels == labels
