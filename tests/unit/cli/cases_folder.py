@@ -1,0 +1,205 @@
+"""The cases of `tests/cases`: read, brought about on an in-memory cluster, and written down as pages."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
+from kdeclare.cluster.memory.workers import STATIC, Keystore
+from kdeclare.cluster.port import NewTopic
+from kdeclare.kinds.broker_config import CLUSTER_DEFAULT
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.version import VERSION
+from tests.unit.cli.command_line import CommandLine, Ran
+
+FOLDER = Path(__file__).parents[2] / "cases"
+FORMATS = {"text": "output.txt", "markdown": "comment.md", "json": "output.json", "sarif": "log.sarif"}
+_OF_APPLY = ("text", "json")
+_RACKS = {1: "rack-a", 2: "rack-b", 3: "rack-c"}
+_INPUTS = ("kdeclare.yaml", "applied", "manifests", "overlays", "live.yaml")
+_APPLIED = "applied"
+_TIMES = re.compile(r"(?<=\")\d{4}-\d\d-\d\dT[^\"]+Z(?=\")")
+_LINEAGE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+")
+_PLAN_ID = re.compile(r"(?<=Plan <code>)[0-9a-f]{64}|(?<=\"plan_id\": \")[0-9a-f]{64}")
+_SECONDS = re.compile(r"(?<=\"seconds\": )[\d.]+|(?<=\nIn )[\d.]+ m?s(?=:)")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One folder.
+
+    exit: the code, whatever the format. environ: variables of the process. saved: whether a plan is made and
+    saved as ``it.plan`` before what happens ``meanwhile``.
+    """
+
+    folder: Path
+    group: str
+    title: str
+    about: str
+    exit: int
+    command: str = "plan --detailed-exitcode"
+    environ: Mapping[str, str] = field(default_factory=dict)
+    saved: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return self.folder.name
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Those that the command can."""
+        return _OF_APPLY if self.command.startswith("apply") else tuple(FORMATS)
+
+    @property
+    def live(self) -> Mapping[str, Any]:
+        """What the cluster has; nothing but three brokers where it is not said."""
+        file = self.folder / "live.yaml"
+        return yaml.safe_load(file.read_text()) if file.exists() else {}
+
+    def inputs(self) -> Iterator[Path]:
+        """Its files, in the order in which they are read."""
+        for name in _INPUTS:
+            path = self.folder / name
+            yield from sorted(path.rglob("*.yaml")) if path.is_dir() else [path] * path.exists()
+
+
+def cases() -> list[Case]:
+    """All of them, by group and in the order of their names there."""
+    found = [_read(file.parent) for file in sorted(FOLDER.glob("*/case.yaml"))]
+    groups = [line[3:] for line in (FOLDER / "ORDER").read_text().splitlines() if line.startswith("## ")]
+    return sorted(found, key=lambda case: groups.index(case.group))
+
+
+def _read(folder: Path) -> Case:
+    return Case(folder, **yaml.safe_load((folder / "case.yaml").read_text()))
+
+
+def bring_about(case: Case, kdeclare: CommandLine) -> None:
+    """Everything up to the command."""
+    kdeclare.cluster = _cluster(case.live)
+    for name, value in case.environ.items():
+        kdeclare.monkeypatch.setenv(name, value)
+    for file in case.inputs():
+        path = kdeclare.folder / file.relative_to(case.folder)
+        if file.name != "live.yaml":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.read_text())
+    manifests, applied = kdeclare.folder / "manifests", kdeclare.folder / _APPLIED
+    if applied.exists():
+        manifests.rename(kdeclare.folder / "later")
+        applied.rename(manifests)
+        done = kdeclare("apply", "--yes", "--quiet")
+        assert done.code == 0, done
+        for file in manifests.iterdir():
+            file.unlink()
+        manifests.rmdir()
+        (kdeclare.folder / "later").rename(manifests)
+    if case.saved:
+        assert kdeclare("plan", "--out", "it.plan").code == 0
+    for topic, configs in case.live.get("meanwhile", {}).items():
+        kdeclare.cluster.set_overrides(ConfigResource(ConfigScope.TOPIC, topic), _texts(configs))
+
+
+def run(case: Case, kdeclare: CommandLine, output: str) -> Ran:
+    """The command in one of its formats."""
+    return kdeclare(*shlex.split(case.command), "--format", output)
+
+
+def golden(ran: Ran) -> str:
+    """What it said, without what differs from day to day."""
+    text = ran.out + ran.err
+    for pattern, instead in (
+        (_TIMES, "2026-01-01T00:00:00Z"),
+        (_LINEAGE, "LINEAGE"),
+        (_RUN, "RUN"),
+        (_PLAN_ID, "PLAN-ID"),
+        (_SECONDS, "0.0"),
+    ):
+        text = pattern.sub(instead, text)
+    return text.replace(f'"{VERSION}"', '"VERSION"')
+
+
+def page(case: Case) -> str:
+    """The case as a page: why, what is there, what is typed, what comes of it."""
+    parts = [f"# {case.title}", case.about.strip(), f"[All cases](../README.md) · {case.group}", "## Given"]
+    if not case.live:
+        parts.append("A cluster with three brokers on three racks, and nothing in it.")
+    for file in case.inputs():
+        parts.append(f"{_label(file.relative_to(case.folder))}\n\n{_block(file.read_text(), 'yaml')}")
+    given = [f"{name}={shlex.quote(value)}" for name, value in case.environ.items()]
+    saved = "$ kdeclare plan --out it.plan\n" if case.saved else ""
+    typed = " ".join([*given, "kdeclare", case.command])
+    parts += [
+        "## Then",
+        _block(f"{saved}$ {typed}\n{(case.folder / FORMATS['text']).read_text()}", "console"),
+    ]
+    parts.append(f"Exit code {case.exit}.")
+    others = {"json": "for scripts", "sarif": "for annotations of files"}
+    links = [f"[{FORMATS[f]}]({FORMATS[f]}), {why}" for f, why in others.items() if f in case.formats]
+    if "markdown" in case.formats:
+        parts += ["## On a pull request", (case.folder / FORMATS["markdown"]).read_text().strip()]
+        parts[-1] = re.sub(r"^(#+) ", r"#\1 ", parts[-1], flags=re.MULTILINE)
+    parts.append(f"Also: {'; '.join(links)}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def index(found: list[Case]) -> str:
+    """The page of the folder."""
+    intro = (FOLDER / "ORDER").read_text()
+    for group in dict.fromkeys(case.group for case in found):
+        rows = [
+            f"| [{case.title}]({case.name}/README.md) | `{case.command}` | {case.exit} |"
+            for case in found
+            if case.group == group
+        ]
+        table = "\n".join(["| case | `kdeclare` … | exit |", "|---|---|---:|", *rows])
+        intro = intro.replace(f"## {group}\n", f"## {group}\n\n{table}\n")
+    return intro
+
+
+def _label(path: Path) -> str:
+    if path.name == "live.yaml":
+        return "What the cluster has:"
+    if path.parts[0] == _APPLIED:
+        return f"`{Path('manifests', *path.parts[1:])}`, as it was applied:"
+    return f"`{path}`:"
+
+
+def _block(text: str, language: str) -> str:
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text.strip()}\n{fence}"
+
+
+def _cluster(live: Mapping[str, Any]) -> MemoryCluster:
+    cluster = MemoryCluster(live.get("brokers", _RACKS))
+    for name, has in live.get("topics", {}).items():
+        placed = {n: tuple(replicas) for n, replicas in has["replicas"].items()}
+        made = cluster.create_topics([NewTopic(name, None, None, placed, _texts(has.get("configs", {})))])
+        assert not [result for result in made.values() if result is not None], made
+        cluster.produce(name, has.get("records", 0))
+    for name, configs in live.get("brokerConfigs", {}).items():
+        entity = "" if name == CLUSTER_DEFAULT else str(name)
+        cluster.set_overrides(ConfigResource(ConfigScope.BROKER, entity), _texts(configs))
+    if "connectWorkers" in live:
+        workers = MemoryWorkers(tuple(live["connectWorkers"]["urls"]))
+        workers.files = dict.fromkeys(live["connectWorkers"]["keystores"], Keystore(STATIC))
+        cluster.connect[workers.urls] = workers
+    cluster.calls.clear()
+    return cluster
+
+
+def _texts(configs: Mapping[str, Any]) -> dict[str, str]:
+    return {key: ",".join(value) if isinstance(value, list) else str(value) for key, value in configs.items()}
+
+
+def loaded(text: str) -> Any:
+    """A golden file of JSON."""
+    return json.loads(text)
