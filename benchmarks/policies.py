@@ -6,13 +6,11 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
+from benchmarks.changes import changes
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.plan import Plan, Verdict, VerdictOutcome
-from kdeclare.planning.build import build_plan
-from kdeclare.planning.request import PlanRequest
 from kdeclare.policy import PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import ConfiguredPolicy
@@ -70,7 +68,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     gc.set_threshold(200_000)  # as the command does
-    plan, cluster, labels = _changes(options.topics)
+    plan, cluster, labels = changes(options.topics)
     classes = [ConfiguredPolicy(str(n), _Asks(ask), bounded=True) for n, (_, ask) in enumerate(RULES)]
     every = [
         ("CEL, all in order", _in_cel([rule for rule, _ in RULES])),
@@ -87,40 +85,6 @@ def main() -> None:
         denied = sum(v.outcome is VerdictOutcome.DENY for v in verdicts)
         each = seconds / len(verdicts) * 1e6
         print(f"| {options.topics:,} | {len(policies)} | {name} | {seconds:.2f} | {each:.1f} | {denied:,} |")
-
-
-def _changes(count: int) -> tuple[Plan, MemoryCluster, dict[str, dict[str, str]]]:
-    """A plan that creates one half of the topics and changes the other."""
-    cluster = MemoryCluster({1: "a", 2: "b", 3: "c"})
-    labels = {f"topic-{n:05}": _labels(n) for n in range(count)}
-    names = sorted(labels)
-    specs = {name: {"partitions": 3 + n % 3, "replicationFactor": 3} for n, name in enumerate(names)}
-    first = [_declared(name, labels[name], {**specs[name], "configs": {}}) for name in names[::2]]
-    _apply(_plan(first, cluster), cluster)
-    configs = {"retention.ms": 86400000, "min.insync.replicas": 2, "compression.type": "zstd"}
-    second = [_declared(name, labels[name], {**specs[name], "configs": configs}) for name in names]
-    return _plan(second, cluster), cluster, labels
-
-
-def _labels(n: int) -> dict[str, str]:
-    return {"team": f"team-{n % 40}", "tier": "bronze" if n % 7 == 0 else "gold", "keyed": "false"}
-
-
-def _declared(name: str, labels: dict[str, str], spec: dict[str, object]) -> Desired:
-    kind = KINDS["Topic"]
-    body, _ = kind.parse(name, kind.spec.model_validate(spec))
-    return Desired(ResourceId("Topic", name), body, labels)
-
-
-def _plan(desired: Sequence[Desired], cluster: MemoryCluster) -> Plan:
-    request = PlanRequest("bench", "default", "memory", tuple(desired), None)
-    return build_plan(request, cluster, _NoSecrets(), lambda what, done, total, moves=None: None)
-
-
-def _apply(plan: Plan, cluster: MemoryCluster) -> None:
-    from kdeclare.kinds.verbs.registry import VERBS
-
-    VERBS["topic.create"].execute(cluster, plan.operations, _NoSecrets(), validate_only=False)
 
 
 def _measured(
@@ -173,12 +137,6 @@ class _Asks(TopicActionsPolicy):
         """Against everything that the function does not like."""
         if not self._ask(request):
             raise PolicyViolation("no")
-
-
-class _NoSecrets:
-    def reveal(self, secret: object) -> str:
-        """There are none."""
-        raise AssertionError(secret)
 
 
 if __name__ == "__main__":

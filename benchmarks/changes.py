@@ -1,0 +1,51 @@
+"""A plan of thousands of changes, made on the in-memory cluster."""
+
+from collections.abc import Sequence
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.plan import Plan
+from kdeclare.planning.build import build_plan
+from kdeclare.planning.request import PlanRequest
+
+
+def changes(count: int) -> tuple[Plan, MemoryCluster, dict[str, dict[str, str]]]:
+    """A plan that creates one half of the topics and changes the other."""
+    cluster = MemoryCluster({1: "a", 2: "b", 3: "c"})
+    labels = {f"topic-{n:05}": _labels(n) for n in range(count)}
+    names = sorted(labels)
+    specs = {name: {"partitions": 3 + n % 3, "replicationFactor": 3} for n, name in enumerate(names)}
+    first = [_declared(name, labels[name], {**specs[name], "configs": {}}) for name in names[::2]]
+    _apply(_plan(first, cluster), cluster)
+    configs = {"retention.ms": 86400000, "min.insync.replicas": 2, "compression.type": "zstd"}
+    second = [_declared(name, labels[name], {**specs[name], "configs": configs}) for name in names]
+    return _plan(second, cluster), cluster, labels
+
+
+def _labels(n: int) -> dict[str, str]:
+    return {"team": f"team-{n % 40}", "tier": "bronze" if n % 7 == 0 else "gold", "keyed": "false"}
+
+
+def _declared(name: str, labels: dict[str, str], spec: dict[str, object]) -> Desired:
+    kind = KINDS["Topic"]
+    body, _ = kind.parse(name, kind.spec.model_validate(spec))
+    return Desired(ResourceId("Topic", name), body, labels)
+
+
+def _plan(desired: Sequence[Desired], cluster: MemoryCluster) -> Plan:
+    request = PlanRequest("bench", "default", "memory", tuple(desired), None)
+    return build_plan(request, cluster, _NoSecrets(), lambda what, done, total, moves=None: None)
+
+
+def _apply(plan: Plan, cluster: MemoryCluster) -> None:
+    from kdeclare.kinds.verbs.registry import VERBS
+
+    VERBS["topic.create"].execute(cluster, plan.operations, _NoSecrets(), validate_only=False)
+
+
+class _NoSecrets:
+    def reveal(self, secret: object) -> str:
+        """There are none."""
+        raise AssertionError(secret)
