@@ -8,9 +8,10 @@ from pathlib import Path
 from yaml.nodes import Node
 
 from kdeclare.kinds.base import Kind
-from kdeclare.manifests.defaults import DEFAULTS, Defaults, fill, labels_of
+from kdeclare.manifests.defaults import DEFAULTS, Defaults, labels_of
 from kdeclare.manifests.document import document as document_of
 from kdeclare.manifests.files import Files, read
+from kdeclare.manifests.filling import fill
 from kdeclare.manifests.load import manifest_roots
 from kdeclare.manifests.nodes import compose, find, node_at
 from kdeclare.manifests.overlays import identify, merge, without_identity

@@ -1,0 +1,40 @@
+"""Nodes beneath nodes: what one leaves open is filled in from another, as defaults are."""
+
+from collections.abc import Iterator
+
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+
+def fill(node: Node, under: Node) -> Node:
+    """``node`` with what only ``under`` says: mappings key by key, everything else stays."""
+    if not isinstance(node, MappingNode) or not isinstance(under, MappingNode):
+        return node
+    offered = {key.value: value for key, value in under.value if isinstance(key.value, str)}
+    pairs = [
+        (k, fill(v, offered[k.value]) if isinstance(k.value, str) and k.value in offered else v)
+        for k, v in node.value
+    ]
+    there = {key.value for key, _ in node.value if isinstance(key.value, str)}
+    pairs += [pair for pair in under.value if pair[0].value not in there]
+    return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+
+
+def differing(a: Node, b: Node, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of what both say, but not alike."""
+    if isinstance(a, MappingNode) and isinstance(b, MappingNode):
+        theirs = {key.value: value for key, value in b.value if isinstance(key.value, str)}
+        for key, value in a.value:
+            if isinstance(key.value, str) and key.value in theirs:
+                yield from differing(value, theirs[key.value], (*path, key.value))
+    elif not _same(a, b):
+        yield path
+
+
+def _same(a: Node, b: Node) -> bool:
+    if isinstance(a, ScalarNode) and isinstance(b, ScalarNode):
+        return (a.value, a.tag, bool(a.style)) == (b.value, b.tag, bool(b.style))
+    if a.tag != b.tag or type(a) is not type(b) or len(a.value) != len(b.value):
+        return False
+    if isinstance(a, MappingNode):
+        return all(_same(k, j) and _same(v, w) for (k, v), (j, w) in zip(a.value, b.value, strict=True))
+    return all(map(_same, a.value, b.value))
