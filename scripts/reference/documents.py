@@ -26,6 +26,7 @@ PRINTED_BY = {
     "policy-test": "`kdeclare policy test`",
     "problem": "any command that cannot do what it is asked",
     "run": "`kdeclare apply` and `rollback`",
+    "show-manifest": "`kdeclare show-manifest`",
     "status": "`kdeclare status`",
     "topic-describe": "`kdeclare topic describe`",
     "topic-list": "`kdeclare topic list`",
