@@ -34,4 +34,6 @@ def pems(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("pkcs8", "-topk8", "-in", "key", "-passout", "pass:secret", "-out", "locked")
     for key in ("key", "locked"):
         (folder / f"store-{key}").write_text((folder / key).read_text() + (folder / "cert").read_text())
+    run("pkcs12", "-export", "-in", "cert", "-inkey", "key", "-passout", "pass:secret", "-out", "store.p12")
+    run("pkcs12", "-export", "-in", "cert", "-nokeys", "-passout", "pass:secret", "-out", "bare.p12")
     return folder

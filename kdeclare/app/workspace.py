@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kdeclare.app.client_config import read_client_config
 from kdeclare.app.connect.door import ProjectDoor
 from kdeclare.app.faults import explained
 from kdeclare.cluster.connect.port import Door
@@ -156,9 +157,7 @@ def workspace_of(
         config = dict(environment.client_config)
         for file in (environment.client_config_file, options.command_config):
             if file is not None:
-                from kdeclare.cluster.kafka import read_properties
-
-                config |= read_properties(file)
+                config |= read_client_config(file, environ)
         if not (servers or config.get("bootstrap.servers")):
             raise _no_servers(project)
         door = ProjectDoor(project.folder, environ, timeout_s)

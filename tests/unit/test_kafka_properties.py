@@ -1,11 +1,13 @@
 """Kafka client properties: reading files, and what they become."""
 
 import ssl
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.kafka.properties import client_arguments, read_properties
+from kdeclare.cluster.kafka.properties import client_arguments
+from kdeclare.cluster.kafka.properties_file import read_properties
 from kdeclare.model.diagnostics import KdeclareError
 from tests.pems import pems
 
@@ -76,6 +78,8 @@ def test_properties_without_effect_are_named_once() -> None:
     (only,) = warnings
     assert only.code == "unused-client-property"
     assert "acks, group.id" in only.detail
+    _, [only] = client_arguments({"security.protocol": "SSL", "ssl.truststore.loaction": "x"})
+    assert "ssl.truststore.loaction" in only.detail
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,17 @@ def test_properties_without_effect_are_named_once() -> None:
             ["it has no username"],
         ),
         ({"config.providers": "file"}, ["config.providers"]),
-        ({"sasl.login.callback.handler.class": "x.Y"}, ["sasl.login.callback.handler.class"]),
+        (
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": PLAIN,
+                "sasl.login.callback.handler.class": "x.Y",
+            },
+            ["sasl.login.callback.handler.class", "x.Y"],
+        ),
+        ({"sasl.login.class": "x.Y"}, ["sasl.login.class"]),
+        ({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "ldap"}, ["'ldap'", "https"]),
         ({"security.protocol": "SSL", "ssl.cipher.suites": "X"}, ["ssl.cipher.suites"]),
         (
             {"security.protocol": "SSL", "ssl.truststore.location": "/no/such/file"},
@@ -150,7 +164,11 @@ def test_a_jks_store_is_refused_with_the_way_out(tmp_path: Path) -> None:
     store = tmp_path / "trust.jks"
     store.write_bytes(b"\xfe\xed\xfe\xed")
     text = fails({"security.protocol": "SSL", "ssl.truststore.location": str(store)})
-    for word in ("trust.jks is a JKS store", "only PEM", "openssl pkcs12", "ssl.truststore.type=PEM"):
+    for word in (
+        "trust.jks is a JKS store",
+        f"keytool -importkeystore -srckeystore {store} -destkeystore {tmp_path}/trust.p12",
+        "ssl.truststore.type=PKCS12",
+    ):
         assert word in text
 
 
@@ -184,3 +202,32 @@ def test_pem_files_and_pem_text(pems: Path) -> None:
     assert "ssl.keystore.key" in fails({"security.protocol": "SSL", **locked, "ssl.key.password": "wrong"})
     text = fails({"security.protocol": "SSL", "ssl.keystore.location": str(pems / "store-locked")})
     assert "ssl.key.password unlocks it" in text
+
+
+def test_pkcs12_stores(pems: Path) -> None:
+    trust = {"ssl.truststore.location": str(pems / "store.p12"), "ssl.truststore.password": "secret"}
+    assert context(trust).cert_store_stats()["x509"] == 1
+    key = {"ssl.keystore.location": str(pems / "store.p12"), "ssl.keystore.type": "PKCS12"}
+    context({**key, "ssl.keystore.password": "secret"})
+    for password, word in (("wrong", "the password is wrong"), (None, "there is none")):
+        given = {**key, "ssl.keystore.password": password} if password else key
+        text = fails({"security.protocol": "SSL", **given})
+        assert "ssl.keystore.password" in text
+        assert word in text
+        assert str(password) not in text.replace(word, "")
+
+
+def test_stores_that_hold_something_else(pems: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("hello")
+    (tmp_path / "jceks").write_bytes(b"\xce\xce\xce\xce\x00")
+    for file, word in (("text", "neither PEM nor PKCS12"), ("jceks", "JCEKS store")):
+        assert word in fails({"security.protocol": "SSL", "ssl.keystore.location": str(tmp_path / file)})
+    bare = {"ssl.keystore.location": str(pems / "bare.p12"), "ssl.keystore.password": "secret"}
+    assert "holds no private key" in fails({"security.protocol": "SSL", **bare})
+
+
+def test_no_key_stays_in_a_file(pems: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    store = {"ssl.keystore.location": str(pems / "store.p12"), "ssl.keystore.password": "secret"}
+    context(store)
+    assert list(tmp_path.iterdir()) == []

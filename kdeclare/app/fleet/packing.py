@@ -106,7 +106,7 @@ class _Found:
     def properties(self, file: Path | None) -> None:
         """A file of client properties, and the certificates that it names."""
         if file is not None and file.is_file() and self._is_new(file):
-            self.add(file)
+            self.text(file, file.parent)
             self._stores(read_properties(file))
 
     def _stores(self, properties: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kdeclare.cluster.connect.port import Door
 from kdeclare.cluster.kafka.adapter import KafkaCluster
+from kdeclare.cluster.kafka.oauth import Tokens
 from kdeclare.cluster.kafka.probe import probe
 from kdeclare.cluster.kafka.problems import Seen, explain, explain_closed, unreachable, was_closed
 from kdeclare.cluster.kafka.properties import client_arguments
@@ -42,11 +43,15 @@ def connect(
     client_config: Kafka client properties. Its ``bootstrap.servers`` stands where
         ``bootstrap_servers`` is empty, its ``request.timeout.ms`` before ``request_timeout_s``.
     timeout_s: until when one address must have answered. door: the way to Connect workers.
-    Raises KdeclareError: ``unreachable`` with what was seen at each address, ``client-properties``.
+    Raises KdeclareError: ``unreachable`` with what was seen at each address, ``client-properties``,
+    ``no-token``.
     """
     _quiet_client_log()
     arguments, warnings = client_arguments(client_config)
     servers = _servers(bootstrap_servers or client_config.get("bootstrap.servers", ""))
+    tokens: Tokens | None = arguments.get("sasl_oauth_token_provider")
+    if tokens is not None:
+        tokens.first()
     request_timeout_s = arguments.get("request_timeout_ms", request_timeout_s * 1000) / 1000
     wire = Wire(
         {

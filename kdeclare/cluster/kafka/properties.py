@@ -1,17 +1,17 @@
 """Kafka client properties, as Kafka's own tools take them, and what they are to kafka-python.
 
-Sources: org.apache.kafka.clients.CommonClientConfigs, SslConfigs, SaslConfigs; java.util.Properties.
+Sources: org.apache.kafka.clients.CommonClientConfigs, SslConfigs, SaslConfigs.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from kdeclare.cluster.kafka.problems import problem
+from kdeclare.cluster.kafka.providers import provided
 from kdeclare.cluster.kafka.sasl import sasl_arguments
 from kdeclare.cluster.kafka.tls import ssl_context
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, warning
+from kdeclare.model.diagnostics import Diagnostic, warning
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -28,34 +28,24 @@ _PLAIN: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 }
 """Properties that mean the same to both."""
 
-_HANDLED = re.compile(r"bootstrap\.servers|security\.protocol|ssl\..*|sasl\.(mechanism|jaas\.config)")
+_HANDLED = re.compile(
+    r"bootstrap\.servers|security\.protocol|ssl\.(truststore|keystore)\.(location|password|type)|"
+    r"ssl\.truststore\.certificates|ssl\.keystore\.(key|certificate\.chain)|ssl\.key\.password|"
+    r"ssl\.(enabled\.protocols|endpoint\.identification\.algorithm|cipher\.suites|engine\.factory\.class)|"
+    r"ssl\.(provider|secure\.random\.implementation)|sasl\.(mechanism|jaas\.config)|"
+    r"sasl\.login\.(callback\.handler\.class|(connect|read)\.timeout\.ms)|"
+    r"sasl\.oauthbearer\.(token\.endpoint\.url|scope|client\.credentials\..*|header\.urlencode|jwt\.retriever\.class)"
+)
 _HARMLESS = re.compile(
     r"retries|retry\.backoff(\.max)?\.ms|default\.api\.timeout\.ms|(send|receive)\.buffer\.bytes|"
     r"metadata\.recovery\..*|metrics?\..*|enable\.metrics\.push|auto\.include\.jmx\.reporter|"
-    r"sasl\.(login|kerberos|oauthbearer)\..*"
+    r"ssl\.protocol|ssl\.(trust|key)manager\.algorithm|ssl\.allow\..*|sasl\.(login|kerberos|oauthbearer)\..*"
 )
 """Without effect here, and without harm in that."""
 _REFUSED = re.compile(
-    r"config\.providers(\..*)?|security\.providers|bootstrap\.controllers|"
-    r"sasl\.(client\.callback\.handler|login\.callback\.handler|login)\.class"
+    r"security\.providers|bootstrap\.controllers|sasl\.(client\.callback\.handler|login)\.class"
 )
 """What must not be ignored in silence, and cannot be done here."""
-
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def read_properties(path: str | Path) -> dict[str, str]:
-    """Read a properties file as java.util.Properties does, ISO 8859-1 included.
-
-    Raises KdeclareError when it cannot be read.
-    """
-    try:
-        text = Path(path).read_text(encoding="iso-8859-1")
-    except OSError as exc:
-        raise KdeclareError(
-            error("client-properties", "Client properties cannot be read", f"{path}: {exc.strerror}")
-        ) from exc
-    return dict(_pairs(text))
 
 
 def client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
@@ -63,7 +53,8 @@ def client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any], tup
 
     Raises KdeclareError when a property asks for what cannot be done here; no message holds a secret.
     """
-    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    properties = provided(properties)
+    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in _PROTOCOLS:
         raise problem("security.protocol", f"'{protocol}' is not one of {', '.join(_PROTOCOLS)}")
     arguments: dict[str, Any] = {"security_protocol": protocol}
@@ -76,7 +67,11 @@ def client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any], tup
             except ValueError:
                 raise problem(name, f"'{value}' is not a whole number") from None
         elif _REFUSED.fullmatch(name):
-            raise problem(name, "kdeclare has no such mechanism", hint="Use PLAIN or SCRAM, and PEM files.")
+            raise problem(
+                name,
+                "kdeclare has no such mechanism",
+                hint="Leave it out: logins are PLAIN, SCRAM and OAUTHBEARER, stores PEM and PKCS12.",
+            )
         elif not _HANDLED.fullmatch(name) and not _HARMLESS.fullmatch(name):
             unused.append(name)
     if protocol in ("SSL", "SASL_SSL"):
@@ -87,39 +82,3 @@ def client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any], tup
         return arguments, ()
     detail = f"These client properties have no effect in kdeclare: {', '.join(sorted(unused))}."
     return arguments, (warning("unused-client-property", "Client properties without effect", detail),)
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
-    pairs = []
-    for line in _logical_lines(text):
-        match = re.match(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
-        assert match is not None  # every part of it may be empty
-        pairs.append((_unescaped(match[1]), _unescaped(match[2])))
-    return pairs
-
-
-def _logical_lines(text: str) -> list[str]:
-    """Lines without comments, each joined with those that a backslash at its end continues it with."""
-    lines: list[str] = []
-    continued = False
-    for raw in re.split(r"\r\n|\n|\r", text):
-        line = raw.lstrip(" \t\f")
-        if not continued and (not line or line[0] in "#!"):
-            continue
-        ends_open = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-        body = line[:-1] if ends_open else line
-        if continued:
-            lines[-1] += body
-        else:
-            lines.append(body)
-        continued = ends_open
-    return lines
-
-
-def _unescaped(text: str) -> str:
-    def one(match: re.Match[str]) -> str:
-        if match[1]:
-            return chr(int(match[1], 16))
-        return _ESCAPES.get(match[2], match[2])
-
-    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", one, text, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""TLS client properties (KIP-651, PEM) as an SSLContext."""
+"""TLS client properties (``ssl.*``; KIP-651 for PEM) as an SSLContext."""
 
 import os
 import re
@@ -8,12 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdeclare.cluster.kafka.problems import problem
+from kdeclare.cluster.kafka.stores import identity, trusted
 
-_PEM_HINT = (
-    "Convert it to PEM: keytool -importkeystore -srckeystore FILE -destkeystore store.p12 "
-    "-deststoretype PKCS12, then openssl pkcs12 -in store.p12 -out store.pem; "
-    "and set ssl.{store}.type=PEM."
-)
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _UNSUPPORTED = (
     "ssl.cipher.suites",
@@ -29,12 +25,20 @@ def ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
         if properties.get(name):
             raise problem(name, "it is not supported")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # An empty algorithm turns the check of host names off, as in Kafka's clients.
-    context.check_hostname = properties.get("ssl.endpoint.identification.algorithm", "https") != ""
+    context.check_hostname = _checks_names(properties)
     _limit_versions(context, properties)
     _trust(context, properties)
     _identify(context, properties)
     return context
+
+
+def _checks_names(properties: Mapping[str, str]) -> bool:
+    """An empty algorithm turns the check of host names off, as in Kafka's clients."""
+    name = "ssl.endpoint.identification.algorithm"
+    algorithm = properties.get(name, "https").strip().lower()
+    if algorithm not in ("https", ""):
+        raise problem(name, f"'{algorithm}' is neither https nor empty")
+    return algorithm != ""
 
 
 def _limit_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
@@ -52,8 +56,7 @@ def _trust(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
         if inline:
             context.load_verify_locations(cadata=_normal(inline))
         elif path:
-            _check_pem(properties, "truststore", path)
-            context.load_verify_locations(cafile=path)
+            context.load_verify_locations(cadata=trusted(properties, path))
         else:
             context.load_default_certs()
     except (ssl.SSLError, ValueError) as exc:
@@ -68,19 +71,22 @@ def _identify(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     chain = properties.get("ssl.keystore.certificate.chain")
     path = properties.get("ssl.keystore.location")
     if key and chain:
-        _load_inline(context, _normal(key) + "\n" + _normal(chain), password)
+        _load(context, _normal(key) + "\n" + _normal(chain), password, "ssl.keystore.key")
     elif path:
-        _check_pem(properties, "keystore", path)
-        _load_chain(context, path, password, "ssl.keystore.location")
+        held = identity(properties, path)
+        if held is None:
+            _load_chain(context, path, password, "ssl.keystore.location")
+        else:
+            _load(context, held.pem, held.password, "ssl.keystore.location")
 
 
-def _load_inline(context: ssl.SSLContext, pem: str, password: str) -> None:
+def _load(context: ssl.SSLContext, pem: str, password: str, source: str) -> None:
     """OpenSSL takes a client's key from a file only: give it one that nobody else can read."""
     descriptor, name = tempfile.mkstemp(suffix=".pem")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(pem)
-        _load_chain(context, name, password, "ssl.keystore.key")
+        _load_chain(context, name, password, source)
     finally:
         Path(name).unlink()
 
@@ -95,19 +101,6 @@ def _load_chain(context: ssl.SSLContext, path: str, password: str, name: str) ->
             f"no certificate and key can be loaded from it ({exc})",
             hint="It must hold the private key and then its certificate chain; ssl.key.password unlocks it.",
         ) from exc
-
-
-def _check_pem(properties: Mapping[str, str], store: str, path: str) -> None:
-    """Raises KdeclareError unless the file is there and is PEM, whatever ``ssl.*.type`` says."""
-    name = f"ssl.{store}.location"
-    try:
-        head = Path(path).read_bytes()
-    except OSError as exc:
-        raise problem(name, f"{path}: {exc.strerror}") from exc
-    if b"-----BEGIN " not in head:
-        kind = properties.get(f"ssl.{store}.type", "JKS").upper()
-        text = f"{path} is a {kind} store" if kind != "PEM" else f"{path} is not PEM"
-        raise problem(name, f"{text}, and only PEM is supported", hint=_PEM_HINT.format(store=store))
 
 
 def _normal(pem: str) -> str:

@@ -1,0 +1,77 @@
+"""Files of client properties with references: environment, files, commands."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from kdeclare.app.client_config import read_client_config
+from kdeclare.cluster.kafka.properties import client_arguments
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+
+
+def written(folder: Path, **properties: str) -> Path:
+    """A file of properties; ``_`` stands for a dot, and backslashes are doubled as such a file wants it."""
+    path = folder / "client.properties"
+    lines = (
+        f"{name.replace('_', '.')}={value}\n".replace("\\", "\\\\") for name, value in properties.items()
+    )
+    path.write_text("".join(lines))
+    return path
+
+
+def failure(path: Path) -> Diagnostic:
+    with pytest.raises(KdeclareError) as raised:
+        read_client_config(path, {"SECRET": "s3cret"})
+    (found,) = raised.value.diagnostics
+    assert "s3cret" not in f"{found}"
+    return found
+
+
+def test_environment_files_and_commands(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("from a file\n")
+    path = written(
+        tmp_path,
+        a="<${env.NAME}>",
+        b="${file.password}",
+        c="${command." + sys.executable + " -c 'print(6*7)'}",
+        d="${file:/kafkas:own} ${unknown} $ {",
+    )
+    assert read_client_config(path, {"NAME": "${env.NAME}"}) == {
+        "a": "<${env.NAME}>",
+        "b": "from a file",
+        "c": "42",
+        "d": "${file:/kafkas:own} ${unknown} $ {",
+    }
+
+
+@pytest.mark.parametrize("secret", ['"', "'", "\\", '\\"; x="', "a b;c", "é"])
+def test_a_secret_arrives_whole_whatever_is_in_it(tmp_path: Path, secret: str) -> None:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    path = written(
+        tmp_path,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_jaas_config=f'{module} required username="u" password="${{env.SECRET}}";',
+    )
+    arguments, _ = client_arguments(read_client_config(path, {"SECRET": secret}))
+    assert arguments["sasl_plain_password"] == secret
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "words"),
+    [
+        ("${env.SECRE}", "undefined-variable", ["SECRE", "ssl.key.password"]),
+        ("${file.nothing}", "unreadable-reference", ["${file.nothing}", "folder of the client properties"]),
+        ("${command.no-such-command x}", "command-failed", ["no-such-command x", "no such file"]),
+        ("${command.sh -c 'echo s3cr''et; exit 3'}", "command-failed", ["ended with 3"]),
+        ("${command.echo 'x}", "command-failed", ["no closing quotation"]),
+        ("${command. }", "command-failed", ["there is no command"]),
+    ],
+)
+def test_a_reference_that_leads_nowhere(tmp_path: Path, value: str, code: str, words: list[str]) -> None:
+    path = written(tmp_path, ssl_key_password=value)
+    found = failure(path)
+    assert found.code == code
+    for word in [str(path), "ssl.key.password", *words]:
+        assert word in f"{found.detail} {found.hint}"

@@ -1,0 +1,60 @@
+"""Kafka's own placeholders in client properties."""
+
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.kafka.providers import provided
+from kdeclare.model.diagnostics import KdeclareError
+
+PACKAGE = "org.apache.kafka.common.config.provider."
+
+
+def named(**kinds: str) -> dict[str, str]:
+    classes = {f"config.providers.{name}.class": f"{PACKAGE}{kind}" for name, kind in kinds.items()}
+    return {"config.providers": ", ".join(kinds), **classes}
+
+
+ALL = named(env="EnvVarConfigProvider", file="FileConfigProvider", dir="DirectoryConfigProvider")
+
+
+def test_values_come_from_where_they_are_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / "secrets.properties").write_text("key=from a file\n")
+    (tmp_path / "password").write_text("from a folder")
+    given = {
+        "a": "<${env:NAME}>",
+        "b": f"${{file:{tmp_path}/secrets.properties:key}}",
+        "c": f"${{dir:{tmp_path}:password}}",
+        "d": "${vault:path:key} ${env.NAME}",
+    }
+    assert provided(ALL | given, {"NAME": "${env:NAME}"}) == {
+        "a": "<${env:NAME}>",
+        "b": "from a file",
+        "c": "from a folder",
+        "d": "${vault:path:key} ${env.NAME}",
+    }
+
+
+def test_without_providers_nothing_is_replaced() -> None:
+    assert provided({"a": "${env:NAME}"}, {"NAME": "x"}) == {"a": "${env:NAME}"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        (ALL | {"x": "${env:NONE}"}, ["x: ${env:NONE}", "no such value"]),
+        (ALL | {"x": "${file:/no/such:key}"}, ["x: ${file:/no/such:key}", "No such file"]),
+        (ALL | {"x": "${dir:/etc:../passwd}"}, ["no such value"]),
+        ({"config.providers": "env"}, ["config.providers.env.class", "missing", "EnvVarConfigProvider"]),
+        (
+            {"config.providers": "v", "config.providers.v.class": "com.example.FileConfigProvider"},
+            ["'com.example.FileConfigProvider'", "not a provider that kdeclare has"],
+        ),
+    ],
+)
+def test_what_cannot_be_had_is_said(properties: dict[str, str], words: list[str]) -> None:
+    with pytest.raises(KdeclareError) as raised:
+        provided(properties, {})
+    (found,) = raised.value.diagnostics
+    for word in words:
+        assert word in f"{found.detail} {found.hint}"

@@ -1,0 +1,177 @@
+"""Tokens for OAUTHBEARER: from an endpoint that runs in this process, and from a file."""
+
+import base64
+import json
+import threading
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from kafka import errors as client
+
+from kdeclare.cluster.kafka import connect
+from kdeclare.cluster.kafka.oauth import Tokens
+from kdeclare.cluster.kafka.properties import client_arguments
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+
+HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+LOGIN = 'clientId="a b" clientSecret="s3cret" scope="kafka admin" extension_cluster="lkc-1"'
+
+
+@dataclass
+class Endpoint:
+    """What it answers, and what it was asked."""
+
+    status: int = 200
+    answer: object = field(default_factory=lambda: {"access_token": "tok", "expires_in": 3600})
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    url: str = ""
+
+
+@contextmanager
+def endpoint() -> Iterator[Endpoint]:
+    made = Endpoint()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            made.asked.append((self.headers["Authorization"], body))
+            self.send_response(made.status)
+            self.send_header("Location", f"{made.url}/elsewhere")
+            self.end_headers()
+            self.wfile.write(json.dumps(made.answer).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    made.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield made
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def properties(url: str, login: str = LOGIN, **more: str) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": HANDLER,
+        "sasl.oauthbearer.token.endpoint.url": url,
+        "sasl.jaas.config": f"{MODULE} required {login};",
+        **more,
+    }
+
+
+def tokens(given: dict[str, str]) -> Tokens:
+    arguments, warnings = client_arguments(given)
+    assert warnings == ()
+    made = arguments["sasl_oauth_token_provider"]
+    assert isinstance(made, Tokens)
+    return made
+
+
+def failure(given: dict[str, str]) -> Diagnostic:
+    with pytest.raises(KdeclareError) as raised:
+        connect("127.0.0.1:1", given)
+    (found,) = raised.value.diagnostics
+    assert "s3cret" not in f"{found}"
+    return found
+
+
+def test_a_token_is_asked_for_as_the_standard_says_and_kept() -> None:
+    with endpoint() as at:
+        made = tokens(properties(at.url))
+        assert at.asked == []
+        assert (made.token(), made.token()) == ("tok", "tok")
+        assert made.extensions() == {"cluster": "lkc-1"}
+    [(authorization, body)] = at.asked
+    assert base64.b64decode(authorization.removeprefix("Basic ")) == b"a b:s3cret"
+    assert urllib.parse.parse_qs(body) == {"grant_type": ["client_credentials"], "scope": ["kafka admin"]}
+
+
+def test_a_token_that_is_about_to_end_is_asked_for_anew() -> None:
+    with endpoint() as at:
+        at.answer = {"access_token": "short", "expires_in": 1e-9}
+        made = tokens(properties(at.url))
+        made.first()
+        at.answer = {"access_token": "next"}
+        assert made.token() == "next"
+        at.status = 500
+        made._fresh_until = 0
+        with pytest.raises(client.SaslAuthenticationFailedError, match="answers 500"):
+            made.token()
+
+
+def test_credentials_may_be_properties_of_their_own() -> None:
+    with endpoint() as at:
+        own = {
+            "sasl.oauthbearer.client.credentials.client.id": "id",
+            "sasl.oauthbearer.client.credentials.client.secret": "s3cret/",
+            "sasl.oauthbearer.scope": "one",
+            "sasl.oauthbearer.header.urlencode": "true",
+            "sasl.jaas.config": "",
+        }
+        tokens(properties(at.url, **own)).first()
+        [(authorization, body)] = at.asked
+        assert base64.b64decode(authorization.removeprefix("Basic ")) == b"id:s3cret%2F"
+        assert "scope=one" in body
+
+
+def test_a_token_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a token").write_text("tok\n")
+    assert tokens(properties(f"file://{tmp_path}/a%20token", login="")).token() == "tok"
+    found = failure(properties(f"file://{tmp_path}/none", login=""))
+    assert (found.code, "none: No such file" in found.detail) == ("no-token", True)
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "words"),
+    [
+        (401, {"error": "invalid_client", "error_description": "who?"}, "answers 401 invalid_client: who?"),
+        (503, [], "answers 503"),
+        (302, {}, "answers 302"),
+        (200, {"token": "x"}, "no JSON with an access_token"),
+        (200, ["x"], "no JSON with an access_token"),
+    ],
+)
+def test_an_endpoint_that_gives_none(status: int, answer: object, words: str) -> None:
+    with endpoint() as at:
+        at.status, at.answer = status, answer
+        found = failure(properties(at.url))
+        assert found.code == "no-token"
+        assert f"{at.url}: " in found.detail
+        assert words in found.detail
+        assert len(at.asked) == 1
+
+
+def test_an_endpoint_that_is_not_there() -> None:
+    assert "refused" in failure(properties("http://127.0.0.1:1")).detail
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (properties(""), ["token.endpoint.url", "missing", "https://"]),
+        (properties("ftp://x"), ["'ftp://x' is no URL"]),
+        (properties("http://x", login=""), ["no clientId and no clientSecret"]),
+        (properties("http://x", **{"sasl.login.read.timeout.ms": "soon"}), ["read.timeout.ms", "'soon'"]),
+        (
+            properties("http://x", **{"sasl.oauthbearer.jwt.retriever.class": "x.JwtBearerJwtRetriever"}),
+            ["JwtBearerJwtRetriever"],
+        ),
+        (properties("http://x", **{"sasl.login.callback.handler.class": "x.Own"}), ["x.Own", "OAUTHBEARER"]),
+    ],
+)
+def test_what_cannot_be_done_is_said(given: dict[str, str], words: list[str]) -> None:
+    found = failure(given)
+    assert found.code == "client-properties"
+    for word in words:
+        assert word in f"{found.detail} {found.hint}"
