@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kdeclare.cluster.sandbox import SandboxStatus
 
 
-def free_port(brokers: int, workers: int = 0) -> int:
+def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:
     """A first port for a sandbox with that many brokers and Connect workers.
 
     It is below where systems hand out ports.
@@ -27,7 +27,7 @@ def free_port(brokers: int, workers: int = 0) -> int:
 
     while True:
         settings = SandboxSettings(
-            Path(), brokers, 1, random.randrange(20000, 30000), connect_workers=workers
+            Path(), brokers, 1, random.randrange(20000, 30000), connect_workers=workers, secure=secure
         )
         ports = [port for i in settings.broker_ids for port in settings.ports(i)]
         ports += map(settings.worker_port, settings.worker_ids)

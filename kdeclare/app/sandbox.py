@@ -23,6 +23,7 @@ class Asked:
     racks: int | None = None
     port: int | None = None
     connect_workers: int | None = None
+    secure: bool | None = None
 
 
 def start_sandbox(folder: Path, asked: Asked, progress: Progress) -> Sandbox:
@@ -30,8 +31,8 @@ def start_sandbox(folder: Path, asked: Asked, progress: Progress) -> Sandbox:
     several = sandbox.group_settings(folder)
     if several is None and asked.clusters in (None, 1):
         return sandbox.start(_wanted(folder, asked), progress)
-    if asked.connect_workers:
-        raise _workers_of_one(folder)
+    if asked.connect_workers or asked.secure:
+        raise _of_one(folder, "Connect workers" if asked.connect_workers else "Users and their rights")
     if several is None:
         alone = _wanted(folder, asked)
         several = GroupSettings(folder, asked.clusters or 1, alone.brokers, alone.racks, alone.port)
@@ -80,6 +81,7 @@ def _wanted(folder: Path, asked: Asked) -> SandboxSettings:
         _or(asked.port, usual.port),
         log_dirs=usual.log_dirs,
         connect_workers=_or(asked.connect_workers, usual.connect_workers),
+        secure=usual.secure if asked.secure is None else asked.secure,
     )
 
 
@@ -87,13 +89,13 @@ def _or(asked: int | None, usual: int) -> int:
     return usual if asked is None else asked
 
 
-def _workers_of_one(folder: Path) -> KdeclareError:
+def _of_one(folder: Path, what: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-settings",
             "Wrong sandbox settings",
-            "Connect workers belong to one cluster, and several clusters were asked for or are there.",
-            hint="Leave --clusters or --connect-workers out, or use another folder than"
+            f"{what} belong to one cluster, and several clusters were asked for or are there.",
+            hint="Leave --clusters, --connect-workers or --secure out, or use another folder than"
             f" {folder}: --folder DIR.",
         )
     )

@@ -1,5 +1,6 @@
 """``kdeclare sandbox``."""
 
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ _START_EPILOG = epilog(
     "kdeclare sandbox start                       three brokers on three racks",
     "kdeclare sandbox start --brokers 1 --port 29092",
     "kdeclare sandbox start --connect-workers 3   and three Connect workers with HTTPS",
+    "kdeclare sandbox start --secure              with logins, encryption and rights",
     "kdeclare sandbox start --clusters 3 --brokers 1    three clusters, in .sandbox/cluster-1 and so on",
     codes=(0, 1, 64, 130),
 )
@@ -60,6 +62,9 @@ def start(
             metavar="N", min=0, help="How many Kafka Connect workers (default: 0).", show_default=False
         ),
     ] = None,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="With encryption, logins and ACLs; for one cluster.")
+    ] = False,
     folder: Folder = _FOLDER,
     console: Console,
 ) -> ExitCode:
@@ -72,13 +77,17 @@ def start(
     Connect workers serve HTTPS, from 50 above the first broker's port on. After the brokers' address
     their URLs are printed, a line each, and the file (PEM) of the authority that clients have to trust.
     A sandbox that is there can get more of them. Connect is another download (37 MB).
+
+    With --secure, brokers want a login over TLS (SASL_SSL: SCRAM or PLAIN), and grant by ACLs. After the
+    address, two files of client properties are printed: those of 'admin', who may do everything, and those of
+    'reader', who may look. Other listeners: SSL 20 above, SASL_PLAINTEXT 60, PLAINTEXT 80.
     """
     from kdeclare.app.sandbox import Asked, start_sandbox
     from kdeclare.cli.sandbox_shown import addresses, clusters_of
     from kdeclare.report.values import duration, plural
 
     began = time.monotonic()
-    asked = Asked(clusters, brokers, racks, port, connect_workers)
+    asked = Asked(clusters, brokers, racks, port, connect_workers, secure or None)
     now = start_sandbox(folder, asked, lambda text: console.note(f"{text} …"))
     took = duration(time.monotonic() - began)
     each = clusters_of(now)
@@ -88,9 +97,17 @@ def start(
     elif each[0].workers:
         what += f" and {plural(len(each[0].workers), 'Connect worker')}"
         console.note(f"{what} ready after {took}. The address, the workers' URLs, and whom to trust:")
+    elif each[0].client_files:
+        console.note(
+            f"{what} ready after {took}. The address, and client properties of an admin and a reader:"
+        )
     else:
         console.note(f"{what} ready after {took}. The address, for clients:")
     console.out("".join(map(addresses, each)))
+    if each[0].client_files:
+        console.note(
+            f"For instance: kdeclare doctor --command-config {shlex.quote(str(each[0].client_files[0]))}"
+        )
     return ExitCode.OK
 
 

@@ -14,10 +14,14 @@ def clusters_of(now: "Sandbox") -> tuple[SandboxStatus, ...]:
 
 
 def addresses(now: SandboxStatus) -> str:
-    """What clients need to know, a line each: the brokers, the workers' URLs, the file of their authority."""
+    """What clients need to know, a line each.
+
+    The brokers; the workers' URLs and the file of their authority; the files of client properties.
+    """
     lines = [now.bootstrap, *(worker.url for worker in now.workers)]
     if now.ca_file is not None:
         lines.append(str(now.ca_file))
+    lines += map(str, now.client_files)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -35,6 +39,8 @@ def text(now: SandboxStatus) -> str:
     lines.append(f"Address: {now.bootstrap}")
     if now.ca_file is not None:
         lines.append(f"The workers' certificates are signed by: {now.ca_file}")
+    for file in now.client_files:
+        lines.append(f"Client properties of {file.stem}: {file}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -50,7 +56,14 @@ def document(now: "Sandbox") -> dict[str, object]:
         return {"format_version": "1.0", **_cluster(now)}
     # What only a cluster has is as of none, so that what reads a single one finds all keys.
     whole = {"exists": now.exists, "running": now.running, "ready": now.ready}
-    none = {"bootstrap": "", "cluster_id": "", "brokers": [], "workers": [], "ca_file": ""}
+    none = {
+        "bootstrap": "",
+        "cluster_id": "",
+        "brokers": [],
+        "workers": [],
+        "ca_file": "",
+        "client_files": [],
+    }
     members = [{"name": one.folder.name, **_cluster(one)} for one in now.clusters]
     return {"format_version": "1.0", "folder": str(now.folder), **whole, **none, "clusters": members}
 
@@ -87,4 +100,5 @@ def _cluster(now: SandboxStatus) -> dict[str, object]:
             for worker in now.workers
         ],
         "ca_file": "" if now.ca_file is None else str(now.ca_file),
+        "client_files": [str(file) for file in now.client_files],
     }

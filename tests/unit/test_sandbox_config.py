@@ -6,6 +6,8 @@ import pytest
 
 from kdeclare.cluster.sandbox.config import broker_properties, render
 from kdeclare.cluster.sandbox.launch import meta_properties, new_id
+from kdeclare.cluster.sandbox.layout import layout_of
+from kdeclare.cluster.sandbox.security import access
 from kdeclare.cluster.sandbox.settings import SandboxSettings, check
 from kdeclare.model.diagnostics import KdeclareError
 
@@ -39,6 +41,7 @@ def test_there_is_an_odd_number_of_controllers(brokers: int, controllers: list[i
         (SandboxSettings(Path("/s"), port=80), "Ports 80 to 182"),
         (SandboxSettings(Path("/s"), port=65500), "65602"),
         (SandboxSettings(Path("/a,b")), "comma"),
+        (SandboxSettings(Path("/s"), connect_workers=1, secure=True), "no Connect workers"),
     ],
 )
 def test_impossible_settings_are_refused_in_one_sentence(settings: SandboxSettings, message: str) -> None:
@@ -49,6 +52,37 @@ def test_impossible_settings_are_refused_in_one_sentence(settings: SandboxSettin
 
 def test_default_settings_are_possible() -> None:
     check(SandboxSettings(Path("/s")))
+
+
+def test_a_secure_broker_listens_for_every_protocol_and_speaks_tls_inside() -> None:
+    settings = SandboxSettings(Path("/s"), secure=True)
+    assert settings.ports(2) == (19093, 19113, 19153, 19173, 19193)
+    assert settings.open_port(2) == 19173
+    made = broker_properties(settings, 2, Path("/s/data"))
+    assert made["listeners"] == (
+        "SASL_SSL://127.0.0.1:19093,SSL://127.0.0.1:19113,SASL_PLAINTEXT://127.0.0.1:19153,"
+        "PLAINTEXT://127.0.0.1:19173,CONTROLLER://127.0.0.1:19193"
+    )
+    assert made["listener.security.protocol.map"].endswith(",CONTROLLER:SSL")
+    assert made["inter.broker.listener.name"] == "SSL"
+
+
+def test_listeners_of_as_many_brokers_as_there_can_be_do_not_meet() -> None:
+    settings = SandboxSettings(Path("/s"), brokers=20, secure=True)
+    check(settings)
+    ports = [port for i in settings.broker_ids for port in settings.ports(i)]
+    assert len(set(ports)) == len(ports) == 20 * 4 + 3
+
+
+def test_client_properties_fit_what_the_brokers_are_told() -> None:
+    settings = SandboxSettings(Path("/s"), secure=True)
+    files = layout_of(Path("/s")).security
+    told = " ".join(access.format_arguments())
+    for user in access.USERS:
+        made = access.client_properties(files, settings, user)
+        assert made["sasl.mechanism"] in access.broker_properties(files)["sasl.enabled.mechanisms"]
+        assert f'username="{user}" password="{access.password(user)}"' in made["sasl.jaas.config"]
+        assert f"{made['sasl.mechanism']}=[name={user},password={access.password(user)}]" in told
 
 
 def test_a_combined_broker_listens_for_clients_and_controllers_on_loopback() -> None:

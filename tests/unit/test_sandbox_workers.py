@@ -27,7 +27,7 @@ from kdeclare.cluster.sandbox.config import render
 from kdeclare.cluster.sandbox.connect_jars import ConnectJars
 from kdeclare.cluster.sandbox.layout import Layout, Marker, layout_of, read_marker, write_marker
 from kdeclare.cluster.sandbox.settings import MAX_BROKERS, MAX_WORKERS, check
-from kdeclare.cluster.sandbox.workers import asking, certificates, plugins, readiness
+from kdeclare.cluster.sandbox.workers import asking, keystores, plugins, readiness
 from kdeclare.cluster.sandbox.workers.crew import Crew
 from kdeclare.cluster.sandbox.workers.properties import worker_environment, worker_properties
 from kdeclare.model.diagnostics import KdeclareError, error
@@ -273,16 +273,16 @@ def asked(keytool: Path) -> list[str]:
 def test_certificates_are_made_once(tmp_path: Path, keytool: Path) -> None:
     files = layout_of(tmp_path / "s").connect
     java = str(keytool.with_name("java"))
-    certificates.certify(java, files, [1, 2])
+    keystores.certify(java, files, [1, 2])
     first = asked(keytool)
     assert len(first) == 3 + 2 * 2
     assert {line for line in first if "CN=worker" in line} == {
         "-genkeypair CN=worker-1 -ext -ext",
         "-genkeypair CN=worker-2 -ext -ext",
     }
-    certificates.certify(java, files, [1, 2])
+    keystores.certify(java, files, [1, 2])
     assert asked(keytool) == first
-    certificates.certify(java, files, [1, 2, 3])
+    keystores.certify(java, files, [1, 2, 3])
     assert len(asked(keytool)) == len(first) + 2
     assert not list(files.folder.rglob("*.new"))
 
@@ -291,7 +291,7 @@ def test_an_authority_that_was_not_finished_is_made_anew(tmp_path: Path, keytool
     files = layout_of(tmp_path / "s").connect
     files.folder.mkdir(parents=True)
     files.authority.write_text("half\n")
-    certificates.certify(str(keytool.with_name("java")), files, [])
+    keystores.certify(str(keytool.with_name("java")), files, [])
     assert "half" not in files.authority.read_text()
     assert files.truststore.exists()
 
@@ -301,14 +301,14 @@ def test_keytool_is_quoted_when_it_fails(tmp_path: Path, keytool: Path) -> None:
     files.folder.mkdir(parents=True)
     files.authority.with_name("ca.p12.refused").touch()
     with pytest.raises(KdeclareError, match="no room left") as failed:
-        certificates.certify(str(keytool.with_name("java")), files, [1])
+        keystores.certify(str(keytool.with_name("java")), files, [1])
     assert failed.value.diagnostics[0].code == "sandbox-certificates"
     assert not files.truststore.exists()
 
 
 def test_a_java_without_keytool_is_named(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError, match="/bin/keytool does not run") as failed:
-        certificates.certify(str(tmp_path / "bin" / "java"), layout_of(tmp_path / "s").connect, [1])
+        keystores.certify(str(tmp_path / "bin" / "java"), layout_of(tmp_path / "s").connect, [1])
     assert failed.value.diagnostics[0].code == "sandbox-certificates"
 
 

@@ -4,16 +4,18 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kdeclare.cluster.connect.port import Door
 from kdeclare.cluster.kafka.adapter import KafkaCluster
-from kdeclare.cluster.kafka.oauth import Tokens
 from kdeclare.cluster.kafka.probe import probe
 from kdeclare.cluster.kafka.problems import Seen, explain, explain_closed, unreachable, was_closed
 from kdeclare.cluster.kafka.properties import client_arguments
 from kdeclare.cluster.kafka.wire import Wire
 from kdeclare.model.diagnostics import KdeclareError, error
+
+if TYPE_CHECKING:
+    from kdeclare.cluster.kafka.oauth import Tokens
 
 _STAGGER_S = 0.25
 """How long one address may keep the next one waiting: a dead one must not use up the time."""

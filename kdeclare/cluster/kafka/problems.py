@@ -35,6 +35,7 @@ def unreachable(seen: Mapping[str, Seen]) -> KdeclareError:
 _ADDRESS_HINT = "Check --bootstrap-server, and that the brokers are up."
 _SECURITY_HINT = "Check security.protocol in the client properties (--command-config)."
 _LOGIN_HINT = "Check sasl.mechanism and the name and password in sasl.jaas.config."
+_MECHANISM_HINT = "Check sasl.mechanism: it must be among sasl.enabled.mechanisms of the brokers."
 _TRUST_HINT = (
     "Check ssl.truststore.location: it must hold the authority that signed the brokers' certificate."
 )
@@ -65,10 +66,11 @@ def explain(exc: BaseException, *, tls: bool) -> Seen:
 
 def _login(exc: BaseException, text: str) -> Seen | None:
     if isinstance(exc, client.SaslAuthenticationFailedError):
-        reason = re.sub(r"^\w+Error: (Authentication failed: )?", "", text)
+        reason = re.sub(r"^\w+Error: ", "", text)
+        reason = re.sub(r"^Authentication failed(: | during authentication due to )", "", reason)
         return Seen(f"authentication failed: {reason}", _LOGIN_HINT)
     if isinstance(exc, client.UnsupportedSaslMechanismError):
-        return Seen("the broker does not offer this SASL mechanism", _LOGIN_HINT)
+        return Seen("the broker does not offer this SASL mechanism", _MECHANISM_HINT)
     if isinstance(exc, client.IllegalSaslStateError):
         return Seen("the broker asks for no authentication at this port", _SECURITY_HINT)
     return None

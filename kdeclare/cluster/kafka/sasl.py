@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kdeclare.cluster.kafka.oauth import token_provider
 from kdeclare.cluster.kafka.problems import problem
 
 _BEARER = "OAUTHBEARER"
@@ -45,6 +44,8 @@ def sasl_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
         )
     options = _jaas_options(properties, mechanism, module)
     if mechanism == _BEARER:
+        from kdeclare.cluster.kafka.oauth import token_provider  # HTTP, which most have no use for
+
         provider = token_provider(properties, options)
         return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": provider}
     missing = [name for name in ("username", "password") if name not in options]

@@ -1,8 +1,9 @@
 """The text of a broker's ``server.properties``. Pure: settings in, text out."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from kdeclare.cluster.sandbox.settings import HOST, SandboxSettings
+from kdeclare.cluster.sandbox.settings import HOST, LISTENERS, SandboxSettings
 
 _CONTROLLER = "CONTROLLER"
 _BROKER = "PLAINTEXT"
@@ -13,7 +14,10 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
     is_controller = broker_id in settings.controller_ids
     copies = str(min(3, settings.brokers))
     in_sync = str(min(2, settings.brokers))
-    listeners = [f"{_BROKER}://{HOST}:{settings.broker_port(broker_id)}"]
+    protocols = LISTENERS if settings.secure else {_BROKER: 0}
+    listeners = [
+        f"{name}://{HOST}:{settings.broker_port(broker_id) + offset}" for name, offset in protocols.items()
+    ]
     if is_controller:
         listeners.append(f"{_CONTROLLER}://{HOST}:{settings.controller_port(broker_id)}")
     voters = (f"{i}@{HOST}:{settings.controller_port(i)}" for i in settings.controller_ids)
@@ -23,8 +27,8 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
         "controller.quorum.voters": ",".join(voters),
         "controller.listener.names": _CONTROLLER,
         "listeners": ",".join(listeners),
-        "listener.security.protocol.map": f"{_BROKER}:PLAINTEXT,{_CONTROLLER}:PLAINTEXT",
-        "inter.broker.listener.name": _BROKER,
+        "listener.security.protocol.map": f"{_protocols(protocols)},{_CONTROLLER}:{_inside(settings)}",
+        "inter.broker.listener.name": _inside(settings),
         "broker.rack": settings.rack(broker_id),
         "log.dirs": ",".join(map(str, log_dirs)),
         "auto.create.topics.enable": "false",
@@ -49,6 +53,16 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
         "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
         "log.cleaner.io.buffer.size": str(128 * 1024),
     }
+
+
+def _protocols(names: Iterable[str]) -> str:
+    """Listeners are called what they speak."""
+    return ",".join(f"{name}:{name}" for name in names)
+
+
+def _inside(settings: SandboxSettings) -> str:
+    """What brokers and controllers speak with each other."""
+    return "SSL" if settings.secure else _BROKER
 
 
 def render(properties: dict[str, str]) -> str:

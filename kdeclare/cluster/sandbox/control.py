@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdeclare.cluster.sandbox import launch, processes
+from kdeclare.cluster.sandbox.certificates import DAYS, issue
 from kdeclare.cluster.sandbox.claiming import claimed, unheard
 from kdeclare.cluster.sandbox.java import find_java
 from kdeclare.cluster.sandbox.layout import Layout, Marker, ProcessFiles, layout_of, read_marker
 from kdeclare.cluster.sandbox.ports import refuse_taken
 from kdeclare.cluster.sandbox.starting import TIMEOUT_SECONDS, Rising, bring_up
 from kdeclare.cluster.sandbox.status import SandboxStatus, observed, running_process, status
-from kdeclare.cluster.sandbox.workers.certificates import WORKER_DAYS, issue
 from kdeclare.cluster.sandbox.workers.crew import crew
 from kdeclare.model.diagnostics import KdeclareError, error
 
@@ -52,7 +52,8 @@ def reset(folder: Path) -> SandboxStatus:
     with claimed(layout, unheard):
         if read_marker(layout) is not None:
             _stop(layout, patience=0.0)  # no need to let them tidy up what is deleted next
-            shutil.rmtree(layout.connect.folder, ignore_errors=True)
+            for folder in (layout.connect.folder, layout.security.folder):
+                shutil.rmtree(folder, ignore_errors=True)
             shutil.rmtree(layout.brokers, ignore_errors=True)
             layout.marker.unlink(missing_ok=True)  # last, so that an interrupted reset can be repeated
         layout.lock.unlink(missing_ok=True)
@@ -109,7 +110,7 @@ def start_worker(
         return observed(layout, marker)
 
 
-def issue_certificate(folder: Path, worker_id: int, file: str, *, days: int = WORKER_DAYS) -> Path:
+def issue_certificate(folder: Path, worker_id: int, file: str, *, days: int = DAYS) -> Path:
     """Make a keystore with a new key and certificate of a Connect worker, for it to be rotated to.
 
     The sandbox's authority signs it, for so many days. It stands under that name in the worker's folder,

@@ -14,6 +14,7 @@ from kdeclare.cluster.sandbox import config, processes
 from kdeclare.cluster.sandbox.jars import KafkaJars, Progress, kafka_jars, silent
 from kdeclare.cluster.sandbox.java import find_java
 from kdeclare.cluster.sandbox.layout import Layout, ProcessFiles, write_whole
+from kdeclare.cluster.sandbox.security import access
 from kdeclare.cluster.sandbox.settings import SandboxSettings
 from kdeclare.model.diagnostics import KdeclareError, error
 
@@ -59,6 +60,8 @@ def write_properties(layout: Layout, settings: SandboxSettings, broker_id: int) 
     files = layout.broker(broker_id)
     files.logs.mkdir(parents=True, exist_ok=True)
     properties = config.broker_properties(settings, broker_id, *files.log_dirs(settings.log_dirs))
+    if settings.secure:
+        properties |= access.broker_properties(layout.security)
     write_whole(files.properties, config.render(properties))
 
 
@@ -74,6 +77,8 @@ def format_storage(kafka: Runtime, layout: Layout, settings: SandboxSettings, cl
     first = layout.broker(1)
     command = [kafka.java, *_FAST_START, *_tool_logging(), "kafka.tools.StorageTool", "format"]
     command += ["--cluster-id", cluster_id, "--config", str(first.properties)]
+    if settings.secure:
+        command += access.format_arguments()
     try:
         done = subprocess.run(
             command,

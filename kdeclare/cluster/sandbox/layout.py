@@ -73,14 +73,14 @@ class WorkerFiles(ProcessFiles):
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectFiles:
-    """What the Connect workers of a sandbox have, and share."""
+class AuthorityFiles:
+    """An authority that signs certificates, and what has to trust it."""
 
     folder: Path
 
     @property
     def authority(self) -> Path:
-        """The key and the certificate of the authority that signs the workers' certificates (PKCS12)."""
+        """The key and the certificate of the authority (PKCS12)."""
         return self.folder / "ca.p12"
 
     @property
@@ -90,8 +90,27 @@ class ConnectFiles:
 
     @property
     def truststore(self) -> Path:
-        """The authority's certificate alone, for the workers (PKCS12)."""
+        """The authority's certificate alone, for servers and Java's clients (PKCS12)."""
         return self.folder / "truststore.p12"
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityFiles(AuthorityFiles):
+    """What the brokers of a secure sandbox share, and what their clients need."""
+
+    @property
+    def keystore(self) -> Path:
+        """The key and the certificate of all brokers (PKCS12)."""
+        return self.folder / "broker.p12"
+
+    def client(self, user: str) -> Path:
+        """Client properties for one of the sandbox's users."""
+        return self.folder / f"{user}.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectFiles(AuthorityFiles):
+    """What the Connect workers of a sandbox have, and share."""
 
     @property
     def plugins(self) -> Path:
@@ -143,6 +162,11 @@ class Layout:
         """The files of the Connect workers."""
         return ConnectFiles(self.folder / "connect")
 
+    @property
+    def security(self) -> SecurityFiles:
+        """The files of a secure sandbox."""
+        return SecurityFiles(self.folder / "security")
+
 
 def layout_of(folder: Path) -> Layout:
     """The layout of a sandbox in ``folder``, which need not exist."""
@@ -161,11 +185,12 @@ class Marker:
     formatted: bool
     log_dirs: int = 1
     connect_workers: int = 0
+    secure: bool = False
 
     def settings(self, folder: Path) -> SandboxSettings:
         """The settings that the sandbox was made with."""
         return SandboxSettings(
-            folder, self.brokers, self.racks, self.port, self.log_dirs, self.connect_workers
+            folder, self.brokers, self.racks, self.port, self.log_dirs, self.connect_workers, self.secure
         )
 
 
@@ -190,6 +215,7 @@ def read_marker(layout: Layout) -> Marker | None:
             formatted=bool(content["formatted"]),
             log_dirs=int(content.get("log_dirs", 1)),
             connect_workers=int(content.get("connect_workers", 0)),
+            secure=bool(content.get("secure", False)),
         )
     except (ValueError, KeyError, TypeError) as problem:
         raise unreadable(layout.marker, "it is not kdeclare's") from problem
@@ -207,6 +233,7 @@ def write_marker(layout: Layout, marker: Marker) -> None:
         "formatted": marker.formatted,
         "log_dirs": marker.log_dirs,
         "connect_workers": marker.connect_workers,
+        "secure": marker.secure,
     }
     write_whole(layout.marker, json.dumps(content, indent=2) + "\n")
 

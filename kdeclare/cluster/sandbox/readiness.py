@@ -64,7 +64,7 @@ class _Waiting:
             files = sandbox.layout.broker(broker_id)
             if running_process(files) is None:
                 raise not_started("broker", files, f"Broker {broker_id} ended while it was starting.")
-            view = metadata.ask(HOST, self._settings.broker_port(broker_id), _ASK_SECONDS)
+            view = metadata.ask(HOST, self._settings.open_port(broker_id), _ASK_SECONDS)
             if view and view.cluster_id == sandbox.marker.cluster_id and self.awaited <= view.broker_ids:
                 self.missing.remove(broker_id)
                 sandbox.progress(f"broker {broker_id} is ready after {time.monotonic() - self._began:.1f} s")

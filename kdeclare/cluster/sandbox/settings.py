@@ -18,6 +18,9 @@ MAX_WORKERS = 10
 # Connect workers listen beyond all brokers, and below all controllers.
 WORKER_PORT_OFFSET = 50
 
+# The listeners of a secure broker: a block of ports for each security protocol, beside the workers'.
+LISTENERS = {"SASL_SSL": 0, "SSL": 20, "SASL_PLAINTEXT": 60, "PLAINTEXT": 80}
+
 # Controllers listen that far above the broker of the same id, so that a sandbox is two blocks of ports.
 CONTROLLER_PORT_OFFSET = 100
 
@@ -32,7 +35,8 @@ class SandboxSettings:
     Broker ids count from 1; broker *i* listens on ``port + i - 1`` and its controller, if it has
     one, 100 above that. Racks are ``rack-a``, ``rack-b``, … round robin over the brokers. Every broker
     has ``log_dirs`` log directories. Ids of Connect workers count from 1 too; worker *i* serves HTTPS
-    on ``port + 50 + i - 1``.
+    on ``port + 50 + i - 1``. ``secure``: clients have to say who they are and may do what ACLs grant;
+    brokers then listen for every security protocol, SASL_SSL on the port above.
     """
 
     folder: Path
@@ -41,6 +45,7 @@ class SandboxSettings:
     port: int = 19092
     log_dirs: int = 1
     connect_workers: int = 0
+    secure: bool = False
 
     @property
     def broker_ids(self) -> range:
@@ -70,9 +75,19 @@ class SandboxSettings:
 
     def ports(self, broker_id: int) -> tuple[int, ...]:
         """All ports that this broker's process listens on."""
-        if broker_id in self.controller_ids:
-            return self.broker_port(broker_id), self.controller_port(broker_id)
-        return (self.broker_port(broker_id),)
+        if self.secure:
+            own = tuple(self.listener_port(broker_id, protocol) for protocol in LISTENERS)
+        else:
+            own = (self.broker_port(broker_id),)
+        return (*own, self.controller_port(broker_id)) if broker_id in self.controller_ids else own
+
+    def listener_port(self, broker_id: int, protocol: str) -> int:
+        """The port of a secure broker for clients with this ``security.protocol``."""
+        return self.broker_port(broker_id) + LISTENERS[protocol]
+
+    def open_port(self, broker_id: int) -> int:
+        """The port where anybody is told who is in the cluster."""
+        return self.listener_port(broker_id, "PLAINTEXT") if self.secure else self.broker_port(broker_id)
 
     @property
     def worker_ids(self) -> range:
@@ -146,6 +161,8 @@ def check(settings: SandboxSettings) -> None:
             f"A sandbox has 0 to {MAX_WORKERS} Connect workers, not {settings.connect_workers}.",
             "--connect-workers",
         )
+    if settings.secure and settings.connect_workers:
+        raise _bad("A secure sandbox has no Connect workers.", "--secure or --connect-workers")
     ports = [port for i in settings.broker_ids for port in settings.ports(i)]
     highest = max(*ports, *map(settings.worker_port, settings.worker_ids))
     if settings.port < 1024 or highest > 65535:

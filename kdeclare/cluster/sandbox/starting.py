@@ -9,6 +9,7 @@ from kdeclare.cluster.sandbox import launch, processes, readiness
 from kdeclare.cluster.sandbox.claiming import Progress, claimed, refuse_foreign, unusable
 from kdeclare.cluster.sandbox.layout import Layout, Marker, layout_of, read_marker, write_marker
 from kdeclare.cluster.sandbox.ports import refuse_taken
+from kdeclare.cluster.sandbox.security import users
 from kdeclare.cluster.sandbox.settings import SandboxSettings, check
 from kdeclare.cluster.sandbox.status import SandboxStatus, observed, running_process
 from kdeclare.cluster.sandbox.workers.crew import Crew, crew
@@ -43,8 +44,8 @@ def start(
     When it fails, also by an interrupt, the processes that it started are gone. ``timeout``: seconds
     until all brokers have to be ready, and then all workers. Raise KdeclareError ``sandbox-settings``,
     ``sandbox-differs``, ``sandbox-folder``, ``sandbox-unreadable``, ``sandbox-format``,
-    ``sandbox-certificates``, ``sandbox-start``, ``port-taken``, or what Java, the jars and the worker
-    plug-in raise.
+    ``sandbox-certificates``, ``sandbox-access``, ``sandbox-start``, ``port-taken``, or what
+    Java, the jars and the worker plug-in raise.
     """
     return start_all([settings], progress, timeout=timeout)[0]
 
@@ -88,11 +89,18 @@ def bring_up(kafka: launch.Runtime, rising: Sequence[Rising], timeout: float) ->
         for workers in crews:
             layout = workers.layout
             workers.equip()
+        guarded = [one for one in rising if one.settings.secure]
+        for one in guarded:
+            layout = one.layout
+            users.certify(kafka.java, layout.security, one.progress)
         for one in rising:
             layout = one.layout
             for broker_id in one.down:
                 started.append(launch.spawn_broker(kafka, layout, one.settings, broker_id))
         readiness.wait([readiness.Awaited(r.layout, r.marker, r.progress) for r in rising], timeout)
+        for one in guarded:
+            layout = one.layout
+            users.admit(layout.security, one.settings, one.progress)
         for workers in crews:
             layout = workers.layout
             for process in workers.spawn():
@@ -152,6 +160,7 @@ def _make(kafka: launch.Runtime, layout: Layout, settings: SandboxSettings, prog
         formatted=False,
         log_dirs=settings.log_dirs,
         connect_workers=settings.connect_workers,
+        secure=settings.secure,
     )
     try:
         write_marker(layout, marker)
@@ -167,7 +176,8 @@ def _differs(marker: Marker, settings: SandboxSettings) -> KdeclareError:
     def text(made: Marker | SandboxSettings) -> str:
         folders = f", {made.log_dirs} log directories a broker" if made.log_dirs > 1 else ""
         workers = f", {made.connect_workers} Connect worker(s)" if made.connect_workers else ""
-        return f"{made.brokers} broker(s) on {made.racks} rack(s), port {made.port}{folders}{workers}"
+        guard = ", secure" if made.secure else ""
+        return f"{made.brokers} broker(s) on {made.racks} rack(s), port {made.port}{folders}{workers}{guard}"
 
     return KdeclareError(
         error(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kdeclare.cluster.sandbox import metadata, processes
 from kdeclare.cluster.sandbox.layout import Layout, Marker, ProcessFiles, layout_of, read_marker
+from kdeclare.cluster.sandbox.security.access import USERS
 from kdeclare.cluster.sandbox.settings import HOST, SandboxSettings
 from kdeclare.cluster.sandbox.workers import asking
 
@@ -77,6 +78,13 @@ class SandboxStatus:
         return layout_of(self.folder).connect.authority_pem if self.workers else None
 
     @property
+    def client_files(self) -> tuple[Path, ...]:
+        """Client properties of a secure sandbox's users, the mightiest first; none of another sandbox."""
+        if self.settings is None or not self.settings.secure:
+            return ()
+        return tuple(layout_of(self.folder).security.client(user) for user in USERS)
+
+    @property
     def log_files(self) -> tuple[Path, ...]:
         """The log files of all brokers and workers."""
         return tuple(one.log for one in self._all)
@@ -110,7 +118,7 @@ def running_process(files: ProcessFiles) -> processes.Recorded | None:
 def _broker(layout: Layout, marker: Marker, settings: SandboxSettings, broker_id: int) -> BrokerStatus:
     process = running_process(layout.broker(broker_id))
     port = settings.broker_port(broker_id)
-    view = metadata.ask(HOST, port, _ASK_SECONDS) if process else None
+    view = metadata.ask(HOST, settings.open_port(broker_id), _ASK_SECONDS) if process else None
     return BrokerStatus(
         id=broker_id,
         pid=process.pid if process else None,

@@ -95,6 +95,7 @@ def test_the_document_of_one_cluster_is_as_ever(kdeclare: CommandLine) -> None:
         "brokers",
         "workers",
         "ca_file",
+        "client_files",
     ]
     assert (document["workers"], document["ca_file"]) == ([], "")
 

@@ -10,7 +10,7 @@ from kdeclare.cluster.sandbox.java import find_java
 from kdeclare.cluster.sandbox.layout import Layout, write_whole
 from kdeclare.cluster.sandbox.settings import SandboxSettings
 from kdeclare.cluster.sandbox.workers import plugins, readiness
-from kdeclare.cluster.sandbox.workers.certificates import certify
+from kdeclare.cluster.sandbox.workers.keystores import certify
 from kdeclare.cluster.sandbox.workers.properties import worker_environment, worker_properties
 
 # Three workers and three brokers have to fit into 4 GiB.

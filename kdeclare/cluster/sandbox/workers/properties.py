@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable
 
+from kdeclare.cluster.sandbox.certificates import KEYSTORE_PASSWORD
 from kdeclare.cluster.sandbox.layout import ConnectFiles
 from kdeclare.cluster.sandbox.settings import HOST, SandboxSettings
 
 GROUP = "connect"
-
-# Protects nothing: whoever can read the keystore can read this line. Java wants a password all the same.
-KEYSTORE_PASSWORD = "kdeclare-sandbox"
 
 # Environment variables of a worker's process, for placeholders such as ${env:WORKER_FOLDER}/next.p12, by
 # which one configuration means another file on each worker.

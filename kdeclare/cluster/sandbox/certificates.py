@@ -1,18 +1,18 @@
-"""Certificates made on the spot with Java's keytool: one authority a sandbox, one certificate a worker."""
+"""Certificates made on the spot with Java's keytool, by an authority of the sandbox's own."""
 
 import shutil
 import subprocess
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from kdeclare.cluster.sandbox.layout import ConnectFiles
+from kdeclare.cluster.sandbox.layout import AuthorityFiles
 from kdeclare.cluster.sandbox.settings import HOST
-from kdeclare.cluster.sandbox.workers.properties import KEYSTORE_PASSWORD
 from kdeclare.model.diagnostics import KdeclareError, error
 
+# Protects nothing: whoever can read the keystore can read this line. Java wants a password all the same.
+KEYSTORE_PASSWORD = "kdeclare-sandbox"
+
 _AUTHORITY_DAYS = 3650
-WORKER_DAYS = 365
+DAYS = 365
 
 # Each call is a JVM of its own that lives for half a second.
 _FAST = ("-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1", "-J-Xshare:auto")
@@ -20,41 +20,34 @@ _TIMEOUT_SECONDS = 60
 _KEY = ("-keyalg", "EC", "-groupname", "secp256r1")
 
 
-def certify(java: str, files: ConnectFiles, worker_ids: Iterable[int]) -> None:
-    """Make the authority and the keystores of these workers, as far as they are not there.
-
-    Raise KdeclareError ``sandbox-certificates``.
-    """
+def make_authority(java: str, files: AuthorityFiles) -> None:
+    """Make the authority if it is not there. Raise KdeclareError ``sandbox-certificates``."""
     if not files.truststore.exists():
         _make_authority(java, files)
-    without = [i for i in worker_ids if not files.worker(i).keystore.exists()]
-
-    def equip(worker_id: int) -> None:
-        keystore = files.worker(worker_id).keystore
-        issue(java, files, keystore, f"worker-{worker_id}", WORKER_DAYS)
-
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(equip, without))
 
 
-def issue(java: str, files: ConnectFiles, keystore: Path, common_name: str, days: int) -> None:
+def issue(
+    java: str, files: AuthorityFiles, keystore: Path, common_name: str, days: int = DAYS, *, days_ago: int = 0
+) -> None:
     """Make a keystore with a new key and a certificate of it for 127.0.0.1 and localhost.
 
-    The authority signs it, for so many days from now; client authentication may use it too. Its
-    password is KEYSTORE_PASSWORD. Raise KdeclareError ``sandbox-certificates``.
+    The authority signs it, for so many days from ``days_ago`` on; client authentication may use it too.
+    Its password is KEYSTORE_PASSWORD. Raise KdeclareError ``sandbox-certificates``.
     """
     keystore.parent.mkdir(parents=True, exist_ok=True)
     # keytool signs with a key of the same file only: the authority's is in there for a moment.
     unfinished = keystore.with_name(keystore.name + ".new")
     shutil.copyfile(files.authority, unfinished)
-    made = ["-genkeypair", "-alias", "worker", "-signer", "ca", *_KEY, "-dname", f"CN={common_name}"]
+    made = ["-genkeypair", "-alias", "server", "-signer", "ca", *_KEY, "-dname", f"CN={common_name}"]
     made += ["-ext", f"san=ip:{HOST},dns:localhost", "-ext", "eku=serverAuth,clientAuth"]
+    if days_ago:
+        made += ["-startdate", f"-{days_ago}d"]
     _keytool(java, unfinished, *made, "-validity", str(days))
     _keytool(java, unfinished, "-delete", "-alias", "ca")
     unfinished.replace(keystore)
 
 
-def _make_authority(java: str, files: ConnectFiles) -> None:
+def _make_authority(java: str, files: AuthorityFiles) -> None:
     """The truststore is made last, so that an interrupted run can be repeated."""
     files.folder.mkdir(parents=True, exist_ok=True)
     files.authority.unlink(missing_ok=True)
@@ -87,8 +80,8 @@ def _not_made(why: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-certificates",
-            "The workers' certificates could not be made",
-            f"The certificates of the Connect workers are made with Java's keytool. {why}",
+            "Certificates could not be made",
+            f"The certificates of a sandbox are made with Java's keytool. {why}",
             hint="Check that the sandbox's folder can be written to, and that Java is whole.",
         )
     )

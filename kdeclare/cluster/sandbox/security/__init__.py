@@ -1,0 +1,1 @@
+"""What makes a sandbox secure: TLS, logins, and rights by ACLs."""

@@ -1,0 +1,261 @@
+"""Secured brokers: every way in, and what is said where there is none."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cli.main import main
+from kdeclare.cluster import sandbox as kafka_sandbox
+from kdeclare.cluster.kafka import KafkaCluster, connect, read_properties
+from kdeclare.cluster.port import Alteration, ConfigOp, NewTopic
+from kdeclare.cluster.sandbox import SandboxSettings, certificates, config
+from kdeclare.cluster.sandbox.java import find_java
+from kdeclare.cluster.sandbox.layout import SecurityFiles, layout_of
+from kdeclare.cluster.sandbox.security.access import ADMIN, MECHANISMS, READER, password
+from kdeclare.cluster.sandbox.settings import HOST
+from kdeclare.model.changes import FieldOp
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from tests.conftest import free_port
+from tests.unit.report.golden_files import check_golden
+
+pytestmark = pytest.mark.kafka
+
+_MODULES = dict.fromkeys(MECHANISMS, "scram.ScramLoginModule") | {"PLAIN": "plain.PlainLoginModule"}
+_TOPIC = "there"
+_AT_MOST_S = 8.0
+"""How long a failure may take, on a machine that has other things to do."""
+
+
+@dataclass(frozen=True)
+class Secured:
+    """Secured brokers that run."""
+
+    settings: SandboxSettings
+    files: SecurityFiles
+
+    def at(self, protocol: str) -> str:
+        """Where they listen for a security protocol."""
+        return f"{HOST}:{self.settings.listener_port(1, protocol)}"
+
+    def properties(
+        self, protocol: str, mechanism: str | None = None, user: str = ADMIN, secret: str | None = None
+    ) -> dict[str, str]:
+        """What a client needs."""
+        found = {"bootstrap.servers": self.at(protocol), "security.protocol": protocol}
+        if protocol.endswith("SSL"):
+            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.files.authority_pem)}
+        if mechanism is not None:
+            found["sasl.mechanism"] = mechanism
+            found["sasl.jaas.config"] = (
+                f"org.apache.kafka.common.security.{_MODULES[mechanism]} required "
+                f'username="{user}" password="{secret or password(user)}";'
+            )
+        return found
+
+    def admin(self) -> KafkaCluster:
+        """A client that may do everything."""
+        return connect("", read_properties(self.files.client(ADMIN)))
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+
+@dataclass
+class Typed:
+    """Commands in a project, with client properties."""
+
+    folder: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, properties: Mapping[str, str] | Path, *arguments: str) -> Ran:
+        file = properties if isinstance(properties, Path) else self.folder / "client.properties"
+        if not isinstance(properties, Path):
+            file.write_text(config.render(dict(properties)))
+        self.capsys.readouterr()
+        begun = time.monotonic()
+        code = main([*arguments, "--command-config", os.fspath(file)])
+        shown = self.capsys.readouterr()
+        assert "Traceback" not in shown.err
+        for user in (ADMIN, READER):
+            assert password(user) not in shown.out + shown.err
+        return Ran(code, shown.out, shown.err, time.monotonic() - begun)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """One broker, with a topic that whoever has no name may look at."""
+    settings = SandboxSettings(
+        tmp_path_factory.mktemp("secured"), 1, 1, free_port(1, secure=True), secure=True
+    )
+    try:
+        kafka_sandbox.start(settings, print)
+        made = Secured(settings, layout_of(settings.folder).security)
+        cluster = made.admin()
+        try:
+            assert cluster.create_topics([NewTopic(_TOPIC, 1, 1, None, {})]) == {_TOPIC: None}
+        finally:
+            cluster.close()
+        grant(made)
+        yield made
+    finally:
+        kafka_sandbox.reset(settings.folder)
+
+
+def grant(secured: Secured) -> None:
+    """The nameless may look, as the reader may."""
+    done = kafka_sandbox.run_kafka_tool(
+        "org.apache.kafka.tools.AclCommand",
+        *("--bootstrap-server", secured.at("SASL_SSL"), "--command-config", str(secured.files.client(ADMIN))),
+        *("--add", "--force", "--allow-principal", "User:ANONYMOUS", "--topic", "*", "--cluster"),
+        *("--operation", "Describe", "--operation", "DescribeConfigs"),
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """A project that wants a topic which is not there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    (tmp_path / "kdeclare.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\nspec: {}\n"
+    )
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "orders.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {name: orders}\n"
+        "spec: {partitions: 1, replicationFactor: 1}\n"
+    )
+    return Typed(tmp_path, capsys)
+
+
+def works(typed: Typed, properties: Mapping[str, str] | Path) -> None:
+    ran = typed(properties, "topic", "list")
+    assert (ran.code, _TOPIC in ran.out) == (0, True), ran
+    ran = typed(properties, "plan", "--no-preflight")
+    assert (ran.code, "+ Topic/orders" in ran.out) == (0, True), ran
+
+
+@pytest.mark.parametrize(
+    ("protocol", "mechanism"),
+    [
+        ("PLAINTEXT", None),
+        ("SSL", None),
+        *((protocol, name) for protocol in ("SASL_PLAINTEXT", "SASL_SSL") for name in MECHANISMS),
+    ],
+)
+def test_the_client_matrix(secured: Secured, typed: Typed, protocol: str, mechanism: str | None) -> None:
+    works(typed, secured.properties(protocol, mechanism))
+
+
+@pytest.mark.parametrize("user", [ADMIN, READER])
+def test_the_files_of_the_sandbox_are_ready_for_use(secured: Secured, typed: Typed, user: str) -> None:
+    works(typed, secured.files.client(user))
+
+
+def test_a_client_with_a_certificate_and_pkcs12_stores_of_javas(secured: Secured, typed: Typed) -> None:
+    stores = {
+        "ssl.truststore.type": "PKCS12",
+        "ssl.truststore.location": str(secured.files.truststore),
+        "ssl.truststore.password": certificates.KEYSTORE_PASSWORD,
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(secured.files.keystore),
+        "ssl.keystore.password": certificates.KEYSTORE_PASSWORD,
+    }
+    works(typed, secured.properties("SSL") | stores)
+    # whom the brokers take for themselves may create topics, which the nameless may not
+    assert typed(secured.properties("SSL") | stores, "plan").code == 0
+    assert typed(secured.properties("SSL"), "plan").code == 1
+
+
+def test_secrets_by_reference(secured: Secured, typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", password(ADMIN))
+    (typed.folder / "password").write_text(password(ADMIN) + "\n")
+    for secret in ("${env.KAFKA_PASSWORD}", "${file.password}", "${command.printenv KAFKA_PASSWORD}"):
+        works(typed, secured.properties("SASL_SSL", "SCRAM-SHA-512", secret=secret))
+
+
+def test_nothing_is_told_with_v(secured: Secured, typed: Typed) -> None:
+    ran = typed(secured.properties("SASL_SSL", "PLAIN"), "topic", "list", "-v")
+    assert "Connected" in ran.err  # it does tell something
+
+
+# what goes wrong
+
+
+def test_what_goes_wrong_is_said_in_one_sentence(secured: Secured, typed: Typed) -> None:
+    other = SecurityFiles(typed.folder / "other")
+    certificates.make_authority(find_java(), other)
+    scram, plain = (
+        secured.properties("SASL_SSL", mechanism, secret="wrong") for mechanism in ("SCRAM-SHA-512", "PLAIN")
+    )
+    good = secured.properties("SASL_SSL", "SCRAM-SHA-512")
+    cases = {
+        "a wrong password (SCRAM)": scram,
+        "a wrong password (PLAIN)": plain,
+        "an authority that signed nothing": good | {"ssl.truststore.location": str(other.authority_pem)},
+        "no authority at all": {k: v for k, v in good.items() if not k.startswith("ssl.")},
+        "a mechanism that is not offered": good | _with_token(typed.folder),
+        "TLS without a login": good | {"security.protocol": "SSL"},
+        "neither TLS nor a login": good | {"security.protocol": "PLAINTEXT"},
+        "a login without TLS": good | {"security.protocol": "SASL_PLAINTEXT"},
+        "a port where nobody listens": good | {"bootstrap.servers": f"{HOST}:1"},
+    }
+    said = []
+    for name, properties in cases.items():
+        ran = typed(properties, "plan")
+        assert (ran.code, ran.out, ran.seconds < _AT_MOST_S) == (1, "", True), ran
+        said.append(f"# {name}\n{ran.err}")
+    check_golden("secured", "\n".join(said).replace(secured.at("SASL_SSL"), "broker:9093"))
+
+
+def _with_token(folder: Path) -> dict[str, str]:
+    (folder / "token").write_text("e30.e30.")
+    return {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": (folder / "token").as_uri(),
+        "sasl.jaas.config": "",
+    }
+
+
+def test_what_is_not_permitted_is_said_in_one_sentence(secured: Secured, typed: Typed) -> None:
+    ran = typed(secured.files.client(READER), "apply", "--yes")
+    assert (ran.code, ran.seconds < _AT_MOST_S) == (1, True), ran
+    assert "Nothing was changed" in ran.err
+    check_golden("secured-not-permitted", ran.out.partition("Summary")[0].partition("\n")[2])
+
+
+def test_a_certificate_that_has_expired(secured: Secured, typed: Typed) -> None:
+    expired = typed.folder / "expired.p12"
+    certificates.issue(find_java(), secured.files, expired, "broker", 1, days_ago=10)
+    key = "listener.name.sasl_ssl.ssl.keystore.location"
+    cluster = connect("", secured.properties("SASL_PLAINTEXT", "PLAIN"))
+    broker = ConfigResource(ConfigScope.BROKER, "1")
+
+    def alter(op: FieldOp, value: str | None) -> None:
+        assert cluster.alter_configs([Alteration(broker, (ConfigOp(key, op, value),))]) == {broker: None}
+
+    properties = secured.properties("SASL_SSL", "SCRAM-SHA-256")
+    try:
+        alter(FieldOp.SET, str(expired))
+        deadline = time.monotonic() + 20
+        while (ran := typed(properties, "plan", "--no-preflight")).code == 0:
+            assert time.monotonic() < deadline, "brokers take their configs up on their own time"
+            time.sleep(0.1)
+        assert (ran.out, ran.seconds < _AT_MOST_S) == ("", True)
+        check_golden("secured-expired", ran.err.replace(secured.at("SASL_SSL"), "broker:9093"))
+    finally:
+        alter(FieldOp.DELETE, None)
+        cluster.close()
+    deadline = time.monotonic() + 20
+    while typed(properties, "plan", "--no-preflight").code != 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
