@@ -1,5 +1,7 @@
 """Secured brokers: every way in, and what is said where there is none."""
 
+import base64
+import json
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -15,16 +17,19 @@ from kdeclare.cluster.port import Alteration, ConfigOp, NewTopic
 from kdeclare.cluster.sandbox import SandboxSettings, certificates, config
 from kdeclare.cluster.sandbox.java import find_java
 from kdeclare.cluster.sandbox.layout import SecurityFiles, layout_of
+from kdeclare.cluster.sandbox.security import access
 from kdeclare.cluster.sandbox.security.access import ADMIN, MECHANISMS, READER, password
 from kdeclare.cluster.sandbox.settings import HOST
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.ids import ConfigResource, ConfigScope
 from tests.conftest import free_port
 from tests.unit.report.golden_files import check_golden
+from tests.unit.test_kafka_oauth import endpoint
 
 pytestmark = pytest.mark.kafka
 
 _MODULES = dict.fromkeys(MECHANISMS, "scram.ScramLoginModule") | {"PLAIN": "plain.PlainLoginModule"}
+_BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 _TOPIC = "there"
 _AT_MOST_S = 8.0
 """How long a failure may take, on a machine that has other things to do."""
@@ -92,12 +97,25 @@ class Typed:
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """One broker, with a topic that whoever has no name may look at."""
+    """One broker, with a topic that whoever has no name may look at.
+
+    Over SASL_PLAINTEXT it takes tokens, too, and believes what stands in them.
+    """
     settings = SandboxSettings(
         tmp_path_factory.mktemp("secured"), 1, 1, free_port(1, secure=True), secure=True
     )
+    usual = access.broker_properties
+
+    def with_tokens(files: SecurityFiles) -> dict[str, str]:
+        return usual(files) | {
+            "listener.name.sasl_plaintext.sasl.enabled.mechanisms": ",".join((*MECHANISMS, "OAUTHBEARER")),
+            "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": f"{_BEARER} required;",
+        }
+
     try:
-        kafka_sandbox.start(settings, print)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(access, "broker_properties", with_tokens)
+            kafka_sandbox.start(settings, print)
         made = Secured(settings, layout_of(settings.folder).security)
         cluster = made.admin()
         try:
@@ -176,6 +194,28 @@ def test_a_client_with_a_certificate_and_pkcs12_stores_of_javas(secured: Secured
     assert typed(secured.properties("SSL"), "plan").code == 1
 
 
+def test_tokens_for_client_credentials(secured: Secured, typed: Typed) -> None:
+    with endpoint() as at:
+        at.answer = {"access_token": _token(60), "expires_in": 60}
+        login = {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.endpoint.url": at.url,
+            "sasl.jaas.config": f'{_BEARER} required clientId="ci" clientSecret="{password(ADMIN)}";',
+        }
+        works(typed, secured.properties("SASL_PLAINTEXT") | login)
+        assert typed(secured.properties("SASL_PLAINTEXT") | login, "plan").code == 0  # as an administrator
+        at.answer = {"access_token": _token(-60)}
+        ran = typed(secured.properties("SASL_PLAINTEXT") | login, "plan")
+        assert (ran.code, "authentication failed" in ran.err) == (1, True), ran
+
+
+def _token(lives_s: int) -> str:
+    """Unsecured (RFC 7515, alg none), as these brokers take it."""
+    now = int(time.time())
+    parts = ({"alg": "none"}, {"sub": ADMIN, "iat": now - 120, "exp": now + lives_s})
+    return "".join(base64.urlsafe_b64encode(json.dumps(p).encode()).decode().rstrip("=") + "." for p in parts)
+
+
 def test_secrets_by_reference(secured: Secured, typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", password(ADMIN))
     (typed.folder / "password").write_text(password(ADMIN) + "\n")
@@ -231,6 +271,18 @@ def test_what_is_not_permitted_is_said_in_one_sentence(secured: Secured, typed: 
     assert (ran.code, ran.seconds < _AT_MOST_S) == (1, True), ran
     assert "Nothing was changed" in ran.err
     check_golden("secured-not-permitted", ran.out.partition("Summary")[0].partition("\n")[2])
+
+
+def test_who_may_see_nothing_is_not_told_that_nothing_is_there(secured: Secured, typed: Typed) -> None:
+    store = typed.folder / "nobody.p12"
+    certificates.issue(find_java(), secured.files, store, "nobody")
+    keys = {
+        "ssl.keystore.location": str(store),
+        "ssl.keystore.password": certificates.KEYSTORE_PASSWORD,
+    }
+    ran = typed(secured.properties("SSL") | keys, "plan")
+    assert (ran.code, ran.out, ran.seconds < _AT_MOST_S) == (1, "", True), ran
+    check_golden("secured-sees-nothing", ran.err)
 
 
 def test_a_certificate_that_has_expired(secured: Secured, typed: Typed) -> None:

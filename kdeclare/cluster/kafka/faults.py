@@ -1,5 +1,7 @@
 """Kafka error codes and kafka-python's exceptions as Faults."""
 
+import re
+
 from kafka import errors as client
 
 from kdeclare.cluster.port import Fault, FaultKind
@@ -44,6 +46,9 @@ _RETRIABLE = frozenset(
 )
 """Transient by nature. UNKNOWN_TOPIC_OR_PARTITION, retriable in Java, is not: here it is an answer."""
 
+_NEEDS = re.compile(r"Request Request\(.*\) needs (\w+) permission\.?", re.DOTALL)
+"""How a broker words it (kafka.server.AuthHelper): in the brackets stands the request, as Java prints it."""
+
 _UNSURE = frozenset({"REQUEST_TIMED_OUT", "NETWORK_EXCEPTION", "UNKNOWN_SERVER_ERROR"})
 """Answers of a broker that may have passed the request on before it gave up."""
 
@@ -66,7 +71,7 @@ def fault_for_code(code: int, message: str | None, *, changes: bool) -> Fault:
         kind = FaultKind.UNKNOWN if changes else FaultKind.RETRIABLE
     else:
         kind = FaultKind.REFUSED
-    return Fault(name, message or "", kind)
+    return Fault(name, _NEEDS.sub(r"it needs the permission \1 on the cluster", message or ""), kind)
 
 
 def fault_for_exception(exc: BaseException, *, sent: bool, changes: bool) -> Fault:

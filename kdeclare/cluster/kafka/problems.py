@@ -90,7 +90,7 @@ def explain_closed(protocol: Protocol, *, tls: bool, sasl: bool) -> Seen:
     if protocol in (Protocol.KAFKA, Protocol.TLS) and not sasl:
         return Seen("it closed the connection, as if it wanted authentication", _SECURITY_HINT)
     if protocol in (Protocol.KAFKA, Protocol.TLS):
-        return Seen("it closed the connection", _SECURITY_HINT)
+        return Seen("it closed the connection", f"{_LOGIN_HINT} {_SECURITY_HINT}")
     if protocol is Protocol.SILENCE:
         return Seen("it closes connections without a word", _ADDRESS_HINT)
     return Seen(f"it speaks {protocol}, not Kafka", _ADDRESS_HINT)
