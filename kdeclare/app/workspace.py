@@ -154,16 +154,25 @@ def workspace_of(
     timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
 
     def connect() -> Cluster:
-        config = dict(environment.client_config)
-        for file in (environment.client_config_file, options.command_config):
-            if file is not None:
-                config |= read_client_config(file, environ)
+        config = client_config(project, options, environ)
         if not (servers or config.get("bootstrap.servers")):
             raise _no_servers(project)
         door = ProjectDoor(project.folder, environ, timeout_s)
         return (connector or connect_kafka)(servers or "", config, timeout_s, door)
 
     return Workspace(project, store, servers or environment.name, connect, environ, keeps)
+
+
+def client_config(project: Project, options: Options, environ: Mapping[str, str]) -> dict[str, str]:
+    """The client properties of an environment, and over them those of the command line.
+
+    Raises KdeclareError when a file cannot be read or a reference in it leads nowhere.
+    """
+    config = dict(project.environment.client_config)
+    for file in (project.environment.client_config_file, options.command_config):
+        if file is not None:
+            config |= read_client_config(file, environ)
+    return config
 
 
 def connect_kafka(

@@ -35,6 +35,7 @@ _MODULES = {
     "lock": "lock",
     "schema": "schema",
     "connect": "connect",
+    "doctor": "doctor",
     "sandbox": "sandbox",
     "shell": "shell",
 }

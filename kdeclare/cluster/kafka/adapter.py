@@ -5,12 +5,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from kdeclare.cluster.connect.port import ConnectWorkers, Door
+from kdeclare.cluster.examination import Examination
 from kdeclare.cluster.kafka import configs as _configs
 from kdeclare.cluster.kafka import leaders as _leaders
 from kdeclare.cluster.kafka import log_dirs as _log_dirs
 from kdeclare.cluster.kafka import offsets as _offsets
 from kdeclare.cluster.kafka import reassignments as _reassignments
 from kdeclare.cluster.kafka import topics as _topics
+from kdeclare.cluster.kafka.examining import examine as _examine
 from kdeclare.cluster.kafka.freshness import Freshness
 from kdeclare.cluster.kafka.wire import Wire
 from kdeclare.cluster.port import (
@@ -134,6 +136,10 @@ class KafkaCluster:
         """AlterReplicaLogDirs (KIP-113), each broker for its own replicas."""
         with self._writing():
             return _log_dirs.move_log_dirs(self._wire, targets)
+
+    def examine(self) -> Examination:
+        """ApiVersions, DescribeCluster and Metadata with what the client may do (KIP-430). Raises Fault."""
+        return _examine(self._wire)
 
     def workers(self, group: WorkerGroup) -> ConnectWorkers:
         """Over HTTP, as the door opens them: they keep no connection that would have to be closed."""

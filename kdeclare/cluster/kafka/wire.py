@@ -132,7 +132,11 @@ class Wire:
 
     def max_version(self, api_key: int) -> int:
         """The highest version of an API that a broker has, -1 if it has none. Raises Fault."""
-        return self.run(self._max_version, api_key)
+        return self.versions().get(api_key, -1)
+
+    def versions(self) -> dict[int, int]:
+        """The highest version of each API that a broker has, by key. Raises Fault."""
+        return self.run(self._versions)
 
     def close(self) -> None:
         """Close connections and end the thread."""
@@ -287,13 +291,13 @@ class Wire:
             raise
         return connection
 
-    async def _max_version(self, api_key: int) -> int:
+    async def _versions(self) -> dict[int, int]:
         try:
             connection = await self._any_connection(self._setup_deadline())
         except client.KafkaError as exc:
             raise fault_for_exception(exc, sent=False, changes=False) from exc
-        versions: Mapping[int, tuple[int, int]] = connection.broker_version_data.api_versions
-        return versions.get(api_key, (0, -1))[1]
+        found: Mapping[int, tuple[int, int]] = connection.broker_version_data.api_versions
+        return {key: highest for key, (_, highest) in found.items()}
 
     def _setup_deadline(self) -> float:
         return time.monotonic() + min(10.0, self._timeout_s)

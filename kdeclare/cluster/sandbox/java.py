@@ -21,7 +21,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> str:
     """
     environment = os.environ if environment is None else environment
     java = _candidate(environment)
-    version = _version(java)
+    version = version_of(java)
     if version < MINIMUM:
         raise KdeclareError(
             error(
@@ -53,7 +53,8 @@ def _candidate(environment: Mapping[str, str]) -> str:
     return found
 
 
-def _version(java: str) -> int:
+def version_of(java: str) -> int:
+    """The major version of a ``java``. Raise KdeclareError ``java-missing`` where it does not say."""
     try:
         # A stub that only offers to install Java answers too, but names no version.
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)

@@ -18,6 +18,7 @@ COMMANDS = (
     "rollback",
     "reassign",
     "status",
+    "doctor",
     "history",
     "import",
     "schema",

@@ -1,0 +1,67 @@
+"""What ``kdeclare doctor`` shows."""
+
+import json
+import re
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kdeclare.model.exits import ExitCode
+from kdeclare.report.doctor_json import doctor_document, doctor_schemas
+from kdeclare.report.doctor_text import doctor_text
+from kdeclare.report.doctor_views import Check, DoctorView, Section, Standing
+from kdeclare.report.style import Style
+from tests.unit.report.golden_files import check_golden, check_schema
+
+WELL = Section(
+    "This machine",
+    (
+        Check("Python", Standing.OK, "3.11.7 at /usr/bin/python3; kdeclare 1.0"),
+        Check("Java", Standing.OK, "21 at /usr/bin/java", "kdeclare sandbox, and kdeclare fleet on Spark"),
+    ),
+)
+MIXED = Section(
+    "Cluster",
+    (
+        Check("Address", Standing.SKIPPED, "no cluster is named", hint="Give --bootstrap-server HOST:PORT."),
+        Check("Create topics", Standing.WARNING, "not permitted: CREATE", "new topics", "Ask for Create."),
+    ),
+)
+ILL = Section(
+    "Connect workers",
+    (Check("https://w\x1b[2J:8083", Standing.FAILED, "it is not there: \nrefused", "ConnectWorkerConfig"),),
+)
+VIEWS = {
+    "well": DoctorView((WELL,)),
+    "warned": DoctorView((WELL, MIXED)),
+    "failed": DoctorView((WELL, MIXED, ILL)),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("width", [80, None])
+def test_texts(name: str, width: int | None) -> None:
+    text = doctor_text(VIEWS[name], width=width)
+    assert "\x1b" not in text
+    assert width is None or all(len(line) <= width for line in text.splitlines())
+    check_golden(f"doctor-{name}{'' if width is None else f'-{width}'}", text)
+
+
+def test_colours_change_nothing_else() -> None:
+    coloured = doctor_text(VIEWS["failed"], Style(on=True))
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == doctor_text(VIEWS["failed"])
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "code"),
+    [("well", "ok", ExitCode.OK), ("warned", "warning", ExitCode.OK), ("failed", "failed", ExitCode.ERROR)],
+)
+def test_documents(name: str, outcome: str, code: ExitCode) -> None:
+    document = json.loads(json.dumps(doctor_document(VIEWS[name])))
+    Draft202012Validator(doctor_schemas()["doctor"]).validate(document)
+    assert (document["outcome"], document["exit_code"], VIEWS[name].exit_code) == (outcome, code, code)
+
+
+def test_the_schema_in_the_docs_is_the_one_in_use() -> None:
+    for name, schema in doctor_schemas().items():
+        check_schema(name, schema)
