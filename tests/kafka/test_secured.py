@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from kdeclare.cli.main import main
 from kdeclare.cluster import sandbox as kafka_sandbox
@@ -22,6 +23,7 @@ from kdeclare.cluster.sandbox.security.access import ADMIN, MECHANISMS, READER, 
 from kdeclare.cluster.sandbox.settings import HOST
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.report.doctor_json import doctor_schemas
 from tests.conftest import free_port
 from tests.unit.report.golden_files import check_golden
 from tests.unit.test_kafka_oauth import endpoint
@@ -226,6 +228,31 @@ def test_secrets_by_reference(secured: Secured, typed: Typed, monkeypatch: pytes
 def test_nothing_is_told_with_v(secured: Secured, typed: Typed) -> None:
     ran = typed(secured.properties("SASL_SSL", "PLAIN"), "topic", "list", "-v")
     assert "Connected" in ran.err  # it does tell something
+
+
+def test_the_doctor_knows_what_one_may_do(secured: Secured, typed: Typed) -> None:
+    validator = Draft202012Validator(doctor_schemas()["doctor"])
+    stands = {}
+    for user in (ADMIN, READER):
+        ran = typed(secured.files.client(user), "doctor", "--format", "json")
+        assert ran.code == 0, ran
+        validator.validate(document := json.loads(ran.out))
+        stands[user] = {check["name"]: check["standing"] for check in document["checks"]}
+        assert stands[user]["Broker 1"] == "ok"
+    kept_from = {name for name, standing in stands[READER].items() if standing == "warning"}
+    assert kept_from == {
+        "Create topics",
+        "Alter the cluster",
+        "Alter brokers' configs",
+        "Alter topics' configs",
+        "Add partitions",
+        "Delete topics",
+    }
+    assert {stands[ADMIN][name] for name in kept_from} == {"ok"}
+    features = ["Incremental config changes", "Guard of the replication factor", "Room on volumes"]
+    assert [stands[ADMIN][name] for name in features] == ["ok"] * 3
+    ran = typed(secured.properties("SASL_SSL", "PLAIN", secret="wrong"), "doctor")
+    assert (ran.code, "authentication failed" in ran.out, ran.seconds < _AT_MOST_S) == (1, True, True), ran
 
 
 # what goes wrong

@@ -51,7 +51,9 @@ spec:
       variables: {owner: "${file.owner.txt}", pw: "${env.PW}", more: "${env.MISSING}"}
 """,
     "payments/owner.txt": "alice",
-    "payments/eu.properties": "ssl.keystore.location=certs/key.pem\nssl.truststore.location=/etc/ca.pem\n",
+    "payments/eu.properties": "ssl.keystore.location=certs/key.pem\nssl.truststore.location=/etc/ca.pem\n"
+    "ssl.keystore.password=${file.store.txt}\nssl.key.password=${env.KEY}\n",
+    "payments/store.txt": "sesame",
     "payments/rules/naming.py": "from kdeclare.policy import TopicActionsPolicy\n\n\n"
     "class Names(TopicActionsPolicy):\n    def validate(self, request):\n        pass\n",
     "payments/rules/words.txt": "",
@@ -79,7 +81,7 @@ spec: {partitions: 2}
     "work/certs/key.pem": "key",
 }
 LAST_RUN = "20260102T000000Z-abcd"
-ENVIRON = {"TIER": "gold", "PW": "hunter2", "HOME": "/root", "OTHER": "secret"}
+ENVIRON = {"TIER": "gold", "PW": "hunter2", "KEY": "k", "HOME": "/root", "OTHER": "secret"}
 
 
 @pytest.fixture
@@ -121,6 +123,7 @@ def test_what_is_in_it(driver: Path, tmp_path: Path) -> None:
         "payments/kdeclare.yaml",
         "payments/owner.txt",
         "payments/eu.properties",
+        "payments/store.txt",
         "payments/rules/naming.py",
         "payments/rules/words.txt",
         "payments/rules/deep/er/more.py",
@@ -141,7 +144,7 @@ def test_what_is_in_it(driver: Path, tmp_path: Path) -> None:
     assert contents == {
         "cwd": "work",
         "driver": str(driver / "work"),
-        "variables": {"TIER": "gold", "PW": "hunter2"},
+        "variables": {"TIER": "gold", "PW": "hunter2", "KEY": "k"},
     }
 
 
