@@ -18,6 +18,7 @@ PRINTED_BY = {
     "connect-overrides": "`kdeclare connect worker-config get`",
     "connect-proposal": "`kdeclare connect worker-config validate`",
     "connect-status": "`kdeclare connect worker-config status`",
+    "doctor": "`kdeclare doctor`",
     "history": "`kdeclare history`",
     "history-diff": "`kdeclare history diff`",
     "history-run": "`kdeclare history RUN_ID`",

@@ -20,7 +20,8 @@ project = "kdeclare"
 extensions = ["myst_parser"]
 root_doc = START
 include_patterns = ["*.md", "docs/**.md", "**/README.md"]
-exclude_patterns = [".*", "build", "kdeclare", "scripts", "state", "tests"]
+# of the tests, only the cases are for readers
+exclude_patterns = [".*", "build", "kdeclare", "scripts", "state", "tests/[!c]*", "tests/co*"]
 myst_heading_anchors = 4
 html_theme = "furo"
 html_title = "kdeclare"

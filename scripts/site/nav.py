@@ -5,9 +5,9 @@ from pathlib import Path
 
 START = "README"
 
-_DECISIONS, _EXAMPLES = "docs/decisions/README", "examples/README"
+_DECISIONS, _EXAMPLES, _CASES = "docs/decisions/README", "examples/README", "tests/cases/README"
 _NAV: Mapping[str, Sequence[str]] = {
-    "Start": ("docs/tutorial", _EXAMPLES),
+    "Start": ("docs/tutorial", _EXAMPLES, _CASES),
     "How to": ("docs/howto/*",),
     "Guides": ("docs/*",),
     "Reference": ("docs/reference/*", "docs/errors"),
@@ -22,7 +22,11 @@ _NAV: Mapping[str, Sequence[str]] = {
 }
 """Pages by heading. A pattern stands for what is named nowhere else, so that a new page is found."""
 
-_LISTS: Mapping[str, str] = {_DECISIONS: "docs/decisions/*", _EXAMPLES: "examples/*/README"}
+_LISTS: Mapping[str, str] = {
+    _DECISIONS: "docs/decisions/*",
+    _EXAMPLES: "examples/*/README",
+    _CASES: "tests/cases/*/README",
+}
 """Pages that lead to all of a kind."""
 
 
