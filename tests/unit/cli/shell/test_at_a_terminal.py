@@ -23,7 +23,9 @@ def broker() -> Iterator[TopicBroker]:
 def test_completion_errors_and_one_connection(tmp_path: Path, broker: TopicBroker) -> None:
     with at_terminal(tmp_path, "--bootstrap-server", broker.bootstrap) as shell:
         assert f"kdeclare {broker.bootstrap}>" in shell.screen
-        shell.type("sta\t", "\r")
+        shell.type("sta\t")
+        shell.sees("> status")
+        shell.type("\r")
         shell.sees(QUIET)
         opened = broker.connections
         shell.prompts()
