@@ -81,6 +81,7 @@ def rollback_plan(
         ownership=tuple(_ownership(run, record, steps, resources)),
         diagnostics=in_order(dict.fromkeys(problems)),  # batches have the same to say
         undoes=record.run_id,
+        racks=run.racks,
     )
 
 

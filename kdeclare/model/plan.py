@@ -103,6 +103,7 @@ class Plan:
     unmanaged_configs: keys that are set and neither declared nor owned, by resource.
     undoes: the run that this plan rolls back, if it is a rollback.
     labels: of topics, those that the state does not have: policies judge by them once more.
+    racks: of brokers, for people; empty where no operation says which replicas go where.
     """
 
     project: str
@@ -118,6 +119,7 @@ class Plan:
     unmanaged_configs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     undoes: str | None = None
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    racks: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def has_changes(self) -> bool:

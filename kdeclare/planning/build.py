@@ -192,7 +192,15 @@ def _assembled(
             str(item.id): item.difference.unmanaged for item in compared if item.difference.unmanaged
         },
         labels=labels_to_keep(labels, owned, ownership) if labels else {},
+        racks=_racks(live, operations),
     )
+
+
+def _racks(live: Snapshot, operations: Iterable[Operation]) -> Mapping[int, str]:
+    """Those of the brokers, where an operation says which replicas go where."""
+    if not any(effect.replicas for op in operations for effect in VERBS[op.verb].effects(op).values()):
+        return {}
+    return {broker.id: broker.rack for broker in live.cluster.brokers if broker.rack is not None}
 
 
 def _blocked(change: Change, blocked: Mapping[str, str]) -> Change:

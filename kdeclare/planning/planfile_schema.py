@@ -185,6 +185,12 @@ class PlanDocument(TypedDict):
             Field(description="Labels of topics that the state does not have; policies judge by them again."),
         ]
     ]
+    racks: NotRequired[
+        Annotated[
+            dict[Annotated[str, Field(pattern="^(0|[1-9][0-9]*)$")], str],
+            Field(description="Racks by broker, where the plan says which replicas go where."),
+        ]
+    ]
     signature: NotRequired[Annotated[Json, Field(description="Reserved; not covered by the id.")]]
 
 

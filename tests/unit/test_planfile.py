@@ -100,6 +100,8 @@ plans = st.builds(
     st.lists(diagnostics, max_size=2).map(tuple),
     st.dictionaries(texts, st.lists(texts, max_size=3).map(tuple), max_size=2),
     st.none() | texts,
+    st.dictionaries(texts, st.dictionaries(texts, texts, max_size=2), max_size=2),
+    st.dictionaries(st.integers(0, 2**31 - 1), texts, max_size=3),
 )
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,0 +1,27 @@
+"""A plan says in which racks brokers are where it says which replicas go where, and nowhere else."""
+
+from tests.engine.moving import RACKS, Moving
+from tests.engine.world import desired, topic
+
+
+def test_moves_and_stated_assignments_come_with_the_racks() -> None:
+    world = Moving()
+    stated = world.plan(topic("stated", assignments={0: [1, 2, 3]}))
+    assert stated.racks == RACKS
+    world.apply(topic("orders", assignments={0: [1, 2, 3]}))
+    drain = desired("Reassignment", "drain-1", topics=["orders"], drain=[1])
+    assert world.plan(drain).racks == RACKS
+
+
+def test_what_says_nothing_of_replicas_has_no_racks() -> None:
+    world = Moving()
+    assert world.plan(topic("orders", partitions=3)).racks == {}
+    world.apply(topic("orders", partitions=3))
+    assert world.plan(topic("orders", partitions=3, configs={"retention.ms": 1000})).racks == {}
+
+
+def test_a_rollback_has_those_of_its_run() -> None:
+    world = Moving()
+    run = world.apply(topic("orders", assignments={0: [1, 2, 3]}))
+    assert run.run_id is not None
+    assert world.rollback_plan(run.run_id).racks == RACKS
