@@ -1,7 +1,6 @@
 """What the page of an audit embeds: every text once, and columns of numbers that point to them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +9,7 @@ from kdeclare.fleet.summary import Audit, AuditRow, AuditSummary, ClusterSummary
 from kdeclare.model.jsontypes import canonical_json
 from kdeclare.planning.plan_document import timestamp
 from kdeclare.report.audit_words import MEANINGS, raw, sides, teams_by_total, total, worst_first
+from kdeclare.report.html_page import Strings
 from kdeclare.report.values import clean, clipped, duration
 from kdeclare.version import VERSION
 
@@ -17,17 +17,6 @@ _WIDEST = 200
 """Of a longer value a row of the list shows the beginning; the whole is shown where the row is opened."""
 
 _RANK = {kind: number for number, kind in enumerate(FindingKind)}
-
-
-@dataclass(slots=True)
-class _Strings:
-    """Texts by the order in which they were first asked for."""
-
-    places: dict[str, int] = field(default_factory=dict)
-
-    def place(self, text: str | None) -> int:
-        """Where a text stands; -1 stands for none."""
-        return -1 if text is None else self.places.setdefault(text, len(self.places))
 
 
 _COLUMNS: Mapping[str, Callable[[AuditRow], str | None]] = {
@@ -55,7 +44,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
     ``strings``, -1 where there is none; ``finding`` holds places in ``kinds``.
     """
     summary = audit.summary
-    strings = _Strings()
+    strings = Strings()
     return {
         "version": VERSION,
         "fleet": clean(summary.fleet),
@@ -75,7 +64,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
     }
 
 
-def _columns(rows: Sequence[AuditRow], strings: _Strings) -> dict[str, list[int]]:
+def _columns(rows: Sequence[AuditRow], strings: Strings) -> dict[str, list[int]]:
     columns = {name: [strings.place(text(row)) for row in rows] for name, text in _COLUMNS.items()}
     return {"finding": [_RANK[row.finding] for row in rows]} | columns
 

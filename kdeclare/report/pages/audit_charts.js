@@ -85,29 +85,13 @@ function heat() {
     return el("tr", { "data-cluster": one.name }, el("th", { scope: "row", class: one.error === null ? "" : "unread" }, name),
       el("td", { class: "sum" }, number.format(total)), ...cells);
   });
-  const table = el("table", { "aria-label": "Findings by cluster and field", onkeydown: (event) => walk(event, grid) },
+  const table = el("table", { "aria-label": "Findings by cluster and field", onkeydown: (event) => walk(event, grid, paths.length + 1) },
     el("thead", {}, head), el("tbody", {}, ...body));
   if (grid.length) grid[0][0].tabIndex = 0;
   byId("heat").replaceChildren(rows.length ? table : el("p", { class: "empty" }, "Nothing was found in any cluster."));
   byId("heat-note").textContent = rows.length
     ? `${plural(rows.length, "cluster")} × ${plural(paths.length, "field")}${rows.length > 12 ? ", scroll for more" : ""}` : "";
   markHeat();
-}
-
-const short = (count) => (count < 10000 ? String(count) : `${Math.round(count / 1000)}k`);
-
-/** Arrow keys go from cell to cell that holds something; only one of them is in the tab order. */
-function walk(event, grid) {
-  const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-  if (!step || event.target.dataset.r === undefined) return;
-  event.preventDefault();
-  let [r, c] = [Number(event.target.dataset.r) + step[0], Number(event.target.dataset.c) + step[1]];
-  while (grid[r] && c >= 0 && c <= DATA.heat.paths.length && !grid[r][c]) [r, c] = [r + step[0], c + step[1]];
-  const next = grid[r]?.[c];
-  if (!next) return;
-  event.target.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
 }
 
 function markHeat() {

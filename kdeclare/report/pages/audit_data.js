@@ -1,44 +1,16 @@
 // The audit as it is embedded in the page, and what of it is looked at just now.
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
 const KINDS = DATA.kinds.map(([name, meaning]) => ({ name, meaning }));
-const byId = (id) => document.getElementById(id);
-const number = new Intl.NumberFormat("en");
-const sum = (counts) => counts.reduce((total, count) => total + count, 0);
-const plural = (count, one) => `${number.format(count)} ${one}${count === 1 ? "" : "s"}`;
 
-/** An element; text goes in as text, never as markup. */
-function el(tag, attributes = {}, ...children) {
-  const svg = ["svg", "path", "line", "circle", "text", "title", "g"].includes(tag);
-  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
-  }
-  made.append(...children.filter((child) => child !== null && child !== ""));
-  return made;
-}
-
-/** Findings by column; every cell is the place of its text among the strings of the page. */
-class Rows {
-  constructor(columns) {
-    this.columns = columns;
-    this.length = columns.finding.length;
-  }
-  text(row, column) {
-    const at = this.columns[column][row];
-    return at < 0 ? null : DATA.strings[at];
-  }
+/** Findings by column, and the place of their kind. */
+class Findings extends Rows {
   kind(row) {
     return this.columns.finding[row];
   }
-  resource(row) {
-    return `${this.text(row, "kind")}/${this.text(row, "name")}`;
-  }
 }
 
-const FOUND = new Rows(DATA.rows);
-const MENDED = new Rows(DATA.mended);
+const FOUND = new Findings(DATA.rows);
+const MENDED = new Findings(DATA.mended);
 const NO_TEAM = "(no team)";
 const WHOLE = "(whole resource)";
 
