@@ -15,9 +15,10 @@ from kdeclare.report.denials import fields_denied
 from kdeclare.report.diagnostics_text import tally
 from kdeclare.report.markdown_changes import change_row, details, details_of
 from kdeclare.report.markdown_escape import code, prose
-from kdeclare.report.markdown_risks import Item, by_risk, diagnostic_item, overridden_or_warned, risks
+from kdeclare.report.markdown_risks import Item, diagnostic_item, overridden_or_warned, risks
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan_text import ORPHANED, adoption
+from kdeclare.report.risks import by_risk
 from kdeclare.report.values import listed, plural
 from kdeclare.report.verdicts_text import hint_of, policies_line
 

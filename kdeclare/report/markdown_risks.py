@@ -1,52 +1,43 @@
 """What a reviewer must not miss, as the items of a Markdown list."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from kdeclare.model.changes import Action, Change, Risk
-from kdeclare.model.diagnostics import Diagnostic, Place, in_order
+from kdeclare.model.changes import Change
+from kdeclare.model.diagnostics import Diagnostic, Place
 from kdeclare.model.plan import Plan, Verdict
 from kdeclare.report.markdown_escape import code, prose
+from kdeclare.report.risks import risks_of, why_irreversible
 from kdeclare.report.verdicts_text import is_brokers, judgement, spoken
 
 Item = Callable[[], str]
 """An item of a list, made when there is room for it."""
 
-_RISKS = tuple(reversed(Risk))
-_FEW = 3
-_GRAVE = (Risk.DESTRUCTIVE, Risk.IRREVERSIBLE)
-
 
 def risks(plan: Plan) -> list[Item]:
     """What keeps changes from being made, then what cannot be undone or loses records."""
-    blocking = [d for d in in_order(plan.diagnostics) if d.blocks]
-    denials = [v for v in spoken(plan.verdicts) if v.denies]
-    said = {d.resource for d in blocking} | {v.resource for v in denials}
-    places = _places(plan)
-    blocked = [c for c in plan.changes if c.blocked and str(c.id) not in said]
-    grave = by_risk(
-        c for c in plan.changes if not c.blocked and c.action is not Action.NO_OP and c.risk in _GRAVE
-    )
-    reasons = _irreversible(plan)
-    return [
-        *(partial(diagnostic_item, d) for d in blocking if d.is_error),
-        *(partial(_verdict, v, places) for v in denials),
-        *(partial(diagnostic_item, d) for d in blocking if not d.is_error),
-        *(partial(_blocked, c) for c in blocked),
-        *(partial(_grave, c, reasons.get(str(c.id), ())) for c in grave),
-    ]
+    reasons, places = why_irreversible(plan), _places(plan)
+    return [_risk(found, reasons, places) for found in risks_of(plan)]
+
+
+def _risk(
+    found: Diagnostic | Verdict | Change,
+    reasons: Mapping[str, Sequence[str]],
+    places: dict[str, Place | None],
+) -> Item:
+    if isinstance(found, Diagnostic):
+        return partial(diagnostic_item, found)
+    if isinstance(found, Verdict):
+        return partial(_verdict, found, places)
+    if found.blocked:
+        return partial(_blocked, found)
+    return partial(_grave, found, reasons.get(str(found.id), ()))
 
 
 def overridden_or_warned(plan: Plan) -> list[Item]:
     """What policies said that keeps nothing from being done."""
     places = _places(plan)
     return [partial(_verdict, v, places) for v in spoken(plan.verdicts) if not v.denies]
-
-
-def by_risk(changes: Iterable[Change]) -> list[Change]:
-    """The blocked ones first, then from irreversible to safe; otherwise in the order given."""
-    return sorted(changes, key=lambda c: (not c.blocked, _RISKS.index(c.risk)))
 
 
 def diagnostic_item(item: Diagnostic) -> str:
@@ -77,16 +68,6 @@ def _blocked(change: Change) -> str:
 def _grave(change: Change, reasons: Iterable[str]) -> str:
     line = f"- **{change.risk.value}** {change.action.value} of {code(str(change.id))}"
     return "<br>".join([line, *(prose(reason) for reason in reasons)]) + "\n"
-
-
-def _irreversible(plan: Plan) -> dict[str, list[str]]:
-    """Why operations cannot be undone, by resource; a few reasons each."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for op in plan.operations:
-        known = found[str(op.resource)]
-        if op.irreversible and len(known) < _FEW and op.irreversible not in known:
-            known.append(op.irreversible)
-    return found
 
 
 def _places(plan: Plan) -> dict[str, Place | None]:
