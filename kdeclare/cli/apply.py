@@ -9,7 +9,7 @@ from kdeclare.cli.asking import Asking
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import FollowTimeout, Format, Planning, Reach, Yes, measured
+from kdeclare.cli.options import FollowTimeout, Planning, Reach, RunFormat, Yes, measured
 from kdeclare.cli.running import Manner, carry_out, run_shown
 from kdeclare.model.exits import ExitCode
 
@@ -38,7 +38,7 @@ def apply(
     ] = None,
     *,
     yes: Yes = False,
-    output: Format = "text",
+    output: RunFormat = "text",
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", help="Begin nothing more once something has failed.")
     ] = False,
@@ -86,7 +86,7 @@ def apply(
             asking,
             manner,
             lambda how: apply_manifests(workspace, files, scope, how),
-            run_shown(console),
+            run_shown(console, workspace),
         )
     if len(files) > 1:
         raise typer.BadParameter(f"{plan_file} is a plan; it goes alone.", param_hint="PATH")
@@ -101,5 +101,5 @@ def apply(
         asking,
         manner,
         lambda how: apply_saved(workspace, loaded, how),
-        run_shown(console, loaded.plan_id),
+        run_shown(console, workspace, loaded.plan_id),
     )

@@ -34,14 +34,14 @@ class Asking:
         if self.only_show:
             return False
         must_ask = bool(plan.operations) and not self.yes and not plan.has_errors
-        if not self.console.is_json:
+        if self.console.is_text:
             self._show(plan, must_be_seen=must_ask or plan.has_errors)
         elif must_ask and sys.stdin.isatty():
             self.console.say(_text(plan, self.console, for_stderr=True))
         if plan.has_errors:
             raise self._refused(plan)
         agreed = not must_ask or is_yes(self.console, self.question)
-        if must_ask and not self.console.is_json:
+        if must_ask and self.console.is_text:
             self.console.say("")
         self.since = time.monotonic()
         return agreed
@@ -57,7 +57,7 @@ class Asking:
             self.console.out(_text(plan, self.console, for_stderr=False) + ("\n" if plan.has_changes else ""))
 
     def _refused(self, plan: Plan) -> KdeclareError:
-        if self.console.is_json:
+        if not self.console.is_text:
             return KdeclareError(*plan.diagnostics)
         return KdeclareError(error("plan-has-errors", "The plan has errors", "Nothing was changed."))
 

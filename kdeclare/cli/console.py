@@ -38,6 +38,7 @@ class Console:
         self.verbose = talk.verbose
         self.output = output
         self.is_json = output == "json"
+        self.is_text = output == "text"
         self.command = command
         self._pager = pager
         self.style = Style(_colours(sys.stdout, talk.no_color))
@@ -99,6 +100,10 @@ class Console:
 
             self.say(diagnostics_text(items, self.err_style), end="")
         return exit_code
+
+    def out_page(self, html: str) -> None:
+        """One HTML page, which nobody leafs through."""
+        self.out(html, pages=False)
 
     def out_plan(self, plan: "Plan") -> None:
         """A plan for scripts, the very text that a plan file would hold."""

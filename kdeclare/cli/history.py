@@ -7,12 +7,13 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Where
+from kdeclare.cli.options import RunFormat, Where
 from kdeclare.model.exits import ExitCode
 
 _EPILOG = epilog(
     "kdeclare history                                    all runs, the latest first",
     "kdeclare history 20260101T120000Z-0a1b2c3d          one run in full",
+    "kdeclare history 20260101T120000Z-0a1b2c3d --format html > run.html     one page, with pictures",
     "kdeclare history diff 20260101T120000Z-0a1b2c3d it.plan",
     codes=(0, 1, 64),
 )
@@ -34,7 +35,7 @@ def history(
         ),
     ] = None,
     *,
-    output: Format = "text",
+    output: RunFormat = "text",
     steps: Annotated[bool, typer.Option("--steps", help="Of one run, show every operation.")] = False,
     where: Where,
     console: Console,
@@ -43,6 +44,8 @@ def history(
 
     All runs, one run in full, or how two runs or saved plans differ.
     """
+    if output == "html" and len(words or []) != 1:
+        raise typer.BadParameter("html is for one RUN_ID.", param_hint="--format")
     match words or []:
         case []:
             _list(console, where)
@@ -75,6 +78,10 @@ def _one(console: Console, where: Where, run_id: str, *, steps: bool) -> None:
     detail = show_run(where.workspace(), run_id)
     if console.is_json:
         console.out_json(run_detail_document(detail))
+    elif console.output == "html":
+        from kdeclare.report.plan_html import run_html
+
+        console.out_page(run_html(detail))
     else:
         console.out(run_detail_text(detail, console.style, steps))
 

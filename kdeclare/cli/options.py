@@ -21,12 +21,19 @@ Format = Annotated[
     Literal["text", "json"],
     typer.Option("--format", metavar="text|json", help="What stdout is for: people or scripts."),
 ]
+RunFormat = Annotated[
+    Literal["text", "json", "html"],
+    typer.Option(
+        "--format", metavar="text|json|html", help="What stdout is for: people, scripts or a browser."
+    ),
+]
 PlanFormat = Annotated[
-    Literal["text", "json", "markdown", "sarif"],
+    Literal["text", "json", "markdown", "sarif", "html"],
     typer.Option(
         "--format",
-        metavar="text|json|markdown|sarif",
-        help="What stdout is for: people, scripts, a comment on a pull request, or annotations of files.",
+        metavar="text|json|markdown|sarif|html",
+        help="What stdout is for: people, scripts, a comment on a pull request, annotations of files, or a "
+        "browser.",
     ),
 ]
 FindingsFormat = Annotated[

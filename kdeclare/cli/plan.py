@@ -17,6 +17,7 @@ _PLAN_EPILOG = epilog(
     "kdeclare plan orders.yaml --target Topic/orders      one resource of one file",
     "kdeclare plan --out it.plan && kdeclare apply it.plan     exactly what was reviewed",
     "kdeclare plan --format markdown > comment.md         for a pull request",
+    "kdeclare plan --format html > plan.html              one page, with pictures",
     codes=(0, 1, 2, 3, 6, 64, 130),
 )
 
@@ -97,6 +98,10 @@ def show_plan(console: Console, plan: Plan, *, graph: bool = False, identity: st
         from kdeclare.report.markdown import plan_markdown
 
         console.out(plan_markdown(plan, identity))
+    elif console.output == "html":
+        from kdeclare.report.plan_html import plan_html
+
+        console.out_page(plan_html(plan, identity))
     else:
         from kdeclare.report.plan_text import plan_text
 

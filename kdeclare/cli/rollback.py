@@ -9,7 +9,7 @@ from kdeclare.cli.asking import Asking
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import FollowTimeout, Format, Overriding, Reach, Yes
+from kdeclare.cli.options import FollowTimeout, Overriding, Reach, RunFormat, Yes
 from kdeclare.cli.running import Manner, carry_out, run_shown
 from kdeclare.model.exits import ExitCode
 
@@ -36,7 +36,7 @@ def rollback(
         typer.Option("--out", "-o", metavar="FILE", help="Only save the plan, for apply."),
     ] = None,
     yes: Yes = False,
-    output: Format = "text",
+    output: RunFormat = "text",
     allow_data_loss: Annotated[
         bool,
         typer.Option("--allow-data-loss", help="Delete topics that the run created, records and all."),
@@ -63,7 +63,7 @@ def rollback(
         asking,
         Manner(follow_timeout_s=follow_timeout, overrides=overrides),
         lambda how: roll_back(workspace, run_id, how, allow_data_loss=allow_data_loss, out=out),
-        run_shown(console),
+        run_shown(console, workspace),
     )
     if out is not None and asking.plan is not None:
         show_plan(console, asking.plan)

@@ -14,6 +14,7 @@ from kdeclare.model.run import RunResult
 
 if TYPE_CHECKING:
     from kdeclare.app.apply import How
+    from kdeclare.app.workspace import Workspace
 
 T = TypeVar("T")
 
@@ -74,12 +75,16 @@ def carry_out(
     return ExitCode.ERROR
 
 
-def run_shown(console: Console, identity: str | None = None) -> Callable[[RunResult, float], ExitCode]:
+def run_shown(
+    console: Console, workspace: "Workspace", identity: str | None = None
+) -> Callable[[RunResult, float], ExitCode]:
     """Shows a run. identity: the plan's id where it was read from a file."""
-    return lambda result, seconds: _shown(console, result, identity, seconds)
+    return lambda result, seconds: _shown(console, workspace, result, identity, seconds)
 
 
-def _shown(console: Console, result: RunResult, identity: str | None, seconds: float) -> ExitCode:
+def _shown(
+    console: Console, workspace: "Workspace", result: RunResult, identity: str | None, seconds: float
+) -> ExitCode:
     from kdeclare.report.outcome import run_outcome
 
     outcome = run_outcome(result)
@@ -87,11 +92,24 @@ def _shown(console: Console, result: RunResult, identity: str | None, seconds: f
         from kdeclare.report.json_output import run_document
 
         console.out_json(run_document(result, identity, round(seconds, 3)))
+    elif console.output == "html":
+        console.out_page(_page(workspace, result, identity))
     elif result.run_id is not None or outcome.status != "done":
         from kdeclare.report.run_text import run_text
 
         console.out(run_text(result, console.style, seconds))
     return outcome.exit_code
+
+
+def _page(workspace: "Workspace", result: RunResult, identity: str | None) -> str:
+    """Of the run as its journal tells it, or of its plan where there was nothing to run."""
+    from kdeclare.app.history import show_run
+    from kdeclare.report.plan_html import plan_html, run_html
+
+    if result.run_id is None:
+        return plan_html(result.plan, identity or result.identity)
+    detail = show_run(workspace, result.run_id)
+    return run_html(replace(detail, diagnostics=(*detail.diagnostics, *result.diagnostics)))
 
 
 def stopping() -> None:

@@ -153,7 +153,8 @@ def _overrides(detail: RunDetail, style: Style) -> str:
 def _steps(detail: RunDetail, style: Style) -> str:
     lines = [style.bold("Steps:")]
     for step in detail.steps:
-        status = "not begun" if _status(step) is Status.INTERRUPTED else _status(step).value
+        known = step.known_status
+        status = "not begun" if known is Status.INTERRUPTED else known.value
         begun = moment(step.begun) if step.begun else "-"
         lines.append(f"  {begun:<20}  {status:<11}  {clean(step.verb)} {clean(step.resource)}")
     return "".join(f"{line}\n" for line in lines)
@@ -167,8 +168,4 @@ def _trouble(detail: RunDetail, style: Style) -> str:
 
 def _ended(step: RunStep, names: Mapping[str, str]) -> Ended:
     cause = names.get(step.cause, clean(step.cause)) if step.cause else ""
-    return Ended(names[step.id], _status(step), step.error, step.message, cause)
-
-
-def _status(step: RunStep) -> Status:
-    return step.status or (Status.UNKNOWN if step.begun else Status.INTERRUPTED)
+    return Ended(names[step.id], step.known_status, step.error, step.message, cause)

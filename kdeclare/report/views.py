@@ -61,6 +61,11 @@ class RunStep:
     message: str = ""
     cause: str | None = None
 
+    @property
+    def known_status(self) -> Status:
+        """What has no status was begun, and nobody knows how it ended, or was not begun."""
+        return self.status or (Status.UNKNOWN if self.begun else Status.INTERRUPTED)
+
 
 @dataclass(frozen=True, slots=True)
 class RunOverride:

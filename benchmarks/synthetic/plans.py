@@ -1,0 +1,70 @@
+"""A big plan, made by the engine on a cluster in memory: new topics, configs, partitions and moves."""
+
+from collections.abc import Mapping
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.diagnostics import Place
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.plan import Plan
+from kdeclare.planning.build import build_plan
+from kdeclare.planning.request import PlanRequest
+
+RACKS: dict[int, str | None] = {n: f"rack-{'abc'[n % 3]}" for n in range(1, 10)}
+_TEAMS = ("payments", "checkout", "search", "ledger", "identity", "logistics", "risk", "growth")
+_WORDS = ("orders", "invoices", "clicks", "shipments", "logins", "prices", "refunds", "alerts")
+
+
+def big_plan(count: int) -> Plan:
+    """So many topics change: a third are new; of the others some get partitions, and some move."""
+    cluster = MemoryCluster(RACKS)
+    names = [f"{_TEAMS[n % 8]}.{_WORDS[n // 8 % 8]}.v{n:05}" for n in range(count)]
+    there = [(n, name) for n, name in enumerate(names) if n % 3]
+    first = _plan([_declared(name, {"assignments": _spread(n, 3)}) for n, name in there], cluster)
+    VERBS["topic.create"].execute(cluster, first.operations, NoSecrets(), validate_only=False)
+    return _plan([_declared(name, _wanted(n)) for n, name in enumerate(names)], cluster)
+
+
+def _wanted(n: int) -> dict[str, Json]:
+    configs = {
+        "retention.ms": 86_400_000 * (1 + n % 30),
+        "cleanup.policy": ["compact", "delete"] if n % 2 else ["compact"],
+        "min.insync.replicas": 2,
+        "max.message.bytes": 1_048_576 * (1 + n % 7),
+    }
+    if not n % 3:
+        return {"assignments": _spread(n, 3), "configs": configs}
+    if not n % 5:
+        return {"assignments": _spread(n + 1, 3), "configs": configs}
+    if not n % 4:
+        return {"partitions": 6, "configs": configs}
+    return {"configs": configs}
+
+
+def _spread(n: int, partitions: int) -> dict[int, list[int]]:
+    brokers = sorted(RACKS)
+    return {p: [brokers[(n + p + r) % 9] for r in range(3)] for p in range(partitions)}
+
+
+def _declared(name: str, spec: Mapping[str, Json]) -> Desired:
+    kind = KINDS["Topic"]
+    body, problems = kind.parse(name, kind.spec.model_validate(spec))
+    assert not [p for p in problems if p.diagnostic.is_error], problems
+    team = name.partition(".")[0]
+    return Desired(ResourceId("Topic", name), body, {"team": team}, Place(f"manifests/{team}.yaml", 1, 1))
+
+
+def _plan(desired: list[Desired], cluster: MemoryCluster) -> Plan:
+    request = PlanRequest("shop", "production", "kafka-1.example:9092", tuple(desired), None)
+    return build_plan(request, cluster, NoSecrets(), lambda what, done, total, moves=None: None)
+
+
+class NoSecrets:
+    """What a plan without secrets needs."""
+
+    def reveal(self, secret: object) -> str:
+        """There are none."""
+        raise AssertionError(secret)

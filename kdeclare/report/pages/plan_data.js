@@ -1,0 +1,126 @@
+// The plan as it is embedded in the page, and what of it is looked at just now.
+
+const CHANGES = new Rows(DATA.changes);
+const FIELDS = new Rows(DATA.fields);
+const OPERATIONS = new Rows(DATA.operations);
+CHANGES.length = DATA.changes.kind.length; // "first" has one more
+const RUN = DATA.run;
+
+const actionOf = (row) => DATA.actions[DATA.changes.action[row]][0];
+/** A change that is blocked does no harm: that it is blocked is what counts. */
+const riskOf = (row) => (DATA.changes.blocked[row] < 0 ? DATA.risks[DATA.changes.risk[row]] : "blocked");
+const statusName = (at) => (RUN.statuses[at] === "interrupted" ? "not begun" : RUN.statuses[at]);
+const css = (name) => `k-${name.replace(/\W/g, "-")}`;
+const dot = (name) => el("span", { class: `dot ${css(name)}`, "aria-hidden": "true" });
+const operationName = (op) => `${OPERATIONS.text(op, "verb")} ${OPERATIONS.resource(op)}`;
+
+/** The operations of each change, and what comes after each operation. */
+const operationsOf = CHANGES.length ? Array.from({ length: CHANGES.length }, () => []) : [];
+DATA.operations.change.forEach((row, op) => row >= 0 && operationsOf[row].push(op));
+const followers = Array.from({ length: OPERATIONS.length }, () => []);
+DATA.after.forEach((before, op) => before.forEach((at, i) => i % 2 || followers[at].push(op)));
+
+const verdictsOf = new Map();
+DATA.verdicts.resource.forEach((at, i) => verdictsOf.set(at, [...(verdictsOf.get(at) ?? []), i]));
+const rowOf = new Map(Array.from({ length: CHANGES.length }, (_, row) => [CHANGES.resource(row), row]));
+
+// Ways of ending, the worst first: a change has ended as its worst operation has.
+const WORST = ["failed", "denied", "unknown", "stale", "skipped", "not begun", "started", "done"];
+const worst = (names) => WORST.find((name) => names.includes(name)) ?? null;
+const statusOf = (ops) => (RUN ? worst(ops.map((op) => statusName(RUN.status[op]))) : null);
+
+// What is looked at; null is "any".
+const state = { open: new Set(), q: "" };
+const VALUES = {
+  kind: (row) => [CHANGES.text(row, "kind")],
+  action: (row) => [actionOf(row)],
+  risk: (row) => [riskOf(row)],
+  verb: (row) => [...new Set(operationsOf[row].map((op) => OPERATIONS.text(op, "verb")))],
+  status: (row) => [statusOf(operationsOf[row])].filter((name) => name !== null),
+};
+const FILTERS = Object.keys(VALUES);
+
+function fromHash() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  for (const name of FILTERS) state[name] = given.get(name);
+  state.q = given.get("q") ?? "";
+  state.open = new Set((given.get("open") ?? "").split(",").filter((row) => /^\d{1,9}$/.test(row)).map(Number));
+}
+
+function toHash() {
+  const said = new URLSearchParams();
+  for (const name of FILTERS) if (state[name] !== null) said.set(name, state[name]);
+  if (state.q) said.set("q", state.q);
+  if (state.open.size) said.set("open", [...state.open].join(","));
+  const hash = said.toString();
+  if (hash !== location.hash.slice(1)) history.replaceState(null, "", `#${hash}`);
+}
+
+const fieldsOf = (row) => {
+  const [from, to] = [DATA.changes.first[row], DATA.changes.first[row + 1]];
+  return Array.from({ length: to - from }, (_, i) => from + i);
+};
+
+const texts = new Array(CHANGES.length);
+/** What the text filter looks in, made when it is first asked. */
+function haystack(row) {
+  texts[row] ??= [CHANGES.resource(row), CHANGES.text(row, "why"), CHANGES.text(row, "source"), CHANGES.text(row, "blocked"),
+    actionOf(row), riskOf(row), ...fieldsOf(row).flatMap((at) =>
+      ["path", "op", "before", "after", "note"].map((column) => FIELDS.text(at, column)))]
+    .filter((text) => text !== null).join("\n").toLowerCase();
+  return texts[row];
+}
+
+function passing() {
+  const wanted = FILTERS.filter((name) => state[name] !== null);
+  const terms = state.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = [];
+  for (let row = 0; row < CHANGES.length; row++) {
+    if (!wanted.every((name) => VALUES[name](row).includes(state[name]))) continue;
+    if (terms.every((term) => haystack(row).includes(term))) found.push(row);
+  }
+  return found;
+}
+
+/** How many changes there are of each value of a filter. */
+function counted(name) {
+  const counts = new Map();
+  for (let row = 0; row < CHANGES.length; row++)
+    for (const value of VALUES[name](row)) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return counts;
+}
+
+const minutesOf = (seconds) => `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+function duration(seconds) {
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  return whole < 3600 ? minutesOf(whole) : `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+}
+
+const lazy = new WeakMap();
+/**
+ * Rows that are made when one scrolls near them, so that thousands cost no more than those that are seen.
+ * root: what scrolls; null is the window.
+ */
+function lazily(list, count, make, root = null, chunk = 100) {
+  lazy.get(list)?.disconnect();
+  let made = 0;
+  const end = el(list.tagName === "UL" ? "li" : "div", { class: "sentinel", "aria-hidden": "true" });
+  const more = () => {
+    const rows = Array.from({ length: Math.min(chunk, count - made) }, (_, i) => make(made + i));
+    made += rows.length;
+    end.before(...rows);
+    if (made === count) {
+      watch.disconnect();
+      end.remove();
+    } else {
+      watch.unobserve(end); // or it would not be told again where it is still near
+      watch.observe(end);
+    }
+  };
+  const watch = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && more(), { root, rootMargin: "1200px" });
+  lazy.set(list, watch);
+  list.append(end);
+  more();
+}

@@ -1,0 +1,118 @@
+"""A real plan and a real run of it to look at, made by the engine on a cluster in memory."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+from kdeclare.app.history import show_run
+from kdeclare.app.workspace import Workspace
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.pace import Pace
+from kdeclare.model.plan import ClusterRef, Plan
+from kdeclare.planning.request import Scope
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.rules import PartitionBounds
+from kdeclare.report.views import RunDetail
+from tests.engine.world import TestClock, World, desired, topic
+
+RACKS: dict[int, str | None] = {1: "eu-1a", 2: "eu-1b", 3: "eu-1c", 4: "eu-1a", 5: "eu-1b", 6: "eu-1c"}
+DAY_MS = 86_400_000
+BUSY = "The controller is busy with another change of it."
+
+_TOPICS = (
+    "payments.captured",
+    "payments.refunds",
+    "payments.disputes",
+    "payments.ledger",
+    "checkout.carts",
+    "checkout.orders",
+    "checkout.prices",
+    "search.clicks",
+    "search.queries",
+)
+_COUNTS = {"checkout.orders": 12, "search.clicks": 96}
+"""Partitions that are wanted where there are fewer; the policy takes 48 at most."""
+
+
+@dataclass
+class Slow(TestClock):
+    """A clock by which a request takes a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def now(self) -> datetime:
+        self._passed += 0.15
+        return super().now()
+
+
+def real_plan() -> Plan:
+    """Some changes of every kind, with a denial among them."""
+    return _called(_world().plan(*_then(), scope=Scope(allow_deletes=True)))
+
+
+def real_run() -> RunDetail:
+    """A run of it in which one request fails."""
+    world = _world()
+    world.cluster.move_ticks = 6
+    world.cluster.faults.fail(
+        Fault("INVALID_PARTITIONS", BUSY), method="create_partitions", nth=None, item="checkout.orders"
+    )
+    run = world.apply(*_then(), scope=Scope(allow_deletes=True, preflight=False))
+    assert run.run_id is not None
+    found = show_run(cast(Workspace, SimpleNamespace(store=world.store)), run.run_id)
+    who = replace(found.run, user="ann@laptop", command="kdeclare apply it.plan --yes")
+    return replace(found, run=who, plan=_called(found.plan))
+
+
+def _called(plan: Plan) -> Plan:
+    return replace(
+        plan, project="shop", env="production", cluster=ClusterRef("5L6g3nShT-eMCtK--X86sw", "eu-1")
+    )
+
+
+def _world() -> World:
+    """A project that has been applied once, when there were only three of the six brokers."""
+    bounds = PartitionBounds()
+    bounds.configure({"max": 48})
+    pace = Pace(throttle=50_000_000, batch_size=4)
+    policies = (ConfiguredPolicy("partition-bounds", bounds),)
+    world = World(MemoryCluster(RACKS), clock=Slow(), pace=pace, policies=policies)
+    world.apply(*_first())
+    return world
+
+
+def _first() -> list[Desired]:
+    legacy = topic("legacy.events", partitions=2, configs={"retention.ms": 1000})
+    return [_topic(n, name, {"assignments": _spread(n, 3 + n % 3, 3)}) for n, name in enumerate(_TOPICS)] + [
+        legacy
+    ]
+
+
+def _then() -> list[Desired]:
+    """Other configs, more partitions, replicas on all six brokers; new topics, and one that is gone."""
+    found = []
+    for n, name in enumerate(_TOPICS):
+        placed: dict[str, Any] = {"assignments": _spread(n, 3 + n % 3, 6)}
+        if name in _COUNTS:
+            placed = {"partitions": _COUNTS[name]}
+        compacted = {"cleanup.policy": ["compact", "delete"]} if n % 3 else {}
+        found.append(_topic(n, name, placed, {"retention.ms": DAY_MS * (1 + n + n % 2 * 6), **compacted}))
+    for n, name in enumerate(("payments.fees", "checkout.coupons", "search.embeddings")):
+        new = {"min.insync.replicas": 2, "compression.type": "zstd"}
+        found.append(_topic(n, name, {"assignments": _spread(n, 6, 6)}, new))
+    return [*found, desired("BrokerConfig", "cluster-default", configs={"log.cleaner.threads": 2})]
+
+
+def _topic(n: int, name: str, placed: dict[str, Any], configs: dict[str, Any] | None = None) -> Desired:
+    wanted = {"retention.ms": DAY_MS * (1 + n), "cleanup.policy": ["delete"]} if configs is None else configs
+    return topic(name, labels={"team": name.partition(".")[0]}, **placed, configs=wanted)
+
+
+def _spread(n: int, partitions: int, brokers: int) -> dict[int, list[int]]:
+    """Replicas on three racks, beginning further on with every topic and partition."""
+    step = brokers // 3
+    return {p: [1 + (n + p + step * r) % brokers for r in range(3)] for p in range(partitions)}
