@@ -14,7 +14,7 @@ from kdeclare.fleet.summary import Audit
 from kdeclare.report.audit_html import audit_html
 from kdeclare.report.audit_words import worst_first
 from tests.browser.sample_audits import HOSTILE, NOT_TOLD, big_audit, every_shape, quiet_audit, small_audit
-from tests.browser.watched import Watched
+from tests.browser.watched import Watched, weak_texts
 
 pytestmark = pytest.mark.browser
 
@@ -316,32 +316,9 @@ def test_text_can_be_read(chromium: Browser, small: Path, scheme: str) -> None:
     context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme=scheme)  # type: ignore[arg-type]
     page = context.new_page()
     page.goto(f"{small.as_uri()}#kind=changed&open=2")
-    weak = page.evaluate(CONTRAST)
+    weak = weak_texts(page)
     context.close()
     assert weak == []
-
-
-CONTRAST = """() => {
-  const rgb = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
-  const light = (c) => c.slice(0, 3).map((v) => v / 255)
-    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (one) => {
-    for (let at = one; at; at = at.parentElement) {
-      const color = rgb(getComputedStyle(at).backgroundColor);
-      if (color.length === 3 || color[3] === 1) return color;
-    }
-    return [255, 255, 255];
-  };
-  const weak = [];
-  for (const one of document.querySelectorAll("body *")) {
-    const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    if (!own || !one.checkVisibility() || one.closest(":disabled, svg, script, noscript")) continue;
-    const [a, b] = [light(rgb(getComputedStyle(one).color)), light(behind(one))].sort((x, y) => y - x);
-    if ((a + 0.05) / (b + 0.05) < 4.5) weak.push(`${one.className}: ${one.textContent}`);
-  }
-  return weak;
-}"""
 
 
 @pytest.mark.parametrize(

@@ -36,3 +36,32 @@ class Watched:
     def count(self) -> str:
         """What the page says of how many it lists."""
         return self.page.locator("#count").inner_text()
+
+
+def weak_texts(page: Page) -> list[str]:
+    """The texts with less contrast than WCAG AA asks for, 4.5 to 1."""
+    found: list[str] = page.evaluate(_CONTRAST)
+    return found
+
+
+_CONTRAST = """() => {
+  const rgb = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
+  const light = (c) => c.slice(0, 3).map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (one) => {
+    for (let at = one; at; at = at.parentElement) {
+      const color = rgb(getComputedStyle(at).backgroundColor);
+      if (color.length === 3 || color[3] === 1) return color;
+    }
+    return [255, 255, 255];
+  };
+  const weak = [];
+  for (const one of document.querySelectorAll("body *")) {
+    const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!own || !one.checkVisibility() || one.closest(":disabled, svg, script, noscript")) continue;
+    const [a, b] = [light(rgb(getComputedStyle(one).color)), light(behind(one))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) weak.push(`${one.className}: ${one.textContent}`);
+  }
+  return weak;
+}"""

@@ -2,7 +2,6 @@
 
 import json
 import re
-from html.parser import HTMLParser
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,31 +12,7 @@ from kdeclare.model.jsontypes import Json
 from kdeclare.report.audit_html import audit_html
 from kdeclare.report.audit_words import worst_first
 from tests.browser.sample_audits import HOSTILE, big_audit, cluster, row, summary_of
-
-
-class Reader(HTMLParser):
-    """The elements of a page, and the texts of its scripts."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_data(self, data: str) -> None:
-        if self.cdata_elem == "script":
-            self.scripts[-1] += data
-
-    @property
-    def data(self) -> Json:
-        """What the page embeds."""
-        return json.loads(self.scripts[0])
+from tests.unit.report.page_reader import Reader
 
 
 def cell(data: Json, column: str, number: int) -> str | None:

@@ -1,0 +1,113 @@
+"""Plans and runs as HTML pages: stdout is the page and nothing else."""
+
+import json
+
+import pytest
+
+from kdeclare.cluster.port import Fault
+from kdeclare.planning.planfile import load_plan
+from tests.unit.cli.command_line import CommandLine
+from tests.unit.report.page_reader import Reader
+
+HTML = ("--format", "html")
+
+
+def test_a_plan_and_what_was_saved_of_it_are_the_same_page(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=3)
+    ran = kdeclare("plan", *HTML, "--out", "it.plan")
+    assert ran.code == 0
+    assert ran.out.startswith("<!doctype html>\n")
+    assert ran.out.endswith("</html>\n")
+    assert ran.err == "Saved as it.plan. To apply exactly this: kdeclare apply it.plan\n"
+    data = Reader(ran.out).data
+    assert dict(data["facts"])["plan"] == load_plan(kdeclare.folder / "it.plan").plan_id
+    assert kdeclare("show", "it.plan", *HTML).out == ran.out
+
+
+def test_exit_codes_are_those_of_the_text(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    assert kdeclare("plan", *HTML, "--detailed-exitcode").code == 2
+    fault = Fault("POLICY_VIOLATION", "No topics on Fridays.")
+    kdeclare.cluster.faults.fail(fault, method="create_topics", nth=None, item="orders")
+    ran = kdeclare("plan", *HTML)
+    assert ran.code == 3
+    assert [item["tag"] for item in Reader(ran.out).data["risky"]["items"]] == ["denied"]
+
+
+def test_an_apply_leaves_the_page_of_its_run(kdeclare: CommandLine) -> None:
+    kdeclare.write("manifests/orders.yaml", "Topic", "orders", assignments={0: [1, 2], 1: [2, 3]})
+    ran = kdeclare("apply", "--yes", *HTML)
+    assert (ran.code, kdeclare.topics) == (0, {"orders"})
+    data = Reader(ran.out).data
+    assert data["page"] == "run"
+    assert [data["run"]["statuses"][at] for at in data["run"]["status"]] == ["done"]
+    assert {data["strings"][at] for at in data["moves"]["racks"]} == {"rack-a", "rack-b", "rack-c"}
+    (run,) = json.loads(kdeclare("history", "--format", "json").out)["runs"]
+    assert kdeclare("history", run["run_id"], *HTML).out == ran.out
+
+
+def test_a_saved_plan_and_a_rollback_leave_one_too(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("plan", "--out", "it.plan")
+    assert Reader(kdeclare("apply", "it.plan", "--yes", *HTML).out).data["page"] == "run"
+    planned = kdeclare("rollback", "--out", "undo.plan", *HTML)
+    assert Reader(planned.out).data["page"] == "plan"
+    undone = Reader(kdeclare("rollback", "--yes", *HTML).out).data
+    assert "undoes" in dict(undone["facts"])
+    assert kdeclare.topics == set()
+
+
+def test_nothing_to_apply_leaves_the_page_of_the_plan(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes")
+    ran = kdeclare("apply", "--yes", *HTML)
+    assert ran.code == 0
+    assert "No changes." in ran.out
+    assert Reader(ran.out).data["page"] == "plan"
+
+
+def test_who_is_asked_sees_the_plan_beside_the_page(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    ran = kdeclare("apply", *HTML, answer="yes\n")
+    assert "+ Topic/orders" in ran.err
+    assert ran.out.startswith("<!doctype html>\n")
+    kdeclare.topic("payments")
+    ran = kdeclare("apply", *HTML, answer="no\n")
+    assert (ran.code, ran.out) == (1, "")
+    assert "Nothing was changed." in ran.err
+
+
+def test_a_failure_is_told_on_stderr(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitons=1)
+    for command in (("plan",), ("apply", "--yes")):
+        ran = kdeclare(*command, *HTML)
+        assert (ran.code, ran.out) == (1, "")
+        assert "manifests/orders.yaml" in ran.err
+
+
+def test_a_plan_with_errors_is_not_applied_and_says_why(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=3)
+    kdeclare("apply", "--yes")
+    kdeclare.topic("orders", partitions=1)
+    ran = kdeclare("apply", "--yes", *HTML)
+    assert (ran.code, ran.out) == (1, "")
+    assert "partition" in ran.err
+
+
+def test_no_secret_is_in_a_page(kdeclare: CommandLine) -> None:
+    kdeclare.monkeypatch.setenv("STORE", "hunter2")
+    configs = {"listener.name.tls.ssl.keystore.password": "${env.STORE}"}
+    kdeclare.write("manifests/brokers.yaml", "BrokerConfig", "1", configs=configs)
+    ran = kdeclare("plan", *HTML)
+    for page in (ran.out, kdeclare("apply", "--yes", *HTML).out):
+        assert "(sensitive)" in page, ran.err
+        assert "hunter2" not in page
+        assert "pbkdf2" not in page
+
+
+@pytest.mark.parametrize("words", [(), ("diff", "a", "b")])
+def test_of_history_one_run_has_a_page(kdeclare: CommandLine, words: tuple[str, ...]) -> None:
+    ran = kdeclare("history", *words, *HTML)
+    assert ran.code == 64
+    assert "one RUN_ID" in ran.err
+    assert not ran.out

@@ -1,0 +1,31 @@
+"""A page as a test reads it without a browser."""
+
+import json
+from html.parser import HTMLParser
+
+from kdeclare.model.jsontypes import Json
+
+
+class Reader(HTMLParser):
+    """The elements of a page, and the texts of its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem == "script":
+            self.scripts[-1] += data
+
+    @property
+    def data(self) -> Json:
+        """What the page embeds."""
+        return json.loads(self.scripts[0])

@@ -1,0 +1,97 @@
+"""Which brokers hold what before and after."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.operations import Operation
+from kdeclare.report.plan_assignments import NAMED, Held, assignments_of
+
+RACKS = {1: "b", 2: "a", 3: "b", 4: "a"}
+
+
+def op(verb: str, args: Json, expect: Json = None) -> Operation:
+    return Operation(verb, verb, ResourceId("Topic", "t"), args, expect or {}, {}, None, "no")
+
+
+def move(**moved: tuple[list[int], list[int]]) -> Operation:
+    """Partitions by name: ``t_0=(before, after)`` is t-0."""
+    names = {name.replace("_", "-"): sides for name, sides in moved.items()}
+    after = {name: sides[1] for name, sides in names.items()}
+    return op("partitions.reassign", {"partitions": after}, {name: sides[0] for name, sides in names.items()})
+
+
+def test_a_move_before_and_after() -> None:
+    found = assignments_of([move(t_0=([1, 2], [4, 1]))], RACKS)
+    assert found is not None
+    assert found.brokers == (2, 4, 1, 3)
+    assert found.topics == ("t",)
+    assert found.held == {(0, 0): Held(1, 0, 0, 0), (0, 1): Held(0, 1, 0, 1), (0, 2): Held(1, 1, 1, 0)}
+    assert (found.partitions, found.copied, found.narrowed) == (1, 1, 0)
+
+
+def test_new_topics_and_new_partitions_have_no_before() -> None:
+    create = op("topic.create", {"topic": "n", "assignments": {"0": [1, 2], "1": [2, 1]}})
+    add = op("partitions.increase", {"topic": "t", "total": 4, "assignments": [[3, 4]]}, {"partitions": 3})
+    found = assignments_of([create, add], {})
+    assert found is not None
+    assert found.brokers == (1, 2, 3, 4)
+    assert found.topics == ("n", "t")
+    assert found.held[0, 0] == Held(0, 2, 0, 1)
+    assert (found.partitions, found.copied, found.unplaced) == (3, 6, 0)
+
+
+def test_what_the_brokers_place_is_counted_only() -> None:
+    left = op("topic.create", {"topic": "n", "partitions": 3, "assignments": None})
+    assert assignments_of([left, op("configs.alter", {"ops": []})], RACKS) is None
+    found = assignments_of([left, move(t_0=([1], [2]))], RACKS)
+    assert found is not None
+    assert found.unplaced == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "narrowed"),
+    [([1, 2], [1, 3], 1), ([1, 2], [3, 4], 0), ([1, 3], [1], 0), ([1, 9], [9, 8], 0), ([], [1], 0)],
+)
+def test_fewer_racks_than_before_are_told(before: list[int], after: list[int], narrowed: int) -> None:
+    found = assignments_of([move(t_0=(before, after))], RACKS)
+    assert found is not None
+    assert found.narrowed == narrowed
+
+
+lists = st.lists(st.integers(1, 6), max_size=4, unique=True)
+
+
+@given(st.dictionaries(st.tuples(st.integers(0, 2 * NAMED), st.integers(0, 3)), st.tuples(lists, lists)))
+def test_no_replica_is_lost_when_topics_share_a_row(
+    moves: dict[tuple[int, int], tuple[list[int], list[int]]],
+) -> None:
+    args = {f"t{topic}-{n}": after for (topic, n), (_, after) in moves.items()}
+    expect = {f"t{topic}-{n}": before for (topic, n), (before, _) in moves.items()}
+    found = assignments_of([op("partitions.reassign", {"partitions": args}, expect)], RACKS)
+    if found is None:
+        assert not moves
+        return
+    assert sum(held.before for held in found.held.values()) == sum(
+        len(before) for before, _ in moves.values()
+    )
+    assert sum(held.after for held in found.held.values()) == sum(len(after) for _, after in moves.values())
+    assert sum(held.leads_after for held in found.held.values()) == sum(
+        bool(after) for _, after in moves.values()
+    )
+    assert len([t for t in found.topics if t is not None]) + found.others == len(
+        {topic for topic, _ in moves}
+    )
+
+
+def test_very_many_topics_share_a_row() -> None:
+    names = [f"t{n:03}-0" for n in range(NAMED + 5)]
+    after = {"partitions": {name: [1] for name in names}}
+    moved = op("partitions.reassign", after, {name: [2] for name in names})
+    found = assignments_of([moved], RACKS)
+    assert found is not None
+    assert found.topics[-1] is None
+    assert (len(found.topics), found.others) == (NAMED + 1, 5)
+    assert found.held[NAMED, 0] == Held(5, 0, 5, 0)

@@ -1,0 +1,136 @@
+"""The picture of a graph of operations: what is in it, and that it stays small enough to be read."""
+
+import itertools
+import random
+from collections import Counter
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.operations import Operation
+from kdeclare.report.graph_text import levels
+from kdeclare.report.plan_graph import ALONE, WIDEST, critical_path, drawing
+
+VERBS = ("configs.alter", "partitions.reassign", "throttle.set")
+
+
+def op(id_: str, *after: str, verb: str = "configs.alter", kind: str = "Topic") -> Operation:
+    return Operation(
+        id_, verb, ResourceId(kind, id_), {}, {}, dict.fromkeys(after, "for a reason"), None, "no"
+    )
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> list[Operation]:
+    """Operations in order, of which each may come after any before it."""
+    dice = random.Random(draw(st.integers(0, 2**32)))
+    count, width = draw(st.integers(0, 3 * ALONE)), draw(st.floats(0, 0.3))
+    return [
+        op(f"o{n}", *(f"o{m}" for m in range(n) if dice.random() < width), verb=dice.choice(VERBS))
+        for n in range(count)
+    ]
+
+
+def graph_of(operations: list[Operation], seconds: dict[str, float]) -> "nx.DiGraph[str]":
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_edges_from((need, o.id, {"weight": seconds[o.id]}) for o in operations for need in o.after)
+    graph.add_edges_from(("start", o.id, {"weight": seconds[o.id]}) for o in operations)
+    return graph
+
+
+@given(graphs())
+def test_without_times_the_critical_path_goes_through_every_step(operations: list[Operation]) -> None:
+    path = critical_path(operations)
+    by_id = {o.id: o for o in operations}
+    assert all(first in by_id[second].after for first, second in itertools.pairwise(path))
+    steps = len(levels(operations))
+    assert len(path) == (steps if steps > 1 else 0)
+
+
+@given(graphs(), st.integers(0, 2**32))
+def test_with_times_nothing_takes_longer_than_the_critical_path(
+    operations: list[Operation], seed: int
+) -> None:
+    dice = random.Random(seed)
+    seconds = {o.id: dice.randrange(1, 100) / 4 for o in operations}
+    longest = nx.dag_longest_path_length(graph_of(operations, seconds)) if operations else 0
+    took = sum(seconds[id_] for id_ in critical_path(operations, seconds))
+    assert took == longest or (not took and longest == max(seconds.values()))
+
+
+@given(graphs())
+def test_every_operation_stands_in_one_place(operations: list[Operation]) -> None:
+    drawn = drawing(operations)
+    assert sorted(n for node in drawn.nodes for n in node.operations) == list(range(len(operations)))
+    assert len({(node.column, node.row) for node in drawn.nodes}) == len(drawn.nodes)
+    for node in drawn.nodes:
+        found = [operations[n] for n in node.operations]
+        assert {(o.verb, o.resource.kind) for o in found} == {(node.verb, node.kind)}
+    if len(operations) <= ALONE:
+        assert all(len(node.operations) == 1 for node in drawn.nodes)
+    assert [drawn.nodes[at].critical for at in range(len(drawn.nodes))] == [
+        not set(drawn.critical).isdisjoint(node.operations) for node in drawn.nodes
+    ]
+
+
+@given(graphs())
+def test_columns_are_steps_in_order_and_not_too_many(operations: list[Operation]) -> None:
+    drawn = drawing(operations)
+    steps = levels(operations)
+    assert [n for a, b in drawn.columns for n in range(a, b + 1)] == list(range(1, len(steps) + 1))
+    assert len(drawn.columns) <= WIDEST or len(operations) <= ALONE
+    step_of = {o.id: number for number, step in enumerate(steps, 1) for o in step}
+    for node in drawn.nodes:
+        first, last = drawn.columns[node.column]
+        assert all(first <= step_of[operations[n].id] <= last for n in node.operations)
+
+
+@given(graphs())
+def test_what_waits_for_what_can_be_told_from_the_edges(operations: list[Operation]) -> None:
+    """An edge that is not drawn follows from those that are; none is drawn that is not there."""
+    drawn = drawing(operations)
+    node_of = {operations[n].id: at for at, node in enumerate(drawn.nodes) for n in node.operations}
+    pairs = Counter((node_of[need], node_of[o.id]) for o in operations for need in o.after)
+    joined: nx.DiGraph[int] = nx.DiGraph((edge.source, edge.target) for edge in drawn.edges)
+    joined.add_nodes_from(range(len(drawn.nodes)))
+    for (source, target), count in pairs.items():
+        assert nx.has_path(joined, source, target)
+        assert all(e.count == count for e in drawn.edges if (e.source, e.target) == (source, target))
+    assert {(e.source, e.target) for e in drawn.edges} <= pairs.keys()
+    assert all(drawn.nodes[e.source].column <= drawn.nodes[e.target].column for e in drawn.edges)
+
+
+def test_many_that_are_alike_are_one_node() -> None:
+    drawn = drawing(
+        [*(op(f"c{n}") for n in range(3_000)), *(op(f"m{n}", f"c{n}", verb="x") for n in range(3_000))]
+    )
+    assert [(n.column, n.verb, len(n.operations)) for n in drawn.nodes] == [
+        (0, "configs.alter", 3_000),
+        (1, "x", 3_000),
+    ]
+    assert [(e.source, e.target, e.count, e.critical) for e in drawn.edges] == [(0, 1, 3_000, True)]
+
+
+@pytest.mark.parametrize("turns", [("move",), ("move", "wait")])
+def test_batches_that_take_turns_are_one_column(turns: tuple[str, ...]) -> None:
+    batches = [op("b0", "set", verb=turns[0])]
+    batches += [op(f"b{n}", f"b{n - 1}", verb=turns[n % len(turns)]) for n in range(1, 400)]
+    drawn = drawing([op("set", verb="throttle.set"), *batches, op("end", "b399", verb="throttle.clear")])
+    assert drawn.columns[0] == (1, 1)
+    assert drawn.columns[-1] == (402, 402)
+    assert len(drawn.columns) <= 4
+    assert len(drawn.critical) == 402
+
+
+def test_an_edge_does_not_go_behind_what_stands_between() -> None:
+    drawn = drawing([op("a"), op("b", "a"), op("c", "a", "b")])
+    assert [(e.source, e.target) for e in drawn.edges] == [(0, 1), (1, 2)]
+
+
+def test_who_waits_stands_beside_what_it_waits_for() -> None:
+    drawn = drawing([op("a"), op("b"), op("c"), op("z", "a"), op("y", "b"), op("x", "c")])
+    rows = {node.operations[0]: node.row for node in drawn.nodes}
+    assert (rows[3], rows[4], rows[5]) == (rows[0], rows[1], rows[2])

@@ -1,0 +1,225 @@
+"""The pages of plans and runs without a browser: what is embedded says what the plan says."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.synthetic.plans import big_plan
+from kdeclare.kinds.secrets import SHOWN
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.model.diagnostics import Place, denied, warning
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.model.operations import Operation
+from kdeclare.model.plan import ClusterRef, Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.model.run import Status
+from kdeclare.report.plan_html import plan_html, run_html
+from kdeclare.report.plan_page_data import listed_changes
+from kdeclare.report.plan_page_said import MOST, plan_notes, plan_risks, run_notes, run_troubles
+from kdeclare.report.values import clean
+from kdeclare.report.views import RunDetail, RunOverride, RunStep
+from tests.browser.sample_audits import HOSTILE
+from tests.unit.report.page_reader import Reader
+from tests.unit.report.sample_plans import SAMPLES, plan
+from tests.unit.report.sample_runs import DETAIL, HISTORY, START
+
+
+def text(data: Json, column: str, row: int, table: str = "changes") -> str | None:
+    place = data[table][column][row]
+    return None if place < 0 else data["strings"][place]
+
+
+def run_of(made: Plan, status: Status | None = Status.DONE, words: str = "") -> RunDetail:
+    """A run of a plan in which all ended in one way."""
+    ended = START if status else None
+    steps = tuple(
+        RunStep(o.id, o.verb, str(o.resource), status, START, ended, words or None, words)
+        for o in made.operations
+    )
+    return RunDetail(HISTORY[2], made, steps)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_change_is_there_those_to_look_at_first(name: str) -> None:
+    made = SAMPLES[name]
+    data = Reader(plan_html(made, "0123")).data
+    changes = listed_changes(made)
+    assert sorted(map(repr, changes)) == sorted(map(repr, made.changes))
+    orphans = [change.action is Action.NO_OP for change in changes]
+    assert orphans == sorted(orphans)
+    for row, change in enumerate(changes):
+        assert f"{text(data, 'kind', row)}/{text(data, 'name', row)}" == str(change.id)
+        assert data["risks"][data["changes"]["risk"][row]] == change.risk
+        assert text(data, "blocked", row) == change.blocked
+        first, last = data["changes"]["first"][row : row + 2]
+        shown = [text(data, "path", at, "fields") for at in range(first, last)]
+        assert shown == [field.path.removeprefix("configs.") for field in change.fields]
+    assert len(data["operations"]["verb"]) == len(made.operations)
+    assert ("plan", "0123") in map(tuple, data["facts"])
+
+
+def test_a_field_has_the_sides_that_it_has() -> None:
+    data = Reader(plan_html(SAMPLES["everything"])).data
+    sides: dict[str, set[tuple[bool, bool]]] = {}
+    for row in range(len(data["changes"]["kind"])):
+        action = data["actions"][data["changes"]["action"][row]][0]
+        for at in range(*data["changes"]["first"][row : row + 2]):
+            has = (
+                text(data, "before", at, "fields") is not None,
+                text(data, "after", at, "fields") is not None,
+            )
+            sides.setdefault(action, set()).add(has)
+    assert sides == {"create": {(False, True)}, "change": {(True, True)}, "delete": {(True, False)}}
+
+
+def test_what_an_operation_waits_for_is_there_with_its_reason() -> None:
+    made = SAMPLES["everything"]
+    data = Reader(plan_html(made)).data
+    for number, operation in enumerate(made.operations):
+        after = data["after"][number]
+        found = {
+            made.operations[at].id: data["strings"][why]
+            for at, why in zip(after[::2], after[1::2], strict=True)
+        }
+        assert found == dict(operation.after)
+
+
+def test_of_a_run_every_operation_has_its_end() -> None:
+    made = SAMPLES["everything"]
+    data = Reader(run_html(run_of(made, Status.FAILED, "it broke"))).data
+    run = data["run"]
+    assert {run["statuses"][at] for at in run["status"]} == {"failed"}
+    assert {data["strings"][at] for at in run["message"]} == {"it broke"}
+    assert sorted(n for steps in run["steps"] for n in steps) == list(range(len(made.operations)))
+
+
+def test_risks_are_the_risks_of_the_comment_in_its_order() -> None:
+    tags = [(item.tag, item.resource) for item in plan_risks(SAMPLES["blocked"])]
+    assert tags == [("denied", "Topic/payments"), ("denied", "Topic/legacy.events")]
+    tags = [(item.tag, item.resource) for item in plan_risks(SAMPLES["everything"])]
+    assert tags == [("irreversible", "Topic/legacy.events"), ("irreversible", "Topic/payments")]
+
+
+def test_notes_tell_what_stops_nothing() -> None:
+    assert [n.tag for n in plan_notes(SAMPLES["blocked"])] == ["policies", "warned", "warned"]
+    assert [n.tag for n in plan_notes(SAMPLES["everything"])] == ["orphaned", "unmanaged", "unmanaged"]
+    (orphans,) = plan_notes(SAMPLES["orphans"])
+    assert orphans.title == "1 orphan: owned, but no longer declared"
+    assert plan_notes(SAMPLES["create"]) == []
+
+
+def test_what_did_not_end_well_comes_worst_first() -> None:
+    tags = [(item.tag, item.title) for item in run_troubles(DETAIL)]
+    assert tags == [
+        ("failed", "throttle.set"),
+        ("unknown", "configs.alter"),
+        ("skipped", "partitions.reassign"),
+        ("not begun", "configs.alter"),
+    ]
+    assert run_troubles(DETAIL)[2].lines == ("because of throttle.set Reassignment/drain-broker-3",)
+    assert [item.tag for item in run_notes(DETAIL)] == ["overridden", "overridden", "warning"]
+
+
+def test_very_many_risks_are_counted() -> None:
+    many = tuple(
+        Change(ResourceId("Topic", f"t{n}"), Action.DELETE, Reason.ORPHANED, Risk.IRREVERSIBLE)
+        for n in range(500)
+    )
+    risky = Reader(plan_html(plan(changes=many, summary=Summary(delete=500)))).data["risky"]
+    assert (len(risky["items"]), risky["left"]) == (MOST, 500 - MOST)
+
+
+names = st.one_of(
+    st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
+)
+
+
+def hostile(name: str) -> Plan:
+    """A plan in which everything that has a name is called so."""
+    resource = ResourceId("Topic", name)
+    fields = (
+        FieldChange(name, FieldOp.SET, name, [name]),
+        FieldChange(f"configs.{name}", FieldOp.CHANGE, {name: 1}, 2),
+    )
+    change = Change(resource, Action.UPDATE, Reason.CHANGED, Risk.DESTRUCTIVE, fields, Place(name, 1, 1))
+    create = {
+        "topic": name,
+        "partitions": 1,
+        "replication_factor": 1,
+        "configs": {},
+        "assignments": {"0": [1]},
+    }
+    return replace(
+        plan(changes=(change,), summary=Summary(update=1)),
+        project=name,
+        env=name,
+        cluster=ClusterRef(name, name),
+        operations=(
+            Operation("a", "topic.create", resource, create, {}, {}, None, name),
+            Operation("b", name, resource, {}, {}, {"a": name}, None, name),
+        ),
+        verdicts=(Verdict(name, f"Topic/{name}", VerdictOutcome.DENY, name, name),),
+        diagnostics=(denied(name, name, name, name), warning(name, name, name, resource=name)),
+        unmanaged_configs={name: (name,)},
+        racks={1: name},
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(names)
+def test_no_name_leaves_its_place(name: str) -> None:
+    made = hostile(name)
+    override = RunOverride(name, name, name, name, name)
+    who = replace(HISTORY[2], run_id=name, user=name, command=name, plan_id=name, outcome=name)
+    ran = replace(
+        run_of(made, Status.FAILED, name), run=who, overrides=(override,), diagnostics=made.diagnostics
+    )
+    usual = [tag for tag, _ in Reader(plan_html(SAMPLES["create"])).tags]
+    for page in (plan_html(made), run_html(ran)):
+        read = Reader(page)
+        assert [tag for tag, _ in read.tags] == usual
+        assert text(read.data, "name", 0) == clean(name)
+        assert not re.search("[\u2028\u2029]", page)
+        assert text(read.data, "name", 1, "operations") == clean(name)
+
+
+def test_the_page_asks_for_nothing() -> None:
+    read = Reader(run_html(run_of(SAMPLES["everything"])))
+    policy = next(a["content"] for tag, a in read.tags if tag == "meta" and "http-equiv" in a) or ""
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    assert {a.get(key) for _, a in read.tags for key in ("src", "href") if a.get(key)} == {"#", "data:,"}
+    assert not [a for _, a in read.tags if "style" in a]
+
+
+def test_neither_a_secret_nor_what_stands_for_one_is_in_the_page() -> None:
+    secret = {"secret": "pbkdf2$abc$def", "reference": "${env.PASSWORD}"}
+    resource = ResourceId("BrokerConfig", "1")
+    field = FieldChange("configs.ssl.keystore.password", FieldOp.SET, secret, secret)
+    args = {"ops": [{"key": "ssl.keystore.password", "op": "SET", "value": secret}]}
+    made = plan(
+        changes=(Change(resource, Action.UPDATE, Reason.CHANGED, Risk.SAFE, (field,)),),
+        operations=(Operation("a", "configs.alter", resource, args, {"x": secret}, {}, None, "no"),),
+    )
+    for page in (plan_html(made), run_html(run_of(made))):
+        assert SHOWN in page
+        assert "pbkdf2" not in page
+        assert "PASSWORD" not in page
+
+
+def test_equal_plans_make_equal_pages() -> None:
+    assert plan_html(big_plan(60)) == plan_html(big_plan(60))
+
+
+def test_a_big_plan_is_a_small_page() -> None:
+    made = big_plan(400)
+    page = plan_html(made)
+    assert len(page.encode()) < 100_000 + 400 * 600
+    data = Reader(page).data
+    assert len(data["changes"]["kind"]) == 400
+    assert len(data["graph"]["nodes"]) < 20
+    assert json.dumps(data["moves"]["racks"])
