@@ -46,17 +46,14 @@ function graph() {
     return el("path", { class: `edge ${critical ? "critical" : ""}`, "stroke-width": Math.min(5, 1.4 + Math.log10(count)).toFixed(1),
       d: `M${x1} ${y1}C${x1 + bend} ${y1} ${beside ? x2 + bend : x2 - bend} ${y2} ${x2} ${y2}` });
   });
-  const grid = [];
   const drawn = nodes.map((one, at) => {
     const made = node(at);
     made.setAttribute("transform", `translate(${x(at)} ${y(at)})`);
-    [made.dataset.r, made.dataset.c] = [one[1], one[0]];
-    (grid[one[1]] ??= [])[one[0]] = made;
     return made;
   });
   byId("graph").replaceChildren(el("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "Operations by step; arrow keys go from one to the other, Enter tells more",
-    onkeydown: (event) => walk(event, grid, columns.length) }, ...steps, ...paths, ...drawn));
+    onkeydown: (event) => step(event, drawn, y) }, ...steps, ...paths, ...drawn));
   drawn[0].setAttribute("tabindex", "0");
   const last = columns.at(-1)[1];
   byId("graph-note").textContent = `${plural(OPERATIONS.length, "operation")} in ${plural(last, "step")}`;
@@ -64,6 +61,24 @@ function graph() {
   byId("critical").hidden = !critical.length;
   byId("critical").textContent = `critical path: ${plural(critical.length, "operation")}`;
   byId("critical").addEventListener("click", (event) => tellOf("Critical path", critical, event.currentTarget));
+}
+
+/** Arrow keys go within a column, and to what is nearest in the next; one node is in the tab order. */
+function step(event, drawn, y) {
+  const way = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[event.key];
+  const at = drawn.indexOf(event.target);
+  if (!way || at < 0) return;
+  event.preventDefault();
+  const [column, row] = DATA.graph.nodes[at];
+  const found = drawn.map((_, other) => other).filter((other) => {
+    const [c, r] = DATA.graph.nodes[other];
+    return c === column + way[0] && (way[0] || r === row + way[1]);
+  });
+  if (!found.length) return;
+  const next = found.reduce((best, other) => (Math.abs(y(other) - y(at)) < Math.abs(y(best) - y(at)) ? other : best));
+  drawn[at].setAttribute("tabindex", "-1");
+  drawn[next].setAttribute("tabindex", "0");
+  drawn[next].focus();
 }
 
 // The drawer. Whoever opened it has the focus again when it is closed.

@@ -1,0 +1,411 @@
+"""The pages of a plan and a run in a real browser: real ones, 5,000 changes, and names that mean harm."""
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from benchmarks.synthetic.plans import big_plan
+from kdeclare.model.plan import Plan
+from kdeclare.report.graph_text import levels
+from kdeclare.report.plan_graph import critical_path, drawing
+from kdeclare.report.plan_html import plan_html, run_html
+from kdeclare.report.run_times import waterfall
+from kdeclare.report.values import clean
+from kdeclare.report.views import RunDetail
+from tests.browser.sample_audits import HOSTILE
+from tests.browser.sample_runs import BUSY, real_plan, real_run
+from tests.browser.watched import Watched, weak_texts
+from tests.unit.report.sample_plans import SAMPLES
+from tests.unit.report.test_plan_page import hostile, run_of
+
+pytestmark = pytest.mark.browser
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+MANY = 5_000
+CHUNK = 100
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return real_plan()
+
+
+@pytest.fixture(scope="module")
+def run() -> RunDetail:
+    return real_run()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages")
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    file = folder / f"{name}.html"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def plan_file(plan: Plan, folder: Path) -> Path:
+    return written(folder, "plan", plan_html(plan))
+
+
+@pytest.fixture(scope="module")
+def run_file(run: RunDetail, folder: Path) -> Path:
+    return written(folder, "run", run_html(run))
+
+
+@pytest.fixture(scope="module")
+def big() -> Plan:
+    return big_plan(MANY)
+
+
+@pytest.fixture(scope="module")
+def big_file(big: Plan, folder: Path) -> Path:
+    return written(folder, "big", plan_html(big))
+
+
+@pytest.fixture(params=["light", "dark"])
+def themed(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
+    context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme=request.param)
+    yield context.new_page()
+    context.close()
+
+
+def listed(page: Page) -> list[str]:
+    """The resources that are listed now, in order."""
+    names: list[str] = page.locator("#list .toggle .clip").evaluate_all("all => all.map(one => one.title)")
+    return names
+
+
+def test_risks_come_first_and_lead_to_their_changes(desktop: Watched, plan_file: Path) -> None:
+    page = desktop.open(plan_file)
+    assert page.locator("h1").inner_text().startswith("Plan for shop/production on eu-1: 3 to create")
+    tags = page.locator("#risky .tag").all_inner_texts()
+    assert tags[:2] == ["denied", "irreversible"]
+    assert set(tags[2:]) == {"destructive"}
+    assert listed(page)[:2] == ["Topic/search.clicks", "Topic/checkout.orders"]
+    page.locator("#risky button", has_text="Topic/checkout.orders").click()
+    assert listed(page) == ["Topic/checkout.orders"]
+    detail = page.locator("#list .detail")
+    assert "12" in detail.inner_text()
+    assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
+
+
+def test_a_change_opens_by_keyboard_and_marks_what_differs(desktop: Watched, plan_file: Path) -> None:
+    page = desktop.open(plan_file, "#q=checkout.orders")
+    toggle = page.locator("#list .toggle").first
+    toggle.focus()
+    page.keyboard.press("Enter")
+    expect(toggle).to_have_attribute("aria-expanded", "true")
+    row = page.locator(".detail tr", has_text="cleanup.policy")
+    cells = row.locator("td").all_inner_texts()
+    assert cells == ["cleanup.policy", "APPEND", "[delete]", "[delete, compact] (+compact)"]
+    assert row.locator("ins").all_inner_texts() == [", compact"]
+    page.keyboard.press("Space")
+    expect(page.locator(".detail")).to_have_count(0)
+
+
+def test_tiles_choices_and_words_filter_together(desktop: Watched, plan_file: Path, plan: Plan) -> None:
+    page = desktop.open(plan_file)
+    page.locator('.tile[data-value="create"]').click()
+    assert desktop.count() == "3 of 14 changes"
+    page.locator('.tile[data-value="create"]').click()
+    page.locator("#f-verb").select_option(index=1)
+    verb = page.locator("#f-verb option").nth(1).inner_text().split(" · ")[0]
+    resources = {str(o.resource) for o in plan.operations if o.verb == verb}
+    assert set(listed(page)) == resources & {str(change.id) for change in plan.changes}
+    page.locator("#clear").click()
+    page.locator("#f-kind").select_option(label="BrokerConfig · 1")
+    assert listed(page) == ["BrokerConfig/cluster-default"]
+    page.locator("#clear").click()
+    page.locator("#f-risk").select_option(label="blocked · 1")
+    assert listed(page) == ["Topic/search.clicks"]
+    page.locator("#q").fill("RETENTION nowhere")
+    expect(page.locator("#list .nothing")).to_have_text("No change passes these filters.")
+    page.locator(".chip").first.click()
+    page.locator("#q").fill("zstd fees")
+    assert listed(page) == ["Topic/payments.fees"]
+
+
+def test_a_link_restores_what_was_looked_at(desktop: Watched, plan_file: Path) -> None:
+    page = desktop.open(plan_file)
+    page.locator('.tile[data-value="destructive"]').click()
+    page.locator("#q").fill("payments")
+    page.locator("#list .toggle").first.click()
+    shown, link = listed(page), page.evaluate("location.hash")
+    page.goto("about:blank")
+    page = desktop.open(plan_file, link)
+    assert listed(page) == shown
+    assert page.locator(".detail").count() == 1
+    assert page.locator(".tile[aria-pressed=true]").get_attribute("data-value") == "destructive"
+    page.evaluate("location.hash = 'kind=BrokerConfig'")
+    expect(page.locator("#chips")).to_contain_text("BrokerConfig")
+
+
+@pytest.mark.parametrize("link", ["#open=x,999999999&risk=none", "#kind=%00&q=%F0", "#verb="])
+def test_a_broken_link_breaks_nothing(desktop: Watched, plan_file: Path, link: str) -> None:
+    page = desktop.open(plan_file, link)
+    assert page.locator("#list li").count() >= 1
+
+
+def test_the_graph_is_drawn_with_its_steps_and_critical_path(
+    desktop: Watched, plan_file: Path, plan: Plan
+) -> None:
+    page = desktop.open(plan_file)
+    drawn = drawing(plan.operations)
+    assert page.locator("#graph .node").count() == len(drawn.nodes)
+    assert page.locator("#graph .node.critical").count() == sum(node.critical for node in drawn.nodes)
+    assert page.locator("#graph .edge").count() == len(drawn.edges)
+    steps = len(levels(plan.operations))
+    assert page.locator("#graph-note").inner_text() == f"{len(plan.operations)} operations in {steps} steps"
+    page.locator("#critical").click()
+    by_id = {o.id: f"{o.verb} {o.resource}" for o in plan.operations}
+    path = [by_id[id_] for id_ in critical_path(plan.operations)]
+    assert page.locator("#drawer li .plain").all_inner_texts() == path
+
+
+def test_nodes_do_not_lie_on_each_other(desktop: Watched, plan_file: Path) -> None:
+    page = desktop.open(plan_file)
+    boxes = page.locator("#graph rect.box").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])"
+    )
+    for n, (left, top, right, bottom) in enumerate(boxes):
+        for other in boxes[n + 1 :]:
+            assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
+
+
+def test_the_graph_is_walked_by_arrows_and_told_by_enter(desktop: Watched, plan_file: Path) -> None:
+    page = desktop.open(plan_file)
+    assert page.locator("#graph .node[tabindex='0']").count() == 1
+    page.locator("#graph .node[tabindex='0']").focus()
+    for _ in page.locator("#graph .step").all():
+        page.keyboard.press("ArrowDown")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert page.locator("#graph .node[tabindex='0']").count() == 1
+    node = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("Enter")
+    expect(page.locator("#drawer")).to_be_visible()
+    assert node.split(",")[0] in page.locator("#drawer-title").inner_text()
+    page.locator("#drawer li .plain").first.press("Enter")
+    assert "Comes after" in page.locator("#drawer").inner_text()
+    page.keyboard.press("Escape")
+    expect(page.locator("#drawer")).to_be_hidden()
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == node
+
+
+def test_an_operation_says_what_it_waits_for_and_why(desktop: Watched, plan_file: Path) -> None:
+    page = desktop.open(plan_file, "#q=checkout.carts")
+    page.locator("#list .toggle").first.click()
+    page.locator(".detail .plain", has_text="partitions.reassign").first.click()
+    said = page.locator("#drawer").inner_text()
+    assert "Comes after" in said
+    assert "throttle.set Moves/topics\nthrottles before a move" in said
+    page.locator("#drawer .plain", has_text="Show its change").click()
+    expect(page.locator("#drawer")).to_be_hidden()
+    assert listed(page) == ["Topic/checkout.carts"]
+
+
+def test_replicas_by_broker_and_by_rack(desktop: Watched, plan_file: Path) -> None:
+    page = desktop.open(plan_file)
+    heads = page.locator("#heat thead th.rack").all_inner_texts()
+    assert heads == ["", "eu-1a", "eu-1b", "eu-1c"]
+    assert page.locator("#heat thead th.broker").all_inner_texts() == ["1", "4", "2", "5", "3", "6"]
+    name = re.compile(r"^checkout\.prices, broker 2: 3 → 1 replicas, leads 1 → 1$")
+    expect(page.get_by_role("button", name=name)).to_have_text("-2")
+    totals = {}
+    for side in ("before", "after"):
+        page.locator(".switch button", has_text=re.compile(f"^{side}$")).click()
+        row = page.locator("#heat tr.all td").all_inner_texts()
+        totals[side] = sum(int(text.replace(",", "")) for text in row if text)
+    page.locator(".switch button", has_text="rack").click()
+    assert page.locator("#heat thead th.broker").all_inner_texts() == ["eu-1a", "eu-1b", "eu-1c"]
+    page.locator(".switch button", has_text="difference").click()
+    changes = page.locator("#heat tr.all td").all_inner_texts()
+    assert sum(int(text) for text in changes if text) == totals["after"] - totals["before"]
+    page.locator("#heat button[tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert desktop.count() == "1 of 14 changes"
+
+
+def test_a_run_shows_when_what_was_done_and_how_it_ended(
+    desktop: Watched, run_file: Path, run: RunDetail
+) -> None:
+    page = desktop.open(run_file)
+    assert page.locator(".tile[data-value=failed] .tile-count").inner_text() == "1"
+    assert BUSY in page.locator("#risky").inner_text()
+    bars = waterfall(run).bars
+    assert page.locator(".time").count() == len(bars)
+    assert page.locator(".time .track i").evaluate_all("all => all.every(one => one.offsetWidth >= 3)")
+    inside = "all => all.every(one => one.offsetLeft + one.offsetWidth <= one.parentElement.offsetWidth + 3)"
+    assert page.locator(".time .track i").evaluate_all(inside)
+    bar = page.locator(".time", has_text="partitions.increase Topic/checkout.orders")
+    assert "failed, begun after" in (bar.get_attribute("aria-label") or "")
+    bar.press("Enter")
+    assert BUSY in page.locator("#drawer").inner_text()
+    page.keyboard.press("Escape")
+    expect(bar).to_be_focused()
+    page.locator("#f-status").select_option(label="failed · 1")
+    assert listed(page) == ["Topic/checkout.orders"]
+    expect(page.locator("#graph .node.k-failed")).to_have_count(1)
+
+
+def test_five_thousand_changes_are_small_and_quick(desktop: Watched, big_file: Path, big: Plan) -> None:
+    assert len(big.changes) == MANY
+    assert big_file.stat().st_size < 5_000_000
+    began = time.monotonic()
+    page = desktop.open(big_file)
+    assert desktop.count() == "5,000 of 5,000 changes"
+    assert time.monotonic() - began < 5
+    assert page.locator("#graph .node").count() < 20
+    began = time.monotonic()
+    page.locator("#q").fill("ledger refunds zstd v01")
+    page.locator("#q").fill("ledger refunds v01")
+    assert time.monotonic() - began < 3
+    expected = [c for c in big.changes if re.search(r"ledger\.refunds\.v01|ledger.*refunds.*v01", c.id.name)]
+    assert desktop.count() == f"{len(expected)} of 5,000 changes"
+    assert desktop.asked == [big_file.as_uri()]
+
+
+def test_rows_are_made_when_one_scrolls_near_them(desktop: Watched, big_file: Path) -> None:
+    page = desktop.open(big_file)
+    rows = page.locator("#list > li:not(.sentinel)")
+    assert rows.count() <= 3 * CHUNK
+    seen = rows.count()
+    for _ in range(200):
+        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        page.wait_for_function(
+            f"document.querySelectorAll('#list > li:not(.sentinel)').length > {min(seen, MANY - 1)}"
+        )
+        now = rows.count()
+        assert now - seen <= 5 * CHUNK
+        seen = now
+        if seen == MANY:
+            break
+    assert seen == MANY
+    assert len(set(listed(page))) == MANY
+    assert page.locator(".sentinel").count() == 0
+
+
+def test_a_node_of_thousands_opens_to_its_operations(desktop: Watched, big_file: Path, big: Plan) -> None:
+    page = desktop.open(big_file)
+    creations = sum(o.verb == "topic.create" for o in big.operations)
+    page.get_by_role("button", name=f"topic.create, {creations:,} operations on Topic").click()
+    assert page.locator("#drawer-title").inner_text() == f"topic.create × {creations:,}"
+    first = page.locator("#drawer li .plain").count()
+    assert first <= 3 * CHUNK
+    page.locator("#drawer").evaluate("one => one.scrollTo(0, one.scrollHeight)")
+    page.wait_for_function(f"document.querySelectorAll('#drawer li .plain').length > {first}")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_that_mean_harm_are_text(desktop: Watched, folder: Path, name: str) -> None:
+    made = hostile(name)
+    for text in (plan_html(made), run_html(run_of(made, None))):
+        page = desktop.open(written(folder, "hostile", text))
+        assert listed(page) == [f"Topic/{clean(name)}"]
+        page.locator("#list .toggle").click()
+        page.locator("#graph .node").first.press("Enter")
+        assert clean(name) in (page.locator("#drawer-title").text_content() or "")
+        assert page.locator("img").count() == 0
+        assert page.locator("script").count() == 2
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_way_in_which_a_plan_can_read_opens(desktop: Watched, folder: Path, name: str) -> None:
+    for text in (plan_html(SAMPLES[name]), run_html(run_of(SAMPLES[name]))):
+        page = desktop.open(written(folder, "sample", text))
+        for toggle in page.locator("#list .toggle").all():
+            toggle.click()
+        for node in page.locator("#graph .node").all():
+            node.press("Enter")
+            page.keyboard.press("Escape")
+        said = page.locator("body").inner_text()
+        assert "undefined" not in said
+        assert "null" not in said
+
+
+@pytest.mark.parametrize("width", [320, 390, 760, 1024])
+@pytest.mark.parametrize("page_of", ["plan", "run", "big"])
+def test_a_narrow_window_is_not_scrolled_sideways(
+    chromium: Browser, plan_file: Path, run_file: Path, big_file: Path, page_of: str, width: int
+) -> None:
+    file = {"plan": plan_file, "run": run_file, "big": big_file}[page_of]
+    context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=width < 760)
+    watched = Watched(context.new_page())
+    page = watched.open(file)
+    page.locator("#list .toggle").first.click()
+    page.locator("#list .toggle").nth(2).click()
+    page.locator("#graph .node").first.press("Enter")
+    box = page.locator("#drawer").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    context.close()
+    assert watched.said == []
+
+
+def test_text_can_be_read(themed: Page, plan_file: Path, run_file: Path) -> None:
+    for file, link in ((plan_file, "#open=0,1,2,3"), (run_file, "#open=0,1")):
+        themed.goto(f"{file.as_uri()}{link}")
+        themed.locator("#graph .node").first.press("Enter")
+        assert weak_texts(themed) == []
+
+
+def test_a_plan_without_changes(desktop: Watched, folder: Path) -> None:
+    page = desktop.open(written(folder, "quiet", plan_html(SAMPLES["no-changes"])))
+    assert page.locator("h1").inner_text().startswith("No changes.")
+    expect(page.locator("#list .nothing")).to_have_text("There is nothing to change.")
+    for panel in ("#graph-panel", "#moves-panel", "#times-panel", "#risky", "#notes"):
+        expect(page.locator(panel)).to_be_hidden()
+
+
+def test_without_racks_there_are_brokers_only(desktop: Watched, folder: Path, plan: Plan) -> None:
+    page = desktop.open(written(folder, "rackless", plan_html(replace(plan, racks={}))))
+    assert page.locator("#heat thead th.broker").all_inner_texts() == ["1", "2", "3", "4", "5", "6"]
+    assert page.locator("#by button").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "height", "scheme", "link"),
+    [
+        ("plan", 1440, 2020, "light", "#open=1&risk=irreversible"),
+        ("plan-dark", 1440, 1260, "dark", ""),
+        ("plan-phone", 390, 2000, "light", ""),
+        ("plan-5000", 1440, 1120, "light", ""),
+        ("run", 1440, 1260, "light", ""),
+        ("run-dark", 1440, 1260, "dark", ""),
+        ("run-phone", 390, 1500, "dark", ""),
+    ],
+)
+def test_pictures(
+    chromium: Browser,
+    plan_file: Path,
+    run_file: Path,
+    big_file: Path,
+    name: str,
+    width: int,
+    height: int,
+    scheme: str,
+    link: str,
+) -> None:
+    """Each theme has its own background; KDECLARE_UPDATE_GOLDEN=1 writes the pictures of the docs."""
+    file = big_file if name == "plan-5000" else run_file if name.startswith("run") else plan_file
+    context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(f"{file.as_uri()}{link}")
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == ("rgb(13, 16, 20)" if scheme == "dark" else "rgb(244, 245, 247)")
+    if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
+        page.screenshot(path=PICTURES / f"{name}.png")
+    context.close()
