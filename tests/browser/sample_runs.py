@@ -11,7 +11,8 @@ from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.cluster.port import Fault
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.pace import Pace
-from kdeclare.model.plan import ClusterRef, Plan
+from kdeclare.model.plan import Base, ClusterRef, Plan
+from kdeclare.planning.plan_document import plan_id
 from kdeclare.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.rules import PartitionBounds
@@ -20,6 +21,8 @@ from tests.engine.world import TestClock, World, desired, topic
 
 RACKS: dict[int, str | None] = {1: "eu-1a", 2: "eu-1b", 3: "eu-1c", 4: "eu-1a", 5: "eu-1b", 6: "eu-1c"}
 DAY_MS = 86_400_000
+RUN_ID = "20260101T000001Z-0a1b2c3d"
+COMMAND = "kdeclare apply it.plan --yes"
 BUSY = "The controller is busy with another change of it."
 
 _TOPICS = (
@@ -64,14 +67,15 @@ def real_run() -> RunDetail:
     run = world.apply(*_then(), scope=Scope(allow_deletes=True, preflight=False))
     assert run.run_id is not None
     found = show_run(cast(Workspace, SimpleNamespace(store=world.store)), run.run_id)
-    who = replace(found.run, user="ann@laptop", command="kdeclare apply it.plan --yes")
-    return replace(found, run=who, plan=_called(found.plan))
+    plan = _called(found.plan)
+    who = replace(found.run, run_id=RUN_ID, plan_id=plan_id(plan), user="ann@laptop", command=COMMAND)
+    return replace(found, run=who, plan=plan)
 
 
 def _called(plan: Plan) -> Plan:
-    return replace(
-        plan, project="shop", env="production", cluster=ClusterRef("5L6g3nShT-eMCtK--X86sw", "eu-1")
-    )
+    """With names as people have them, and nothing that is another each time."""
+    cluster = ClusterRef("5L6g3nShT-eMCtK--X86sw", "eu-1")
+    return replace(plan, project="shop", env="production", cluster=cluster, base=Base("b1946ac9", 7))
 
 
 def _world() -> World:

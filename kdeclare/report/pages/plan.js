@@ -10,7 +10,7 @@ function show() {
   const rows = passing();
   byId("list").replaceChildren();
   lazily(byId("list"), rows.length, (i) => changeRow(rows[i]));
-  if (!rows.length) byId("list").append(el("li", { class: "nothing" },
+  if (!rows.length) byId("list").append(el("p", { class: "nothing" },
     CHANGES.length ? "No change passes these filters." : "There is nothing to change."));
   byId("count").textContent = `${number.format(rows.length)} of ${plural(CHANGES.length, "change")}`;
   controls();

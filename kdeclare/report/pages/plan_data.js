@@ -101,16 +101,17 @@ function duration(seconds) {
 const lazy = new WeakMap();
 /**
  * Rows that are made when one scrolls near them, so that thousands cost no more than those that are seen.
- * root: what scrolls; null is the window.
+ * They stand in chunks, which the browser leaves out of its work where they are not in sight (a row each would
+ * be dearer than none). root: what scrolls; null is the window.
  */
 function lazily(list, count, make, root = null, chunk = 100) {
   lazy.get(list)?.disconnect();
   let made = 0;
-  const end = el(list.tagName === "UL" ? "li" : "div", { class: "sentinel", "aria-hidden": "true" });
+  const end = el("div", { class: "sentinel", "aria-hidden": "true" });
   const more = () => {
     const rows = Array.from({ length: Math.min(chunk, count - made) }, (_, i) => make(made + i));
     made += rows.length;
-    end.before(...rows);
+    if (rows.length) end.before(el(rows[0].tagName === "LI" ? "ul" : "div", { class: "chunk" }, ...rows));
     if (made === count) {
       watch.disconnect();
       end.remove();

@@ -106,7 +106,7 @@ const operationButton = (op) => el("button", { type: "button", class: "plain", "
 
 /** Several operations, in the order of the plan. */
 function tellOf(title, ops, from) {
-  const list = el("ul");
+  const list = el("div");
   draw(title, from, list);
   lazily(list, ops.length, (i) => el("li", {}, operationButton(ops[i]), ...ended(ops[i])), byId("drawer"));
 }
@@ -116,7 +116,7 @@ function tell(op, from) {
   const before = DATA.after[op].filter((_, i) => i % 2 === 0).map((at, i) => [at, DATA.strings[DATA.after[op][2 * i + 1]]]);
   const row = DATA.operations.change[op];
   const list = (title, items) => {
-    const made = el("ul");
+    const made = el("div");
     if (items.length) lazily(made, items.length, (i) => el("li", {}, operationButton(items[i][0]), el("span", { class: "line" }, items[i][1])), byId("drawer"));
     return items.length ? [el("h3", {}, title), made] : [];
   };

@@ -24,12 +24,12 @@ function changeRow(row) {
     el("span", { class: "what" }, status === null ? "" : dot(status), said, why ? `, ${why}` : ""),
     el("span", { class: `tag ${css(risk)}` }, risk === "safe" ? "" : risk),
     el("span", { class: "gist clip" }, gist(row)));
-  return el("li", { class: open ? "open" : "", "data-row": row }, line, open ? detail(row) : "");
+  return el("li", { class: open ? "row open" : "row", "data-row": row }, line, open ? detail(row) : "");
 }
 
 function flip(row) {
   if (!state.open.delete(row)) state.open.add(row);
-  const line = byId("list").querySelector(`li[data-row="${row}"]`);
+  const line = byId("list").querySelector(`.row[data-row="${row}"]`);
   const open = state.open.has(row);
   line.classList.toggle("open", open);
   line.querySelector(".toggle").setAttribute("aria-expanded", String(open));

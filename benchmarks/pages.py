@@ -1,0 +1,73 @@
+"""``python -m benchmarks.pages``: a big plan and its run as HTML pages, beside the plan as JSON."""
+
+import argparse
+import gc
+import json
+import statistics
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from benchmarks.synthetic.plans import big_plan
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import Status
+from kdeclare.planning.plan_document import plan_document
+from kdeclare.report.markdown import plan_markdown
+from kdeclare.report.plan_html import plan_html, run_html
+from kdeclare.report.views import RunDetail, RunStep, RunSummary
+
+_NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__)
+    parser.add_argument("--changes", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    gc.set_threshold(200_000)  # as the command does
+    plan = big_plan(options.changes)
+    run = _run(plan)
+    ways: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("the plan as JSON", lambda: json.dumps(plan_document(plan))),
+        ("the plan as Markdown", lambda: plan_markdown(plan)),
+        ("the plan as HTML", lambda: plan_html(plan)),
+        ("its run as HTML", lambda: run_html(run)),
+    )
+    print("| changes | operations | what | s | × JSON | kB |\n|---:|---:|---|---:|---:|---:|")
+    size = f"| {len(plan.changes):,} | {len(plan.operations):,} "
+    least = 0.0
+    for name, make in ways:
+        seconds, text = _measured(make, options.rounds)
+        least = least or seconds
+        kilobytes = len(text.encode()) / 1000
+        print(f"{size}| {name} | {seconds:.2f} | {seconds / least:.1f} | {kilobytes:,.0f} |")
+
+
+def _measured(make: Callable[[], str], rounds: int) -> tuple[float, str]:
+    """Seconds of CPU, the median, and what was made."""
+    taken, text = [], ""
+    for _ in range(rounds):
+        begun = time.process_time()
+        text = make()
+        taken.append(time.process_time() - begun)
+    return statistics.median(taken), text
+
+
+def _run(plan: Plan) -> RunDetail:
+    """All done, in requests of 500 operations that take a second each."""
+    moments = [_NOON + timedelta(seconds=n // 500) for n in range(len(plan.operations))]
+    steps = tuple(
+        RunStep(op.id, op.verb, str(op.resource), Status.DONE, at, at + timedelta(seconds=1))
+        for op, at in zip(plan.operations, moments, strict=True)
+    )
+    end = moments[-1] + timedelta(seconds=1)
+    counts = {Status.DONE: len(steps)}
+    summary = RunSummary(
+        "run", _NOON, end, "done", "me@here", "kdeclare apply", "", plan.summary, len(steps), counts
+    )
+    return RunDetail(summary, plan, steps)
+
+
+if __name__ == "__main__":
+    main()
