@@ -7,6 +7,7 @@ from kdeclare.model.changes import Action, Change
 from kdeclare.model.diagnostics import Diagnostic, in_order
 from kdeclare.model.plan import Plan, Verdict
 from kdeclare.model.run import Status
+from kdeclare.report.plan_page_data import ACTIONS
 from kdeclare.report.plan_text import ORPHANED
 from kdeclare.report.risks import risks_of, why_irreversible
 from kdeclare.report.values import clean, plural
@@ -117,7 +118,8 @@ def _risk(found: Diagnostic | Verdict | Change, reasons: Mapping[str, Sequence[s
     name = clean(str(found.id))
     if found.blocked:
         return Said("blocked", clean(found.blocked), name)
-    return Said(found.risk.value, found.action.value, name, tuple(map(clean, reasons.get(str(found.id), ()))))
+    lines = tuple(map(clean, reasons.get(str(found.id), ())))
+    return Said(found.risk.value, ACTIONS[found.action][0], name, lines)
 
 
 def _diagnostic(item: Diagnostic) -> Said:

@@ -73,7 +73,7 @@ def real_run() -> RunDetail:
 
 
 def _called(plan: Plan) -> Plan:
-    """With names as people have them, and nothing that is another each time."""
+    """With names as people have them."""
     cluster = ClusterRef("5L6g3nShT-eMCtK--X86sw", "eu-1")
     return replace(plan, project="shop", env="production", cluster=cluster, base=Base("b1946ac9", 7))
 
