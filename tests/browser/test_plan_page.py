@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, CDPSession, Page, expect
+from playwright.sync_api import Browser, Page, expect
+from tests.unit.report.test_plan_html import hostile, run_of
 
 from benchmarks.synthetic.plans import big_plan
 from kdeclare.model.plan import Plan
@@ -22,7 +23,6 @@ from tests.browser.sample_audits import HOSTILE
 from tests.browser.sample_runs import BUSY, real_plan, real_run
 from tests.browser.watched import Watched, weak_texts
 from tests.unit.report.sample_plans import SAMPLES
-from tests.unit.report.test_plan_page import hostile, run_of
 
 pytestmark = pytest.mark.browser
 
@@ -292,36 +292,6 @@ def test_rows_are_made_when_one_scrolls_near_them(desktop: Watched, big_file: Pa
     assert seen == MANY
     assert len(set(listed(page))) == MANY
     assert page.locator(".sentinel").count() == 0
-
-
-def test_scrolling_through_all_of_it_is_little_work(desktop: Watched, big_file: Path) -> None:
-    """CPU time of the main thread, which others do not change much: 17 ms a frame when this was written."""
-    page = desktop.open(big_file)
-    session = page.context.new_cdp_session(page)
-    session.send("Performance.setTimeDomain", {"timeDomain": "threadTicks"})
-    session.send("Performance.enable")
-    before = busy(session)
-    frames = page.evaluate(SCROLL)
-    assert frames > 200
-    assert (busy(session) - before) / frames < 0.05
-
-
-def busy(session: CDPSession) -> float:
-    """Seconds that the page has worked."""
-    metrics = session.send("Performance.getMetrics")["metrics"]
-    return float(next(m["value"] for m in metrics if m["name"] == "TaskDuration"))
-
-
-SCROLL = """async () => {
-  document.documentElement.style.scrollBehavior = "auto";
-  let frames = 0;
-  while (frames < 400 && scrollY + innerHeight < document.documentElement.scrollHeight - 2) {
-    scrollBy(0, 600);
-    await new Promise(requestAnimationFrame);
-    frames++;
-  }
-  return frames;
-}"""
 
 
 def test_a_node_of_thousands_opens_to_its_operations(desktop: Watched, big_file: Path, big: Plan) -> None:
