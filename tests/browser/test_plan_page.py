@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.unit.report.test_plan_html import hostile, run_of
 
 from benchmarks.synthetic.plans import big_plan
 from kdeclare.model.plan import Plan
@@ -23,6 +22,7 @@ from tests.browser.sample_audits import HOSTILE
 from tests.browser.sample_runs import BUSY, real_plan, real_run
 from tests.browser.watched import Watched, weak_texts
 from tests.unit.report.sample_plans import SAMPLES
+from tests.unit.report.test_plan_html import hostile, run_of
 
 pytestmark = pytest.mark.browser
 
