@@ -25,7 +25,14 @@ def options(name: str) -> set[str]:
 def test_what_can_be_said_of_inputs_can_be_said_to_each() -> None:
     plan, apply, validate = map(options, ("plan", "apply", "validate"))
     assert plan - apply == {"--out", "--detailed-exitcode", "--graph"}
-    assert apply - plan == {"--yes", "--fail-fast", "--no-wait", "--move-timeout", "--skip-stale"}
+    assert apply - plan == {
+        "--yes",
+        "--fail-fast",
+        "--no-wait",
+        "--move-timeout",
+        "--follow-timeout",
+        "--skip-stale",
+    }
     assert validate == {"--project", "--env", "--format", "--quiet", "--verbose", "--no-color"} | (
         validate & {"--help"}
     ), "offline, and of the project as a whole"

@@ -11,7 +11,10 @@ from scripts.site.nav import with_nav
 from scripts.site.pages import with_pages
 from tests.unit.docs.written import PAGES, ROOT, name_of
 
-STARTED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/", "examples/", "benchmarks/")
+STARTED = (
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
+    *("docs/", "examples/", "benchmarks/", "tests/cases/"),
+)
 
 
 @pytest.fixture(scope="module")
