@@ -193,7 +193,9 @@ def running(worker: Worker) -> object:
         return None
     parts = [answer.body["connector"], *answer.body["tasks"]]
     states = {part["state"] for part in parts}
-    return answer.body if len(parts) == 2 and states == {"RUNNING"} else None
+    # a worker that has not read the connector's configuration yet does not know its type
+    known = answer.body["type"] == "source"
+    return answer.body if known and len(parts) == 2 and states == {"RUNNING"} else None
 
 
 @case("CON-09")
