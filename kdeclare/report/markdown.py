@@ -22,8 +22,8 @@ from kdeclare.report.risks import by_risk
 from kdeclare.report.values import listed, plural
 from kdeclare.report.verdicts_text import hint_of, policies_line
 
-LIMIT = 65_536
-"""How many characters GitHub takes in a comment."""
+LIMIT = 65_000
+"""How many characters a comment has at most: GitHub takes 65,536, and whoever posts it adds a few."""
 
 _FEW = 20
 _SENTENCES = {

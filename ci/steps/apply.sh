@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Apply the saved plan, that and nothing else. kdeclare refuses a stale one with exit code 4.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
+
+code=0
+kdeclare apply "$plan" "${reach[@]}" --yes > "$out/applied.txt" || code=$?
+cat "$out/applied.txt"
+{
+  printf '## kdeclare apply: exit code %s\n\n<pre>\n' "$code"
+  sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g' "$out/applied.txt"
+  printf '</pre>\n'
+} > "$out/report.md"
+printf '%s\n' "$code" > "$out/exit-code"
+summary "$out/report.md"

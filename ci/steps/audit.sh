@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Say what is no longer as declared: of one cluster, or with KDECLARE_FLEET (a fleet file) of a fleet.
+# Leaves report.md and what was found: "drift", "in-order", or "failed" where that is not known.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
+
+rm -rf "$out/report.md" "$out/audit"
+code=0
+if [ -n "${KDECLARE_FLEET:-}" ]; then
+  kdeclare fleet audit "$KDECLARE_FLEET" --out "$out/audit" --detailed-exitcode || code=$?
+  [ ! -f "$out/audit/report.md" ] || cp "$out/audit/report.md" "$out/report.md"
+else
+  kdeclare plan "${reach[@]}" --detailed-exitcode --format markdown > "$out/report.md" || code=$?
+fi
+case $code in
+  0) found=in-order ;;
+  2 | 3) found=drift code=0 ;;  # told by the issue; the job itself has done what it is for
+  *) found=failed ;;
+esac
+printf '%s\n' "$found" > "$out/found"
+printf '%s\n' "$code" > "$out/exit-code"
+[ ! -s "$out/report.md" ] || summary "$out/report.md"

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# End as kdeclare did, now that everybody has been told.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
+
+code=$(cat "$out/exit-code" 2> /dev/null) || {
+  echo "kdeclare was not run." >&2
+  exit 1
+}
+tell exit-code "$code"
+exit "$code"

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Fetch the plan that was reviewed: that of the last successful plan run for the head of the pull request
+# that this commit was merged from. Where there is none, nothing is applied.
+#
+#   GITHUB_SHA, GITHUB_REF_NAME  the commit and its branch; KDECLARE_PLAN_WORKFLOW  the file that plans
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
+
+nothing() {
+  echo "$1 Nothing is applied." >&2
+  exit 1
+}
+
+answer=$(gh api "repos/$GITHUB_REPOSITORY/commits/$GITHUB_SHA/pulls")
+mapfile -t pull <<< "$(pick "$answer" github-pull "$GITHUB_REF_NAME")"
+[ "${#pull[@]}" -eq 2 ] || nothing "$GITHUB_SHA was not merged from a pull request, so nobody reviewed a plan."
+
+workflow=${KDECLARE_PLAN_WORKFLOW:-kdeclare-plan.yml}
+query="head_sha=${pull[1]}&event=pull_request&status=success&per_page=100"
+answer=$(gh api "repos/$GITHUB_REPOSITORY/actions/workflows/$workflow/runs?$query")
+fetched=$(mktemp -d)
+artifact="kdeclare-plan-$which-${pull[0]}"
+for run in $(pick "$answer" github-runs "$GITHUB_REPOSITORY"); do
+  if gh run download "$run" --repo "$GITHUB_REPOSITORY" --name "$artifact" --dir "$fetched"; then
+    mkdir -p "$(dirname "$plan")"
+    mv "$fetched/$(basename "$plan")" "$plan"
+    echo "The plan of #${pull[0]}, made by run $run for ${pull[1]}:"
+    kdeclare show "$plan"
+    exit 0
+  fi
+done
+nothing "No successful run of $workflow for the head of #${pull[0]}, ${pull[1]}, keeps $artifact."

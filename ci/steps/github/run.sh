@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# One command of action.yml, but for saving the state, uploads and the end, which are steps of their own.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
+
+case ${KDECLARE_COMMAND:-} in
+  validate) "$steps/validate.sh" ;;
+  plan)
+    "$steps/state.sh" load
+    "$steps/plan.sh"
+    [ "${KDECLARE_COMMENT:-true}" != true ] || [ -z "${KDECLARE_PULL:-}" ] || "$steps/github/comment.sh"
+    ;;
+  apply)
+    "$steps/state.sh" load
+    "$steps/github/find-plan.sh"
+    "$steps/apply.sh"
+    ;;
+  audit)
+    "$steps/state.sh" load
+    "$steps/audit.sh"
+    "$steps/github/issue.sh"
+    ;;
+  *)
+    echo "command: '${KDECLARE_COMMAND:-}' is none of validate, plan, apply and audit." >&2
+    exit 64
+    ;;
+esac

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# One note on the merge request, kept up to date: found again by a marker that nobody sees.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/api.sh"
+
+marker="<!-- kdeclare plan $which -->"
+{
+  printf '%s\n' "$marker"
+  cat "$out/report.md"
+  printf '\n<sub>Planned for %s by <a href="%s">this job</a>; merged, exactly this plan is applied.</sub>\n' \
+    "${CI_COMMIT_SHA:0:12}" "$CI_JOB_URL"
+} > "$out/comment.md"
+
+notes="merge_requests/$CI_MERGE_REQUEST_IID/notes"
+found=
+page=1
+answer=""
+while [ -z "$found" ] && [ "$answer" != "[]" ]; do
+  answer=$(api "$notes?per_page=100&page=$page")
+  page=$((page + 1))
+  found=$(pick "$answer" gitlab-note "$marker")
+done
+if [ -n "$found" ]; then
+  api "$notes/$found" --request PUT --data-urlencode "body@$out/comment.md" > /dev/null
+  echo "Updated the note on !$CI_MERGE_REQUEST_IID."
+else
+  api "$notes" --request POST --data-urlencode "body@$out/comment.md" > /dev/null
+  echo "Commented on !$CI_MERGE_REQUEST_IID."
+fi

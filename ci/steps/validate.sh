@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Check the manifests without a cluster and without any secret: fit for pull requests from forks.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
+
+code=0
+kdeclare validate "${setting[@]}" || code=$?
+kdeclare validate "${setting[@]}" --format sarif > "$out/kdeclare.sarif" || true
+findings
+printf '%s\n' "$code" > "$out/exit-code"

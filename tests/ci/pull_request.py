@@ -1,0 +1,64 @@
+"""A pull request and what the workflows do for it, on a runner of GitHub's."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.ci.runner import Runner
+
+HEAD, MERGED = "a" * 40, "b" * 40
+
+
+def opened(runner: Runner) -> Runner:
+    """The runner in a repository with a pull request, #12, that adds commit HEAD and is merged as MERGED."""
+    runner.environ |= {
+        "GITHUB_REPOSITORY": "shop/kafka",
+        "GITHUB_OUTPUT": str(runner.folder / "output"),
+        "GITHUB_STEP_SUMMARY": str(runner.folder / "summary"),
+        "GITHUB_SHA": MERGED,
+        "GITHUB_REF_NAME": "main",
+        "KDECLARE_ENV": "lab",
+        "KDECLARE_REVISION": HEAD,
+        "KDECLARE_RUN_URL": "https://github.example/shop/kafka/actions/runs/1",
+    }
+    merged = {"number": 12, "merged_at": "2026-01-01", "merge_commit_sha": MERGED, "base": {"ref": "main"}}
+    runner.teach(comments=[], issues=[], labels=[], runs=[], pulls=[merged | {"head": {"sha": HEAD}}])
+    return runner
+
+
+def planned(github: Runner, *, run: int = 1, **facts: Any) -> None:
+    """Plan on the pull request; the plan is kept as the workflow keeps it."""
+    github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
+    output = outputs(github)
+    kept = github.service / "artifacts" / str(run) / output["artifact"]
+    kept.mkdir(parents=True)
+    shutil.copy(github.checkout / output["plan-file"], kept)
+    succeeded(github, run, **facts)
+
+
+def succeeded(github: Runner, run: int, **facts: Any) -> None:
+    """A run of the workflow that plans."""
+    ran = {
+        "id": run,
+        "run_number": run,
+        "path": "kdeclare-plan.yml",
+        "head_sha": HEAD,
+        "event": "pull_request",
+    }
+    ran |= {"conclusion": "success", "head_repository": {"full_name": "shop/kafka"}}
+    github.teach(runs=[*github.knows["runs"], ran | facts])
+
+
+def outputs(github: Runner) -> dict[str, str]:
+    """What the steps told the workflow."""
+    lines = Path(github.environ["GITHUB_OUTPUT"]).read_text().splitlines()
+    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+
+
+def applied(github: Runner) -> int:
+    """The workflow that applies, on another machine; how it ends."""
+    github.afresh()
+    ran = github.run("github/run.sh", KDECLARE_COMMAND="apply")
+    saved = github.run("state.sh", "save")
+    assert saved.returncode == 0, saved.stderr
+    return ran.returncode or github.exit_code

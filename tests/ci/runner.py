@@ -1,0 +1,115 @@
+"""A runner of GitHub's or GitLab's: a checkout, an environment, and the steps run in it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+STEPS = ROOT / "ci" / "steps"
+
+Ran = subprocess.CompletedProcess[str]
+
+
+@dataclass
+class Runner:
+    """folder: of all files. environ: what the workflow sets, over nearly nothing else.
+
+    kdeclare: the command line of kdeclare.
+    """
+
+    folder: Path
+    kdeclare: str
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.checkout = self.folder / "checkout"
+        self.service = self.folder / "service"
+        for made in (self.checkout / "manifests", self.service, self.folder / "bin", self.folder / "tmp"):
+            made.mkdir(parents=True)
+        self.program("kdeclare", self.kdeclare)
+        for stub in ("gh", "curl"):
+            self.program(stub, f"{sys.executable} -m tests.ci.{stub}_stub")
+        self.remote = self.folder / "remote.git"
+        subprocess.run(["git", "init", "--quiet", "--bare", str(self.remote)], check=True)
+        self.environ |= {
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(self.folder),
+            "TMPDIR": str(self.folder / "tmp"),
+            "STUB_SERVICE": str(self.service),
+            "STUB_CLUSTER": str(self.folder / "cluster.pickle"),
+            "KDECLARE_STATE_BRANCH": "kdeclare-state",
+            "KDECLARE_STATE_REMOTE": str(self.remote),
+        }
+
+    def program(self, name: str, line: str) -> None:
+        """Put a program on the runner's path."""
+        file = self.folder / "bin" / name
+        file.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+        file.chmod(0o755)
+
+    def run(self, step: str, *arguments: str, **more: str) -> Ran:
+        """Run one of the steps, from the top of the checkout."""
+        return subprocess.run(
+            [str(STEPS / step), *arguments],
+            env=self.environ | more,
+            cwd=self.checkout,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def well(self, step: str, *arguments: str, **more: str) -> Ran:
+        """Run a step that must work."""
+        ran = self.run(step, *arguments, **more)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran
+
+    def topic(self, name: str, **spec: Any) -> None:
+        """Declare a topic."""
+        self.write(f"manifests/{name}.yaml", "Topic", name, {"partitions": 1} | spec)
+
+    def write(self, file: str, kind: str, name: str, spec: dict[str, Any]) -> None:
+        """Write a document."""
+        document = {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        (self.checkout / file).write_text(yaml.safe_dump(document))
+
+    def afresh(self) -> None:
+        """Another machine: nothing but the checkout is there."""
+        shutil.rmtree(self.out, ignore_errors=True)
+
+    @property
+    def out(self) -> Path:
+        """What the steps leave."""
+        return self.checkout / self.environ.get("KDECLARE_OUT", ".kdeclare")
+
+    @property
+    def knows(self) -> dict[str, Any]:
+        """What the service knows."""
+        found: dict[str, Any] = json.loads((self.service / "knows.json").read_text())
+        return found
+
+    def teach(self, **facts: Any) -> None:
+        """Let the service know something else."""
+        file = self.service / "knows.json"
+        knows = self.knows if file.exists() else {}
+        file.write_text(json.dumps(knows | facts))
+
+    @property
+    def asked(self) -> str:
+        """All that ``gh`` and ``curl`` were told on their command lines."""
+        file = self.service / "asked.jsonl"
+        return file.read_text() if file.exists() else ""
+
+    @property
+    def exit_code(self) -> int:
+        """How the job ends."""
+        return self.run("conclude.sh").returncode

@@ -1,0 +1,239 @@
+"""The steps of the GitHub Action, at a small GitHub and an in-memory cluster."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.port import Alteration, ConfigOp
+from kdeclare.model.changes import FieldOp
+from kdeclare.report.markdown import LIMIT
+from tests.beds import topic_resource
+from tests.ci.gh_stub import BOT
+from tests.ci.memory_kdeclare import keep, load
+from tests.ci.pull_request import HEAD, applied, opened, outputs, planned, succeeded
+from tests.ci.runner import Runner
+
+
+@pytest.fixture
+def github(runner: Runner) -> Runner:
+    """A runner of GitHub's, with a pull request."""
+    return opened(runner)
+
+
+def topics(github: Runner) -> set[str]:
+    """What the cluster has."""
+    return set(load(Path(github.environ["STUB_CLUSTER"])).topics())
+
+
+def by_hand(github: Runner, topic: str, key: str, value: str) -> None:
+    """Somebody changes a topic behind everybody's back."""
+    file = Path(github.environ["STUB_CLUSTER"])
+    cluster = load(file)
+    altered = cluster.alter_configs([Alteration(topic_resource(topic), (ConfigOp(key, FieldOp.SET, value),))])
+    assert not any(altered.values())
+    keep(cluster, file)
+
+
+def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(github: Runner) -> None:
+    person = {"id": 1, "user": {"login": "mallory"}, "body": "<!-- kdeclare plan lab -->\nmine"}
+    github.teach(
+        comments=[person, person | {"id": 2, "body": "Nice!"}, person | {"id": 3, "body": "Ship it"}]
+    )
+    github.topic("orders")
+    planned(github)
+    *others, first = github.knows["comments"]
+    assert first["user"]["login"] == BOT
+    assert first["body"].startswith(
+        "<!-- kdeclare plan lab -->\n## Plan for shop/lab on lab:9092: 1 to create."
+    )
+    report = (github.out / "report.md").read_text()
+    assert report in first["body"]
+    assert len(first["body"]) - len(report) < 65_536 - LIMIT, "there is always room for what is added"
+    assert "this run</a>; merged, exactly this plan is applied." in first["body"]
+    github.topic("refunds")
+    planned(github, run=2)
+    assert [c["id"] for c in github.knows["comments"]] == [1, 2, 3, first["id"]]
+    assert github.knows["comments"][:3] == others, "nobody else's comment is touched"
+    assert "2 to create" in github.knows["comments"][3]["body"]
+    assert github.exit_code == 0
+
+
+def test_another_environment_has_a_comment_of_its_own(github: Runner) -> None:
+    github.topic("orders")
+    clusters = {name: {"bootstrapServers": f"{name}:9092"} for name in ("lab", "live")}
+    github.write("kdeclare.yaml", "Project", "shop", {"environments": clusters})
+    for env in ("lab", "live", "lab"):
+        github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12", KDECLARE_ENV=env)
+    heads = [comment["body"].partition(":9092")[0] for comment in github.knows["comments"]]
+    assert heads == [f"<!-- kdeclare plan {e} -->\n## Plan for shop/{e} on {e}" for e in ("lab", "live")]
+
+
+def test_a_plan_with_errors_says_so_in_the_comment_and_fails_at_the_end(github: Runner) -> None:
+    github.topic("orders", partitons=3)
+    github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
+    [comment] = github.knows["comments"]
+    assert "## kdeclare failed: 1 error." in comment["body"]
+    assert github.exit_code == 1
+    assert "plan-file" not in outputs(github), "there is nothing to apply"
+    [result] = json.loads((github.checkout / outputs(github)["sarif"]).read_text())["runs"][0]["results"]
+    assert result["ruleId"] == "unknown-field"
+
+
+def test_wrong_usage_is_told_too(github: Runner) -> None:
+    github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12", KDECLARE_ENV="labb")
+    [comment] = github.knows["comments"]
+    assert "The project has no environment" in comment["body"]
+    assert github.exit_code == 1
+    ran = github.run("github/run.sh", KDECLARE_COMMAND="destroy")
+    assert (ran.returncode, "none of validate, plan" in ran.stderr) == (64, True)
+
+
+def test_the_plan_that_was_reviewed_is_applied_and_once(github: Runner) -> None:
+    github.topic("orders")
+    planned(github, run=1)
+    github.topic("refunds")
+    planned(github, run=2)
+    github.topic("mails")
+    planned(github, run=3, head_sha="c" * 40)
+    assert applied(github) == 0
+    assert topics(github) == {"orders", "refunds"}, "the newest for the last commit, and nothing else"
+    assert "2 of 2 operations done" in Path(github.environ["GITHUB_STEP_SUMMARY"]).read_text()
+    assert applied(github) == 4
+
+
+def test_the_state_goes_on_from_run_to_run(github: Runner) -> None:
+    github.topic("orders")
+    planned(github)
+    assert applied(github) == 0
+    (github.checkout / "manifests" / "orders.yaml").unlink()
+    github.afresh()
+    planned(github, run=2)
+    assert "orphan" in github.knows["comments"][0]["body"], "it is known to be kdeclare's own"
+
+
+def test_a_stale_plan_is_refused(github: Runner) -> None:
+    github.topic("orders", configs={"retention.ms": 1000})
+    planned(github)
+    assert applied(github) == 0
+    github.topic("orders", configs={"retention.ms": 2000})
+    planned(github, run=2)
+    by_hand(github, "orders", "retention.ms", "3000")
+    assert applied(github) == 4
+    told = Path(github.environ["GITHUB_STEP_SUMMARY"]).read_text()
+    assert "kdeclare apply: exit code 4" in told
+
+
+NO_PLAN = {
+    "no successful run": {"conclusion": "failure"},
+    "a run for another commit": {"head_sha": "c" * 40},
+    "a run of another workflow": {"path": "evil.yml"},
+    "a run that is none of a pull request": {"event": "push"},
+    "a fork's run": {"head_repository": {"full_name": "mallory/kafka"}},
+    "a repository that is gone": {"head_repository": None},
+    "an artifact that is gone": {"id": 99},
+}
+
+
+@pytest.mark.parametrize("facts", NO_PLAN.values(), ids=NO_PLAN.keys())
+def test_without_a_reviewed_plan_nothing_is_applied(github: Runner, facts: dict[str, Any]) -> None:
+    kept = github.service / "artifacts" / "1" / "kdeclare-plan-lab-12"
+    kept.mkdir(parents=True)
+    (kept / "kdeclare.plan.json").write_text("{}")
+    succeeded(github, 1, **facts)
+    ran = github.run("github/run.sh", KDECLARE_COMMAND="apply")
+    assert ran.returncode == 1
+    assert "No successful run of kdeclare-plan.yml for the head of #12" in ran.stderr
+    assert "Nothing is applied." in ran.stderr
+    assert not (github.out / "exit-code").exists(), "kdeclare apply was not run"
+    assert github.exit_code == 1
+
+
+@pytest.mark.parametrize("facts", [{"merged_at": None}, {"base": {"ref": "old"}}, {"merge_commit_sha": HEAD}])
+def test_a_commit_that_nobody_reviewed_is_not_applied(github: Runner, facts: dict[str, Any]) -> None:
+    github.teach(pulls=[github.knows["pulls"][0] | facts])
+    ran = github.run("github/run.sh", KDECLARE_COMMAND="apply")
+    assert (ran.returncode, "was not merged from a pull request" in ran.stderr) == (1, True)
+    assert topics(github) == set()
+
+
+@pytest.mark.parametrize("step", ["github/comment.sh", "github/find-plan.sh", "github/issue.sh"])
+def test_a_service_that_fails_fails_the_step(github: Runner, step: str) -> None:
+    github.out.mkdir()
+    (github.out / "report.md").write_text("## Plan\n")
+    (github.out / "found").write_text("drift\n")
+    ran = github.run(step, KDECLARE_PULL="12", GITHUB_REPOSITORY="shop/other")
+    assert ran.returncode != 0
+    assert "HTTP 404" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def audited(github: Runner) -> list[tuple[str, str]]:
+    """A night; the issues afterwards, with the state and the second line of each."""
+    github.afresh()
+    github.well("github/run.sh", KDECLARE_COMMAND="audit")
+    return [(issue["state"], issue["body"].splitlines()[1]) for issue in github.knows["issues"]]
+
+
+def test_drift_is_one_issue(github: Runner) -> None:
+    github.topic("orders", configs={"retention.ms": 1000})
+    planned(github)
+    assert applied(github) == 0
+    by_hand(github, "orders", "retention.ms", "3000")
+    changed = "## Plan for shop/lab on lab:9092: 1 to change."
+    assert [(state, line[: len(changed)]) for state, line in audited(github)] == [("open", changed)]
+    assert github.exit_code == 0
+    assert github.knows["issues"][0]["title"] == "Kafka is not as declared: lab"
+    github.topic("refunds")
+    [(state, line)] = audited(github)
+    assert (state, "1 to create" in line) == ("open", True), "it is kept up to date"
+    by_hand(github, "orders", "retention.ms", "1000")
+    (github.checkout / "manifests" / "refunds.yaml").unlink()
+    [(state, kept)] = audited(github)
+    assert (state, kept) == ("closed", line)
+
+
+def test_an_audit_that_fails_changes_no_issue(github: Runner) -> None:
+    github.topic("orders")
+    [(state, before)] = audited(github)
+    Path(github.environ["STUB_CLUSTER"]).unlink()
+    assert audited(github) == [(state, before)]
+    assert github.exit_code == 1
+
+
+def test_manifests_of_a_fork_are_checked_without_any_service(github: Runner) -> None:
+    github.topic("orders", partitons=3)
+    Path(github.environ["STUB_CLUSTER"]).unlink()
+    ran = github.well("github/run.sh", KDECLARE_COMMAND="validate")
+    assert "manifests/orders.yaml:" in ran.stdout
+    assert github.exit_code == 1
+    assert (github.checkout / outputs(github)["sarif"]).exists()
+    assert github.asked == ""
+
+
+def test_a_secret_reaches_the_cluster_and_nothing_else(github: Runner) -> None:
+    github.topic("orders")
+    secret = "security.protocol=SASL_SSL\nsasl.jaas.config=x password='hunter2';"
+    github.environ["KDECLARE_CLIENT_PROPERTIES"] = secret
+    planned(github)
+    told = Path(github.environ["STUB_CLUSTER"]).with_suffix(".connected").read_text()
+    connected = [json.loads(line) for line in told.splitlines()]
+    assert {c["config"]["security.protocol"] for c in connected} == {"SASL_SSL"}
+    assert all("hunter2" not in json.dumps(c["arguments"]) for c in connected)
+    assert list((github.folder / "tmp").iterdir()) == [], "no file is left behind"
+    texts = [f.read_text() for f in github.out.rglob("*") if f.is_file()]
+    texts += [github.asked, json.dumps(github.knows), *(f.read_text() for f in github.folder.glob("*put"))]
+    assert not any("hunter2" in text for text in texts)
+
+
+def test_no_text_becomes_a_command(github: Runner) -> None:
+    github.topic("orders")
+    evil = "$(touch pwned) `touch pwned`; touch pwned \"' -->"
+    names = ("KDECLARE_ENV", "KDECLARE_PROJECT", "KDECLARE_REVISION", "KDECLARE_RUN_URL")
+    github.run("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12", **dict.fromkeys(names, evil))
+    github.run("github/run.sh", KDECLARE_COMMAND=evil)
+    assert list(github.folder.rglob("pwned")) == []
+    markers = [comment["body"].splitlines()[0] for comment in github.knows["comments"]]
+    assert len(markers) == 1
+    assert all(marker.count("-->") == 1 for marker in markers)

@@ -1,0 +1,128 @@
+"""The steps of the GitLab jobs, at a small GitLab and an in-memory cluster."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ci.curl_stub import TOKEN
+from tests.ci.memory_kdeclare import load
+from tests.ci.runner import Runner
+
+HEAD, MERGED = "a" * 40, "b" * 40
+
+
+@pytest.fixture
+def gitlab(runner: Runner) -> Runner:
+    """A runner of GitLab's, in a project with a merge request, !4, and its pipeline, 50."""
+    runner.environ |= {
+        "CI_API_V4_URL": "https://gitlab.example/api/v4",
+        "CI_PROJECT_ID": "7",
+        "CI_MERGE_REQUEST_IID": "4",
+        "CI_COMMIT_SHA": HEAD,
+        "CI_COMMIT_BRANCH": "main",
+        "CI_JOB_URL": "https://gitlab.example/shop/kafka/-/jobs/60",
+        "KDECLARE_GITLAB_TOKEN": TOKEN,
+    }
+    merged: dict[str, Any] = {
+        "iid": 4,
+        "state": "merged",
+        "target_branch": "main",
+        "merge_commit_sha": MERGED,
+    }
+    merged |= {"source_project_id": 7, "head_pipeline": {"id": 50, "status": "success"}}
+    jobs = [{"id": 60, "name": "kdeclare-plan", "pipeline": 50}, {"id": 61, "name": "lint", "pipeline": 50}]
+    runner.teach(notes=[], issues=[], merge_requests=[merged], jobs=jobs)
+    return runner
+
+
+def reported(gitlab: Runner, text: str, found: str = "drift") -> None:
+    """What an earlier step has left."""
+    gitlab.out.mkdir(exist_ok=True)
+    (gitlab.out / "report.md").write_text(text)
+    (gitlab.out / "found").write_text(f"{found}\n")
+
+
+def test_a_merge_request_has_one_note_that_is_kept_up_to_date(gitlab: Runner) -> None:
+    spoken = [{"id": n, "system": False, "body": f"word {n}"} for n in range(5)]
+    gitlab.teach(notes=spoken)
+    reported(gitlab, "## Plan & more: 1 to create.\n")
+    assert "Commented on !4." in gitlab.well("gitlab/note.sh").stdout
+    reported(gitlab, "## Plan: 2 to create.\n")
+    assert "Updated the note on !4." in gitlab.well("gitlab/note.sh").stdout
+    *others, note = gitlab.knows["notes"]
+    assert others == spoken
+    assert note["body"].startswith("<!-- kdeclare plan default -->\n## Plan: 2 to create.\n")
+    assert 'Planned for aaaaaaaaaaaa by <a href="https://gitlab.example/' in note["body"]
+
+
+def test_the_plan_that_was_reviewed_is_applied(gitlab: Runner) -> None:
+    gitlab.topic("orders")
+    for step in ("state.sh load", "plan.sh", "gitlab/note.sh"):
+        gitlab.well(*step.split())
+    assert gitlab.exit_code == 0
+    assert "1 to create" in gitlab.knows["notes"][0]["body"]
+    kept = gitlab.service / "artifacts" / "60"
+    shutil.copytree(gitlab.out, kept / ".kdeclare")
+    for expected in (0, 4):
+        gitlab.afresh()
+        gitlab.topic("refunds")
+        merged = {"CI_COMMIT_SHA": MERGED, "CI_MERGE_REQUEST_IID": ""}
+        for step in ("state.sh load", "gitlab/find-plan.sh", "apply.sh", "state.sh save"):
+            gitlab.well(*step.split(), **merged)
+        assert gitlab.exit_code == expected
+        assert set(load(Path(gitlab.environ["STUB_CLUSTER"])).topics()) == {"orders"}
+
+
+REFUSED = {
+    "not merged": ({"state": "closed"}, "was not merged from a merge request"),
+    "merged elsewhere": ({"target_branch": "old"}, "was not merged from a merge request"),
+    "failed": ({"head_pipeline": {"id": 50, "status": "failed"}}, "The last pipeline of !4 was no success"),
+    "no pipeline": ({"head_pipeline": None}, "The last pipeline of !4 was no success"),
+    "a fork's": ({"source_project_id": 8}, "or a fork's"),
+    "another pipeline": (
+        {"head_pipeline": {"id": 51, "status": "success"}},
+        "no successful job 'kdeclare-plan'",
+    ),
+    "artifact gone": ({}, "Job 60 of !4 keeps no .kdeclare/kdeclare.plan.json"),
+}
+
+
+@pytest.mark.parametrize(("facts", "said"), REFUSED.values(), ids=REFUSED.keys())
+def test_without_a_reviewed_plan_nothing_is_applied(gitlab: Runner, facts: dict[str, Any], said: str) -> None:
+    gitlab.teach(merge_requests=[gitlab.knows["merge_requests"][0] | facts])
+    ran = gitlab.run("gitlab/find-plan.sh", CI_COMMIT_SHA=MERGED)
+    assert ran.returncode == 1
+    assert said in ran.stderr
+    assert "Nothing is applied." in ran.stderr
+    assert not (gitlab.out / "kdeclare.plan.json").exists()
+
+
+def test_drift_is_one_issue(gitlab: Runner) -> None:
+    gitlab.teach(issues=[{"iid": 1, "state": "opened", "labels": "kdeclare-drift", "description": None}])
+    steps = (("drift", "one"), ("drift", "two"), ("failed", "three"), ("in-order", ""), ("in-order", ""))
+    for found, text in steps:
+        reported(gitlab, text, found)
+        gitlab.well("gitlab/issue.sh")
+    others, *[issue] = gitlab.knows["issues"]
+    assert others["description"] is None
+    assert issue["description"] == "<!-- kdeclare audit default -->\ntwo"
+    assert (issue["title"], issue["state"]) == ("Kafka is not as declared: default", "closed")
+
+
+@pytest.mark.parametrize("step", ["gitlab/note.sh", "gitlab/find-plan.sh", "gitlab/issue.sh"])
+def test_a_service_that_fails_fails_the_step(gitlab: Runner, step: str) -> None:
+    reported(gitlab, "## Plan\n")
+    ran = gitlab.run(step, KDECLARE_GITLAB_TOKEN="wrong")
+    assert ran.returncode != 0
+    assert "error: 401" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_the_token_stands_in_no_command_line(gitlab: Runner) -> None:
+    reported(gitlab, "## Plan\n")
+    gitlab.well("gitlab/note.sh")
+    assert json.loads(gitlab.asked.splitlines()[0])
+    assert TOKEN not in gitlab.asked

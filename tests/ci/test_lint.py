@@ -1,0 +1,114 @@
+"""What is handed out for CI stands up to the linters of its kinds."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kdeclare.cli.main import main
+from tests.ci.runner import ROOT, STEPS
+
+PROGRAMS = Path(sys.executable).parent
+SCRIPTS = sorted(STEPS.rglob("*.sh"))
+WORKFLOWS = sorted((ROOT / "ci" / "github").glob("*.yml"))
+
+
+def found(*command: str | Path) -> str:
+    """What a linter has against it; nothing where all is well."""
+    program, *arguments = map(str, command)
+    ran = subprocess.run(
+        [str(PROGRAMS / program), *arguments], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    return "" if ran.returncode == 0 else ran.stdout + ran.stderr
+
+
+def test_the_scripts() -> None:
+    assert len(SCRIPTS) > 10
+    assert found("shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *SCRIPTS) == ""
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(STEPS)))
+def test_every_script_stops_at_what_fails(script: Path) -> None:
+    first, *rest = script.read_text().splitlines()
+    if first == "#!/usr/bin/env bash":
+        assert script.stat().st_mode & 0o111
+        assert "set -euo pipefail" in rest
+    else:
+        assert first.startswith("# shellcheck shell=bash"), "it is sourced"
+        assert not script.stat().st_mode & 0o111
+
+
+SCHEMAS = {
+    "github-workflows": WORKFLOWS,
+    "github-actions": [ROOT / "action.yml"],
+    "gitlab-ci": sorted((ROOT / "ci" / "gitlab").glob("*.yml")),
+}
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_the_workflows_have_the_shape_that_the_services_publish(schema: str) -> None:
+    transform = ("--data-transform", schema) if schema == "gitlab-ci" else ()
+    assert SCHEMAS[schema]
+    assert (
+        found("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *transform, *SCHEMAS[schema]) == ""
+    )
+
+
+def test_the_workflows_are_safe() -> None:
+    how = ("--quiet", "--offline", "--no-progress", "--pedantic", "--config", "ci/zizmor.yml")
+    assert found("zizmor", *how, "action.yml", *WORKFLOWS) == ""
+
+
+def test_no_text_of_others_is_written_into_a_script() -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    runs = [step["run"] for step in action["runs"]["steps"] if "run" in step]
+    assert runs
+    assert not any("${{" in run for run in runs)
+
+
+def test_what_is_run_is_there() -> None:
+    texts = [path.read_text() for path in (ROOT / "action.yml", *SCHEMAS["gitlab-ci"])]
+    named = {name for text in texts for name in re.findall(r"ci/steps/([\w/-]+\.sh)", text)}
+    assert {str(path.relative_to(STEPS)) for path in SCRIPTS} >= named
+    assert len(named) > 5
+
+
+def test_workflows_hand_the_action_only_what_it_takes() -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    for workflow in WORKFLOWS:
+        jobs = yaml.safe_load(workflow.read_text())["jobs"].values()
+        steps = [step for job in jobs for step in job["steps"] if step["uses"].startswith("kdeclare/")]
+        assert steps
+        for step in steps:
+            assert step["with"].keys() <= action["inputs"].keys()
+            assert step["with"]["command"] in action["inputs"]["command"]["description"]
+
+
+def test_the_hook_checks_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert hook.keys() >= {"id", "name", "entry", "language"}
+    program, *arguments = shlex.split(hook["entry"])
+    assert program == "kdeclare"
+    project = {"apiVersion": "kdeclare/v1", "kind": "Project", "metadata": {"name": "shop"}, "spec": {}}
+    (tmp_path / "kdeclare.yaml").write_text(json.dumps(project))
+    (tmp_path / "manifests").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 0
+    (tmp_path / "manifests" / "orders.yaml").write_text("kind: Topic\n")
+    assert main(arguments) == 1
+    assert "manifests/orders.yaml" in capsys.readouterr().out
+
+
+def test_the_guide_names_what_is_there() -> None:
+    guide = ROOT / "docs" / "continuous-integration.md"
+    named = set(re.findall(r"\]\(([^)#]+)\)", guide.read_text()))
+    assert len(named) > 6
+    assert [name for name in named if not (guide.parent / name).exists()] == []
+    assert {str(path.relative_to(ROOT)) for path in WORKFLOWS} <= {name.removeprefix("../") for name in named}

@@ -1,0 +1,72 @@
+"""From a pull request to the cluster and back, as CI does it, with real brokers behind it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ci.pull_request import applied, opened, planned
+from tests.ci.runner import Runner
+
+if TYPE_CHECKING:
+    from kdeclare.cluster.sandbox import SandboxStatus
+
+pytestmark = pytest.mark.kafka
+
+TOPIC = "ci.orders"
+Typed = Callable[..., str]
+
+
+@pytest.fixture
+def github(tmp_path: Path, sandbox: "SandboxStatus") -> Runner:
+    """A runner of GitHub's, in a project whose cluster is the sandbox."""
+    made = opened(Runner(tmp_path, f"{sys.executable} -m kdeclare"))
+    lab = {"bootstrapServers": sandbox.bootstrap}
+    made.write("kdeclare.yaml", "Project", "shop", {"environments": {"lab": lab}})
+    return made
+
+
+@pytest.fixture
+def by_hand(sandbox: "SandboxStatus", tmp_path: Path) -> Iterator[Typed]:
+    """Somebody at a keyboard elsewhere."""
+
+    def typed(*arguments: str) -> str:
+        command = [sys.executable, "-m", "kdeclare", *arguments, "--bootstrap-server", sandbox.bootstrap]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        return ran.stdout
+
+    yield typed
+    typed("topic", "delete", TOPIC, "--if-exists", "--yes")
+
+
+def test_what_was_reviewed_is_applied_and_what_is_stale_is_refused(github: Runner, by_hand: Typed) -> None:
+    retention = {"configs": {"retention.ms": 3600000}}
+    github.topic(TOPIC, partitions=1, **retention)
+    planned(github, run=1)
+    [comment] = github.knows["comments"]
+    github.topic(TOPIC, partitions=2, **retention)
+    planned(github, run=2)
+    [updated] = github.knows["comments"]
+    assert updated["id"] == comment["id"]
+    assert updated["body"] != comment["body"]
+
+    assert applied(github) == 0
+    described = by_hand("topic", "describe", TOPIC, "--format", "json")
+    assert json.loads(described)["topics"][0]["partition_count"] == 2
+
+    github.topic(TOPIC, partitions=2, configs={"retention.ms": 7200000})
+    planned(github, run=3)
+    by_hand("config", "alter", "--topic", TOPIC, "--add-config", "retention.ms=1000", "--yes")
+    assert applied(github) == 4
+    told = (github.out / "report.md").read_text()
+    assert "exit code 4" in told
+    assert "1000" in by_hand("config", "describe", "--topic", TOPIC)
+
+    planned(github, run=4)
+    assert "7200000" in github.knows["comments"][0]["body"]
+    assert applied(github) == 0
+    assert "7200000" in by_hand("config", "describe", "--topic", TOPIC)
