@@ -18,6 +18,8 @@ from kdeclare.model.exits import ExitCode
 from kdeclare.version import VERSION
 
 _MODULES = {
+    "init": "init",
+    "new": "new",
     "validate": "validate",
     "plan": "plan",
     "show": "plan",
@@ -53,6 +55,7 @@ _HELP = """Apache Kafka from manifests in git: plan, apply, roll back.
 _EPILOG = """\b
 Start here:
   kdeclare sandbox start                 three brokers of your own on this machine
+  kdeclare init                          a project to begin with
   kdeclare import --out manifests        a cluster as it is, as manifests
   kdeclare plan                          what would change, and why
 """

@@ -11,6 +11,7 @@ from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.golden_files import check_golden
 
 COMMANDS = (
+    "init",
     "validate",
     "plan",
     "show",
@@ -28,6 +29,7 @@ GROUPS = {
     "config": ("describe",),
     "connect": ("plugin", "plugin build", "plugin install"),
     "lock": ("show", "break"),
+    "new": ("topic",),
     "policy": ("check", "test"),
     "sandbox": ("start", "stop", "status", "reset"),
     "topic": ("list", "describe"),
@@ -64,6 +66,11 @@ GROUPS = {
         "history diff one",
         "history diff",
         "schema --kind topic",
+        "init one two",
+        "new",
+        "new topic",
+        "new topic orders --partitions 0",
+        "new topic orders --config retention.ms",
         "--frobnicate",
     ],
 )

@@ -1,0 +1,218 @@
+"""Files to begin with: a project, and a topic in it. Nothing that is there is overwritten."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kdeclare.app.plan import CHECKS
+from kdeclare.app.policies import RULES
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.catalog import catalog, split_list
+from kdeclare.kinds.export import manifest, scalar
+from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.topic import TopicKind
+from kdeclare.kinds.topic.spec import TopicSpec
+from kdeclare.manifests.editing.new_manifest import new_file
+from kdeclare.manifests.load import load
+from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, open_project
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.ids import ConfigScope, ResourceId
+
+_KIND = TopicKind()
+_IGNORED = ("/state/", "*.plan.json")
+_EXAMPLE = "example.yaml"
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9.-]*:[0-9]+")
+_NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f]")
+_PROJECT = """\
+# What kdeclare looks after, and where. The fields and what they are for: kdeclare schema --kind Project
+apiVersion: kdeclare/v1
+kind: Project
+metadata: {{name: {name}}}
+spec:
+  manifests: [{manifests}]
+  state: state  # what kdeclare has done; a team shares one
+  environments:
+    {env}:
+      bootstrapServers: {servers}
+"""
+_TOPIC = """\
+# A topic, to be uncommented and made yours; or begin with: kdeclare new topic NAME
+#
+# apiVersion: kdeclare/v1
+# kind: Topic
+# metadata:
+#   name: orders
+#   labels: {team: checkout}            # for --selector and for policies
+# spec:
+#   partitions: 6
+#   replicationFactor: 3
+#   configs:
+#     retention.ms: 604800000           # seven days
+#     cleanup.policy: [delete]
+#   lifecycle: {preventDestroy: true}   # nothing deletes it, whatever is typed
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The files of a new project: what was written, and what was there and was left alone."""
+
+    written: tuple[Path, ...]
+    kept: tuple[Path, ...] = ()
+
+
+def begin_project(folder: Path, name: str | None, servers: str | None, *, example: bool) -> Begun:
+    """Write a project file, a folder of manifests and what git ignores.
+
+    name: of the project (default: the folder's). servers: of its one environment (default: a sandbox's).
+    example: whether a topic is written that is all comment. Raises KdeclareError; a project that is there
+    already is left as it is.
+    """
+    project = folder / PROJECT_FILE
+    called = name if name is not None else _name_of(folder)
+    if _NOT_IN_NAMES.search(called) or not called or called.startswith("."):
+        raise KdeclareError(_bad_name(called))
+    text = _PROJECT.format(
+        name=_in_flow(called),
+        manifests=MANIFESTS_FOLDER,
+        env="default" if servers else "sandbox",
+        servers=_in_flow(servers) if servers else "127.0.0.1:19092",
+    )
+    files = {project: text}
+    if example:
+        files[folder / MANIFESTS_FOLDER / _EXAMPLE] = _TOPIC
+    ignored = folder / ".gitignore"
+    try:
+        if project.exists() or project.is_symlink():
+            raise KdeclareError(_project_there(project))
+        (folder / MANIFESTS_FOLDER).mkdir(parents=True, exist_ok=True)
+        kept = [file for file in files if file.exists() or file.is_symlink()]
+        written = [file for file in files if file not in kept]
+        for file in written:
+            _write_new(file, files[file])
+        (written if _ignore(ignored) else kept).append(ignored)
+    except OSError as problem:
+        raise KdeclareError(_not_written(folder, problem)) from None
+    return Begun(tuple(written), tuple(kept))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWish:
+    """What a new topic is to be; None is "not stated". configs: values as one writes them into a manifest."""
+
+    name: str
+    partitions: int | None = None
+    replication_factor: int | None = None
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+def new_topic(
+    wish: TopicWish, project_file: Path | None, env: str | None, environ: Mapping[str, str]
+) -> tuple[Path, tuple[Diagnostic, ...]]:
+    """Write the manifest of a topic that nothing declares yet; where it is, and what else should be known.
+
+    Raises KdeclareError, and writes nothing, where the manifests would not be valid with it.
+    """
+    project = open_project(project_file, env, environ)
+    resource = ResourceId(_KIND.name, wish.name)
+    _, wrong = _KIND.parse(wish.name, TopicSpec())
+    if wrong:  # before the name becomes a path
+        raise KdeclareError(*(problem.diagnostic for problem in wrong))
+    # without a project file, what stands beside it is what it has to go with
+    whole = project if project.file is not None else replace(project, file=project.folder / PROJECT_FILE)
+    there = load(whole, None, KINDS, environ)
+    declared = next((item for item in there.desired if item.id == resource), None)
+    if declared is not None:
+        raise KdeclareError(_declared(declared))
+    path = new_file(project, resource)
+    text = manifest(_KIND.name, wish.name, _spec(wish))
+    loaded = load(whole, None, KINDS, environ, CHECKS, RULES, {path: text.encode()})
+    found = tuple(d for d in loaded.diagnostics if d.resource == str(resource))
+    if any(d.is_error for d in found):
+        raise KdeclareError(*found)
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write_new(target, text)
+    except OSError as problem:
+        raise KdeclareError(_not_written(target, problem)) from None
+    return target, found
+
+
+def _spec(wish: TopicWish) -> list[str]:
+    counts = {"partitions": wish.partitions, "replicationFactor": wish.replication_factor}
+    lines = [f"{key}: {count}" for key, count in counts.items() if count is not None]
+    values = [f"  {key}: {_value(key, text)}" for key, text in wish.configs.items()]
+    return [*lines, "configs:", *values] if values else lines
+
+
+def _value(key: str, text: str) -> str:
+    """A value as YAML; references in it stay references."""
+    info = catalog(ConfigScope.TOPIC).get(key)
+    if info is None or not info.is_list or "${" in text:
+        return _with_references(text)
+    inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    return f"[{', '.join(scalar(element.strip()) for element in split_list(inner))}]"
+
+
+def _with_references(text: str) -> str:
+    return scalar(text).replace("$${", "${")
+
+
+def _in_flow(text: str) -> str:
+    """A text where braces and commas have a meaning, and numbers are none."""
+    return text if _ADDRESS.fullmatch(text) else scalar(text, text=True)
+
+
+def _name_of(folder: Path) -> str:
+    return folder.resolve().name.lstrip(".") or "project"
+
+
+def _ignore(file: Path) -> bool:
+    """Have git leave out what is not to be committed, too; whether it did not yet."""
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    missing = [line for line in _IGNORED if line not in before.splitlines()]
+    if missing:
+        with file.open("a", encoding="utf-8") as appended:
+            appended.write("\n" * (bool(before) and not before.endswith("\n")))
+            appended.writelines(f"{line}\n" for line in missing)
+    return bool(missing)
+
+
+def _write_new(file: Path, text: str) -> None:
+    with file.open("x", encoding="utf-8") as new:
+        new.write(text)
+
+
+def _project_there(file: Path) -> Diagnostic:
+    return error(
+        "file-exists",
+        "Project is there already",
+        f"'{file}' is there, and nothing is overwritten.",
+        hint="kdeclare new topic NAME adds a topic to it.",
+    )
+
+
+def _declared(item: Desired) -> Diagnostic:
+    return error(
+        "duplicate-resource",
+        "Topic is declared already",
+        f"{item.id} is declared at {item.source}.",
+        hint="Change it there.",
+        place=item.source,
+        resource=str(item.id),
+    )
+
+
+def _bad_name(name: str) -> Diagnostic:
+    return error(
+        "bad-project-name",
+        "Not a project's name",
+        f"'{name}' cannot be the name of a project: its state is kept in a folder of that name.",
+        hint="Give another one with --name: no slashes, and no dot in front.",
+    )
+
+
+def _not_written(file: Path, problem: OSError) -> Diagnostic:
+    return error("not-written", "Files cannot be written", f"{problem.filename or file}: {problem.strerror}.")

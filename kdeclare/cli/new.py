@@ -1,0 +1,59 @@
+"""``kdeclare new``."""
+
+from typing import Annotated
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Setting
+from kdeclare.model.exits import ExitCode
+
+_EPILOG = epilog(
+    "kdeclare new topic orders --partitions 12 --replication-factor 3 --config retention.ms=604800000",
+    "kdeclare new topic clicks --config cleanup.policy=compact,delete --config 'retention.ms=${var.short}'",
+    codes=(0, 1, 64),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into the application."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    group.callback()(lambda: None)  # or the only command would need no name
+    command(group, "topic", epilog=_EPILOG)(topic)
+    app.add_typer(group, name="new", help="Manifests to begin with.")
+
+
+def topic(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The topic's name.")],
+    *,
+    partitions: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many (default: not stated).")
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many replicas of each (default: not stated).")
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A config, as Kafka's own tools take it. Repeatable."),
+    ] = None,
+    setting: Setting,
+    console: Console,
+) -> ExitCode:
+    """Write the manifest of a topic, and print where it is.
+
+    It is checked as validate does before it is written. No cluster is asked, and nothing is overwritten.
+    """
+    import os
+
+    from kdeclare.app.scaffolds import TopicWish, new_topic
+    from kdeclare.cli.kafka_flags import single_pairs
+
+    wish = TopicWish(name, partitions, replication_factor, single_pairs("--config", config))
+    options = setting.options()
+    path, notices = new_topic(wish, options.project, options.env, os.environ)
+    console.notices(notices)
+    console.out(f"{path}\n")
+    console.note("Next: kdeclare plan")
+    return ExitCode.OK

@@ -1,0 +1,175 @@
+"""``kdeclare init`` and ``kdeclare new``: files to begin with."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.unit.cli.command_line import CommandLine
+
+
+@pytest.fixture
+def empty(kdeclare: CommandLine, tmp_path: Path) -> Path:
+    """A folder with nothing in it, where one stands."""
+    folder = tmp_path / "my kafka"
+    folder.mkdir()
+    kdeclare.monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_new_project_is_valid_and_ready(kdeclare: CommandLine, empty: Path) -> None:
+    ran = kdeclare("init")
+    assert (ran.code, ran.out) == (0, "kdeclare.yaml\nmanifests/example.yaml\n.gitignore\n")
+    assert ran.err == "Next: kdeclare sandbox start && kdeclare new topic orders && kdeclare plan\n"
+    assert kdeclare("validate").out == "Valid: 0 resources in 1 file.\n"
+    project = yaml.safe_load((empty / "kdeclare.yaml").read_text())
+    assert project["metadata"] == {"name": "my kafka"}
+    assert project["spec"]["environments"] == {"sandbox": {"bootstrapServers": "127.0.0.1:19092"}}
+    assert (empty / ".gitignore").read_text() == "/state/\n*.plan.json\n"
+    assert kdeclare("new", "topic", "orders").code == 0
+    assert kdeclare("apply", "--yes").code == 0
+    assert kdeclare.topics == {"orders"}
+
+
+def test_the_example_is_a_topic_once_it_is_uncommented(kdeclare: CommandLine, empty: Path) -> None:
+    kdeclare("init")
+    file = empty / "manifests" / "example.yaml"
+    _, _, *lines = file.read_text().splitlines()
+    file.write_text("".join(line.removeprefix("#").removeprefix(" ") + "\n" for line in lines))
+    assert kdeclare("validate").out == "Valid: 1 resource in 1 file.\n"
+    assert "1 to create" in kdeclare("plan").out
+
+
+def test_elsewhere_for_a_cluster_that_there_is(kdeclare: CommandLine, empty: Path) -> None:
+    ran = kdeclare(
+        "init", "deep/er", "--name", "payments", "--bootstrap-server", "b:9092,c:9092", "--from-cluster"
+    )
+    assert ran.out == "deep/er/kdeclare.yaml\ndeep/er/.gitignore\n"
+    assert ran.err == "Next: cd deep/er && kdeclare import --out manifests\n"
+    project = yaml.safe_load((empty / "deep/er/kdeclare.yaml").read_text())
+    assert project["metadata"] == {"name": "payments"}
+    assert project["spec"]["environments"] == {"default": {"bootstrapServers": "b:9092,c:9092"}}
+    assert list((empty / "deep/er/manifests").iterdir()) == []
+    assert kdeclare("validate", "--project", "deep/er/kdeclare.yaml").code == 0
+
+
+def test_nothing_is_overwritten(kdeclare: CommandLine, empty: Path) -> None:
+    (empty / "manifests").mkdir()
+    (empty / "manifests" / "example.yaml").write_text("# mine\n")
+    (empty / ".gitignore").write_text("*.plan.json\n/build")
+    ran = kdeclare("init", "--name", "shop")
+    assert ran.out == "kdeclare.yaml\n.gitignore\n"
+    assert "manifests/example.yaml was there and is as it was.\n" in ran.err
+    assert (empty / "manifests" / "example.yaml").read_text() == "# mine\n"
+    assert (empty / ".gitignore").read_text() == "*.plan.json\n/build\n/state/\n"
+    before = (empty / "kdeclare.yaml").read_text()
+    ran = kdeclare("init", "--name", "other")
+    assert (ran.code, ran.out) == (1, "")
+    assert "error: Project is there already" in ran.err
+    assert (empty / "kdeclare.yaml").read_text() == before
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "", "a\nb"])
+def test_names_that_no_project_can_have(kdeclare: CommandLine, empty: Path, name: str) -> None:
+    ran = kdeclare("init", "--name", name)
+    assert (ran.code, "error: Not a project's name" in ran.err) == (1, True)
+    assert list(empty.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["yes", "12", "a, b: {c}", "#x", "a'b\"c"])
+def test_names_that_yaml_would_take_for_something_else(kdeclare: CommandLine, empty: Path, name: str) -> None:
+    assert kdeclare("init", "--name", name, "--bootstrap-server", "12:34").code == 0
+    document = yaml.safe_load((empty / "kdeclare.yaml").read_text())
+    assert document["metadata"] == {"name": name}
+    assert document["spec"]["environments"]["default"]["bootstrapServers"] == "12:34"
+    assert kdeclare("validate").code == 0
+
+
+def test_a_folder_that_cannot_be_written(kdeclare: CommandLine, empty: Path) -> None:
+    (empty / "file").write_text("")
+    ran = kdeclare("init", "file/folder")
+    assert (ran.code, "error: Files cannot be written" in ran.err) == (1, True)
+
+
+TEXT = """\
+apiVersion: kdeclare/v1
+kind: Topic
+metadata:
+  name: orders
+spec:
+  partitions: 12
+  replicationFactor: 3
+  configs:
+    retention.ms: 604800000
+    cleanup.policy: [compact, delete]
+    compression.type: zstd
+"""
+
+
+def test_a_new_topic(kdeclare: CommandLine) -> None:
+    configs = ("retention.ms=604800000", "cleanup.policy=compact, delete", "compression.type=zstd")
+    options = [word for config in configs for word in ("--config", config)]
+    ran = kdeclare("new", "topic", "orders", "--partitions", "12", "--replication-factor", "3", *options)
+    assert (ran.code, ran.out) == (0, "manifests/orders.yaml\n")
+    assert (kdeclare.folder / "manifests" / "orders.yaml").read_text() == TEXT
+    assert kdeclare("validate").out == "Valid: 1 resource in 1 file.\n"
+    assert kdeclare.cluster.calls == [], "no cluster is asked"
+
+
+def test_values_mean_what_they_mean_in_a_manifest(kdeclare: CommandLine) -> None:
+    lab = {"bootstrapServers": "lab:9092", "variables": {"short": 1000}}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
+    configs = ("retention.ms=${var.short}", "cleanup.policy=[compact]", "flush.ms=1")
+    options = [word for config in configs for word in ("--config", config)]
+    assert kdeclare("new", "topic", "007", *options).code == 0
+    document = yaml.safe_load((kdeclare.folder / "manifests" / "007.yaml").read_text())
+    assert document["metadata"] == {"name": "007"}
+    assert document["spec"]["configs"] == {
+        "retention.ms": "${var.short}",
+        "cleanup.policy": ["compact"],
+        "flush.ms": 1,
+    }
+    assert kdeclare("validate").code == 0
+
+
+REFUSED = {
+    "Illegal topic name": "../orders",
+    "Unknown config key": "orders --config retention.m=1",
+    "Invalid config value": "orders --config retention.ms=long",
+    "Variable is not defined": "orders --config retention.ms=${var.none}",
+    "Topic is declared already": "payments",
+    "Manifest is there already": "taken",
+    "Names collide": "pay.ments",
+    "No such environment": "orders --env live",
+}
+
+
+@pytest.mark.parametrize(("said", "line"), REFUSED.items(), ids=REFUSED.keys())
+def test_what_would_not_be_valid_is_not_written(kdeclare: CommandLine, said: str, line: str) -> None:
+    kdeclare.topic("pay_ments")
+    (kdeclare.folder / "manifests" / "all.yaml").write_text(
+        (kdeclare.topic("payments")).read_text() + "---\n# more to come\n"
+    )
+    (kdeclare.folder / "manifests" / "payments.yaml").unlink()
+    (kdeclare.folder / "manifests" / "taken.yaml").write_text("# nothing yet\n")
+    before = {path: path.read_text() for path in kdeclare.folder.rglob("*.yaml")}
+    ran = kdeclare("new", "topic", *line.split())
+    assert (ran.code, ran.out) == (1, "")
+    assert f"error: {said}" in ran.err
+    assert {path: path.read_text() for path in kdeclare.folder.rglob("*.yaml")} == before
+
+
+def test_mistakes_elsewhere_do_not_keep_a_topic_from_being_new(kdeclare: CommandLine) -> None:
+    kdeclare.topic("payments", partitons=1)
+    assert kdeclare("new", "topic", "orders").code == 0
+
+
+def test_it_goes_where_topics_are(kdeclare: CommandLine) -> None:
+    (kdeclare.folder / "manifests" / "topics").mkdir()
+    assert kdeclare("new", "topic", "orders").out == "manifests/topics/orders.yaml\n"
+
+
+def test_without_a_project(kdeclare: CommandLine, empty: Path) -> None:
+    assert kdeclare("new", "topic", "orders", "--partitions", "1").out == "manifests/orders.yaml\n"
+    assert "Topic is declared already" in kdeclare("new", "topic", "orders").err
+    assert kdeclare("validate", "manifests").code == 0
