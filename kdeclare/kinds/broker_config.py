@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.cluster.port import ConfigQuery
 from kdeclare.kinds.base import NAME, Desired, Difference, Problem, Stated
 from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.catalog.hover import config_keys
 from kdeclare.kinds.config_diff import NEVER_RESET, ConfigDiff, ConfigSide, diff_configs
 from kdeclare.kinds.config_ops import by_occurrence, config_fields, config_operations
 from kdeclare.kinds.export import config_lines, manifest
@@ -35,7 +36,7 @@ class BrokerConfigSpec(BaseModel):
     """``spec`` of a BrokerConfig manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    configs: dict[str, Any] = {}
+    configs: Annotated[dict[str, Any], Field(json_schema_extra=config_keys(ConfigScope.BROKER))] = {}
     unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
 
 

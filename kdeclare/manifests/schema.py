@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
+from kdeclare.manifests.field_docs import field_doc
 from kdeclare.manifests.fleet.spec import FleetManifest
 from kdeclare.manifests.project import ProjectManifest
 from kdeclare.manifests.shapes import Declarable, envelope
@@ -31,7 +32,7 @@ def json_schema(kinds: Mapping[str, Declarable]) -> Json:
     references, definitions = models_json_schema(
         [(model, mode) for model in models], schema_generator=_Untitled
     )
-    found = {name: _or_reference(schema) for name, schema in definitions["$defs"].items()}
+    found = {name: _told(name, _or_reference(schema)) for name, schema in definitions["$defs"].items()}
     found[_REFERENCE] = {
         "type": "string",
         "pattern": r"^\$\{(var|env|file)\.[^{}:]+\}$",
@@ -39,6 +40,15 @@ def json_schema(kinds: Mapping[str, Declarable]) -> Json:
     }
     alternatives = [references[model, mode] for model in models]
     return {"$schema": _DIALECT, "title": "kdeclare manifest", "oneOf": alternatives, "$defs": found}
+
+
+def _told(model: str, schema: Json) -> Json:
+    """The schema of a model with what each of its fields is for, as far as somebody has said so."""
+    if "properties" not in schema:
+        return schema
+    words = {name: field_doc(model, name) for name in schema["properties"]}
+    told = {n: {**f, "description": words[n]} if words[n] else f for n, f in schema["properties"].items()}
+    return {**schema, "properties": told}
 
 
 def _or_reference(schema: Json) -> Json:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.kinds.base import NAME, Problem
 from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.catalog.hover import config_keys
 from kdeclare.kinds.placing import PlacementSpec, Strategy
 from kdeclare.kinds.wishes import Wish, parse_wishes
 from kdeclare.model.diagnostics import Diagnostic, error
@@ -42,7 +43,7 @@ class TopicSpec(BaseModel):
     replicationFactor: Annotated[int, Field(ge=1, le=32767)] | None = None  # noqa: N815
     assignments: dict[int, list[Annotated[int, Field(ge=0, le=INT32)]]] | None = None
     placement: PlacementSpec | None = None
-    configs: dict[str, Any] = {}
+    configs: Annotated[dict[str, Any], Field(json_schema_extra=config_keys(ConfigScope.TOPIC))] = {}
     unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
     lifecycle: Lifecycle = Lifecycle()
 

@@ -1,0 +1,172 @@
+"""What each field of a document is for, as editors show it beside the field.
+
+By the model's name in the schema and the field's name there; that none is missing and none is left over is
+tested. Config keys have theirs in `kinds/catalog/meanings.json`.
+"""
+
+from collections.abc import Mapping
+
+_ENVELOPE = {
+    "apiVersion": "The version of this format: kdeclare/v1.",
+    "kind": "What the document declares.",
+    "metadata": "Name and labels.",
+    "spec": "What is declared.",
+}
+_CONFIGS = {
+    "configs": "Overrides by key: a value, a list, {append: [...], subtract: [...]} for part of a list, or "
+    "null for no override.",
+    "unmanagedConfigs": "What happens to overrides that are neither declared nor kdeclare's own: keep (the "
+    "default) or remove.",
+}
+_PACE = {
+    "throttle": "How much replication traffic moves may make on each broker involved, as in 50MiB/s.",
+    "batchSize": "How many partitions are moved at a time.",
+    "interBatchPause": "How long to wait between batches, as in 30s.",
+    "timeout": "How long one batch may take, as in 2h; the run then goes on without it.",
+}
+_PLACEMENT = "The rule that says which brokers hold the replicas."
+_APPLIES = {
+    "severity": "deny blocks what violates the policy, warn only says so.",
+    "actions": "Which actions on topics the policy is asked about (default: all).",
+    "selector": "Which topics the policy is asked about (default: all).",
+}
+_CLIENT = {
+    "bootstrapServers": "Where to find the brokers: HOST:PORT, several with commas.",
+    "clientConfig": "Kafka client properties, as security.protocol. Secrets by ${env.NAME} or ${file.PATH}.",
+    "clientConfigFile": "A file of Kafka client properties, in place of clientConfig.",
+    "variables": "Values for ${var.NAME}.",
+    "overlays": "Files or folders of manifests that merge over those of the same kind and name, in order.",
+}
+
+FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
+    "Metadata": {
+        "name": "Of a Topic, the topic's name; of a BrokerConfig, a broker's id or cluster-default.",
+        "labels": "Words of your own, for --selector and for policies; Kafka never sees them.",
+    },
+    "TopicSpec": {
+        "partitions": "How many partitions. They can become more, never fewer. Not stated: Kafka's default.",
+        "replicationFactor": "How many replicas each partition has. Not stated: Kafka's default.",
+        "assignments": "The brokers of each partition, preferred leader first; in place of partitions and "
+        "replicationFactor.",
+        "placement": _PLACEMENT,
+        "lifecycle": "What must never happen to the topic.",
+        **_CONFIGS,
+    },
+    "Lifecycle": {"preventDestroy": "Whether nothing, not even --allow-deletes, deletes it."},
+    "PlacementSpec": {
+        "strategy": "any: anywhere. balanced-leaders: as many preferred leaders in every rack. in-rack: each "
+        "partition in one rack. cross-rack: each on as many racks as it can be. static: as assignments say. "
+        "static-in-rack: in the racks named.",
+        "racks": "With static-in-rack, the rack of each partition.",
+    },
+    "BrokerConfigSpec": _CONFIGS,
+    "ReassignmentSpec": {
+        "partitions": "Partitions one by one, with their replicas.",
+        "topics": "Names, or regular expressions between slashes that match whole names.",
+        "drain": "Brokers that are to hold no replica of the topics.",
+        "targetBrokers": "The only brokers that may hold replicas of the topics.",
+        "rebalance": "Whether replicas and preferred leaders are spread evenly.",
+        "placement": _PLACEMENT,
+        "allowReplicationFactorChange": "Whether a partition may get more or fewer replicas (else refused).",
+        **_PACE,
+    },
+    "PartitionSpec": {
+        "topic": "The topic's name.",
+        "partition": "Its number, from 0.",
+        "replicas": "The brokers that are to hold it, preferred leader first.",
+        "expectedReplicas": "The brokers that hold it now; if others do, nothing is done.",
+    },
+    "PaceSpec": _PACE,
+    "ConnectWorkerConfigSpec": {
+        "workers": "The URLs of all workers of the group.",
+        "tls": "How to connect, as PEM files.",
+        "headers": "HTTP headers for every request; values by reference only, as in ${env.CONNECT_AUTH}.",
+        "config": "Overrides of worker settings, of the keys that the plug-in's whitelist has.",
+        "warnBeforeExpiry": "How long before a certificate ends there is a warning, as in 30d (the default).",
+    },
+    "TlsSpec": {
+        "caFile": "The authority that the workers' certificates are from.",
+        "certFile": "The client's certificate.",
+        "keyFile": "The key of the client's certificate.",
+    },
+    "PolicySpec": {
+        "rule": "In CEL, over action, topic, principal, labels, changed, pre and post; false is a violation.",
+        "message": "What is said of a violation (default: the rule itself).",
+        **_APPLIES,
+    },
+    "SelectorSpec": {
+        "topics": "Names, or regular expressions between slashes that match whole names.",
+        "labels": "Labels that the topic's manifest must all have.",
+    },
+    "PolicyTestSpec": {
+        "defaults": "What the requests of all cases have in common.",
+        "cases": "Requests, and what is expected of the policies.",
+    },
+    "CaseSpec": {
+        "name": "What the case is called.",
+        "policy": "The policy that it is about (default: all of the project's).",
+        "request": "What somebody asks for.",
+        "expect": "What comes out: allow, warn or deny.",
+        "message": "What a policy must say.",
+        "asked": "Whether the named policy is asked at all.",
+    },
+    "RequestSpec": {
+        "action": "CREATE, MODIFY or DELETE.",
+        "topic": "The topic's name.",
+        "principal": "Who asks, as in User:alice.",
+        "labels": "The labels of the topic's manifest.",
+        "labelsBefore": "The labels that it had when it was last applied.",
+        "changed": "What the request is about; without it, what the states differ in.",
+        "pre": "The topic as it is; of a creation there is none.",
+        "post": "The topic as it will be; of a deletion there is none.",
+        "racks": "The rack of each broker, by its id.",
+        "records": "How many records the topic holds.",
+        "partitionsOf": "How many partitions all topics with these labels have then, as in {team=blue: 12}.",
+    },
+    "StateSpec": {
+        "partitions": "How many partitions.",
+        "replicationFactor": "How many replicas each of them has.",
+        "assignments": "The brokers of each partition.",
+        "configs": "The topic's overrides.",
+    },
+    "ProjectSpec": {
+        "manifests": "Files or folders with manifests, relative to this file (default: manifests).",
+        "state": "The folder that keeps the state, relative to this file, or a URI (default: state).",
+        "defaultEnvironment": "The environment without --env.",
+        "environments": "The clusters that the manifests are for, by name.",
+        "reassignments": "How moves of replicas are gone about, where a manifest says nothing else.",
+        "policies": "Policies that are classes, and what they are told.",
+    },
+    "EnvironmentSpec": {"reassignments": "How moves of replicas are gone about here.", **_CLIENT},
+    "PolicyEntrySpec": {
+        "name": "What the policy is called in verdicts.",
+        "class": "Where the class is: module.path:ClassName.",
+        "config": "The settings of the policy.",
+        **_APPLIES,
+    },
+    "FleetSpec": {
+        "maxConcurrentClusters": "How many clusters are read at once.",
+        "rollout": "In which order the clusters are changed.",
+        "clusters": "The clusters of the fleet.",
+    },
+    "RolloutSpec": {
+        "canary": "The labels of the clusters that are changed first.",
+        "batchSize": "How many clusters are changed at a time after that.",
+        "maxFailures": "How many clusters may fail before nothing more is begun.",
+    },
+    "ClusterSpec": {
+        "name": "What the cluster is called in reports.",
+        "labels": "Words of your own, for --cluster-selector and for the rollout.",
+        "project": "A project file; the cluster is that of its environment.",
+        "env": "Which environment of that project.",
+        "manifests": "Files or folders with manifests, where there is no project.",
+        "state": "The folder or URI of the cluster's state.",
+        "selector": "Only resources with all these labels.",
+        **_CLIENT,
+    },
+}
+
+
+def field_doc(model: str, name: str) -> str | None:
+    """What a field of a model is for; None for one that nobody has described."""
+    return FIELD_DOCS.get(model, _ENVELOPE).get(name)

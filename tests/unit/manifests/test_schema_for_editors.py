@@ -1,0 +1,96 @@
+"""What editors get from the schema: words for every field and config key, and values to choose from."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from kdeclare.app.schema import manifest_schema
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.catalog.hover import meanings
+from kdeclare.manifests.field_docs import FIELD_DOCS
+from kdeclare.model.ids import ConfigScope
+
+SCHEMA = manifest_schema(None)
+MODELS = {name: model["properties"] for name, model in SCHEMA["$defs"].items() if "properties" in model}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_field_says_what_it_is_for(model: str) -> None:
+    silent = [name for name, field in MODELS[model].items() if not field.get("description")]
+    assert silent == [], "say it in manifests/field_docs.py"
+
+
+def test_nothing_is_described_that_is_not_there() -> None:
+    assert FIELD_DOCS.keys() <= MODELS.keys()
+    for model, fields in FIELD_DOCS.items():
+        assert fields.keys() <= MODELS[model].keys(), model
+
+
+def configs(spec: str) -> dict[str, Any]:
+    """The config keys that a spec offers."""
+    found: dict[str, Any] = MODELS[spec]["configs"]["properties"]
+    return found
+
+
+def test_a_config_key_has_its_meaning_its_type_and_its_default() -> None:
+    said = configs("TopicSpec")["retention.ms"]["description"]
+    assert said.startswith(
+        "How many milliseconds data is kept, of a topic with the delete policy; -1 for ever."
+    )
+    assert said.endswith("\n\nLONG, default `604800000`.")
+    assert configs("BrokerConfigSpec")["log.cleaner.threads"]["description"].endswith(
+        "INT, default `1`.\n\nOf the whole cluster: belongs in cluster-default."
+    )
+
+
+@pytest.mark.parametrize("scope", ConfigScope)
+def test_every_key_that_can_be_declared_has_words_and_no_other(scope: ConfigScope) -> None:
+    declarable = {key for key, info in catalog(scope).keys.items() if info.mode != "read-only"}
+    assert meanings(scope).keys() == declarable, "say it in kinds/catalog/meanings.json"
+    assert [key for key, text in meanings(scope).items() if not text.endswith(".") or len(text) > 250] == []
+
+
+@pytest.mark.parametrize("unit", ["bytes", "ms", "seconds"])
+def test_the_words_name_the_unit_that_a_key_has_in_its_name(unit: str) -> None:
+    word = "milliseconds" if unit == "ms" else unit
+    measured = [(k, t) for scope in ConfigScope for k, t in meanings(scope).items() if k.endswith(f".{unit}")]
+    assert len(measured) > 1
+    assert [key for key, text in measured if word not in text.lower()] == []
+
+
+def test_keys_that_only_a_restart_changes_are_not_offered() -> None:
+    offered = configs("BrokerConfigSpec")
+    assert "log.retention.ms" in offered
+    assert "log.dirs" not in offered
+
+
+VALUES = [
+    ({"cleanup.policy": ["compact"]}, True),
+    ({"cleanup.policy": "compact,delete"}, True),
+    ({"cleanup.policy": {"append": ["compact"]}}, True),
+    ({"cleanup.policy": {"append": "compact", "subtract": None}}, True),
+    ({"cleanup.policy": {"add": ["compact"]}}, False),
+    ({"retention.ms": 1000, "compression.type": "zstd", "preallocate": True}, True),
+    ({"retention.ms": "${var.retention}", "preallocate": "${var.early}", "flush.ms": None}, True),
+    ({"retention.ms": [1000]}, False),
+    ({"compression.type": "${env.COMPRESSION}", "some.key.of.tomorrow": 1}, True),
+]
+
+
+@pytest.mark.parametrize(("values", "valid"), VALUES)
+def test_values_are_taken_and_refused_as_validate_does(values: dict[str, Any], valid: bool) -> None:
+    document = {"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": {"name": "orders"}}
+    document["spec"] = {"partitions": 1, "configs": values}
+    assert jsonschema.Draft202012Validator(SCHEMA).is_valid(document) is valid
+
+
+def test_values_to_choose_from_are_offered() -> None:
+    offered = configs("TopicSpec")
+    assert {"enum": [True, False]} in offered["preallocate"]["anyOf"]
+    assert "zstd" in offered["compression.type"]["anyOf"][0]["enum"]
+    assert offered["cleanup.policy"]["anyOf"][0]["items"]["anyOf"][0]["enum"] == ["delete", "compact"]
+
+
+def test_one_kind_alone_has_the_same_words() -> None:
+    assert manifest_schema("Topic")["$defs"]["TopicSpec"] == SCHEMA["$defs"]["TopicSpec"]
