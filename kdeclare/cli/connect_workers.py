@@ -7,6 +7,7 @@ import typer
 
 from kdeclare.cli.kafka_flags import single_pairs
 from kdeclare.cli.options import Where, measured
+from kdeclare.model.workers import HEADER_NAME
 
 if TYPE_CHECKING:
     from kdeclare.app.connect.which import Named
@@ -76,7 +77,9 @@ class Workers(Where):
 
     def _headers(self) -> dict[str, str]:
         headers = single_pairs("--header", self.header)
-        for value in headers.values():
+        for name, value in headers.items():
+            if not HEADER_NAME.fullmatch(name):
+                raise typer.BadParameter(f"'{name}' is no name of an HTTP header.", param_hint="--header")
             if "${" not in value:
                 raise typer.BadParameter(
                     "give the value by reference, ${env.NAME} or ${file.PATH}: a command line is for all "

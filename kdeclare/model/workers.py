@@ -1,10 +1,14 @@
 """Workers of Kafka Connect as data: what they say of themselves, and what they show whoever connects."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from kdeclare.model.jsontypes import fingerprint
+
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+"""What the name of an HTTP header can be: a token of RFC 9110."""
 
 
 @dataclass(frozen=True, slots=True)

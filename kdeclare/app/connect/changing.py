@@ -22,7 +22,6 @@ from kdeclare.kinds.workers.values import shown
 from kdeclare.manifests.substitution import Unresolved
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, warning
-from kdeclare.model.workers import WorkersSeen
 from kdeclare.report.connect_views import ChangedView, ProposalView, VerdictView
 
 Wanted = Mapping[str, object]
@@ -34,9 +33,8 @@ Agree = Callable[[ProposalView], bool]
 
 @dataclass(frozen=True, slots=True)
 class _Proposed:
-    """What is to change, and how the workers were before."""
+    """What is to change, and how it is told."""
 
-    before: WorkersSeen
     changes: Changes
     view: ProposalView
 
@@ -65,15 +63,15 @@ def change_overrides(
         proposed = _proposed(workspace, found, wanted, must_be_there=must_be_there)
         if not agree(proposed.view) or not proposed.view.is_good:
             return None
-        sent = send(found.workers, proposed.before, proposed.changes)
+        before = read_workers(found.workers)  # anew: the question may have stood for long
+        sent = send(found.workers, before, proposed.changes)
         return followed(found.workers, sent, proposed.view.fields, SystemClock(), wait_s)
 
 
 def _proposed(
     workspace: Workspace, found: Chosen, wanted: Wanted, *, must_be_there: bool = False
 ) -> _Proposed:
-    seen = read_workers(found.workers)
-    before = told_overrides(seen)
+    before = told_overrides(read_workers(found.workers))
     missing = [key for key, value in wanted.items() if value is None and key not in before]
     if missing and must_be_there:
         raise KdeclareError(*(_not_there(key, before) for key in missing))
@@ -84,7 +82,7 @@ def _proposed(
         VerdictView(verdict.url, "" if verdict.is_good else verdict.words)
         for verdict in verdicts(found.workers, changes)
     )
-    return _Proposed(seen, changes, ProposalView(fields, said_of_it, notices))
+    return _Proposed(changes, ProposalView(fields, said_of_it, notices))
 
 
 def _read(workspace: Workspace, wanted: Wanted) -> tuple[Changes, tuple[Diagnostic, ...]]:

@@ -32,6 +32,8 @@ _CHANGE_S = 60.0
 """How long a change may take: it is written, read back and applied before the answer."""
 _NO_SUCH_PATH = "HTTP 404 Not Found"
 """What Connect says where nobody serves a path; the plug-in's own 404 says more."""
+_NOT_WRITTEN = "Nothing was written"
+"""What the plug-in says where a change has certainly come to nothing."""
 _TRUST_HINT = "is its issuer in the caFile, and the host among its names?"
 
 
@@ -82,7 +84,11 @@ class RestWorkers:
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
         """See `ConnectWorkers.patch`."""
-        return answers.overrides(self._ask("PATCH", url, PATH, changes))
+        answer = self._ask("PATCH", url, PATH, changes)
+        try:
+            return answers.overrides(answer)
+        except Fault as fault:  # the answer is odd, and the change may be made
+            raise Fault(fault.error, fault.message, FaultKind.UNKNOWN) from None
 
     def delete(self, url: str, key: str) -> None:
         """See `ConnectWorkers.delete`."""
@@ -157,7 +163,7 @@ def _refusal(method: str, answer: httpx.Response) -> Fault:
         return Fault(PLUGIN_MISSING, why)
     if code == 409:  # a rebalance is under way
         return Fault(NOT_READY, words, FaultKind.RETRIABLE)
-    if code == 503:
+    if code == 503 or (code >= 500 and _NOT_WRITTEN in words):
         return Fault(NOT_READY, words)
     if code >= 500:
         return Fault(LOST, words, FaultKind.UNKNOWN if method in ("PATCH", "DELETE") else FaultKind.RETRIABLE)

@@ -1,6 +1,5 @@
 """What a ConnectWorkerConfig manifest can say, and what is wrong with it whatever the workers have."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -14,12 +13,11 @@ from kdeclare.kinds.workers.urls import wrong_url
 from kdeclare.kinds.workers.values import is_placeholder, is_sensitive
 from kdeclare.model.diagnostics import Diagnostic, error, warning
 from kdeclare.model.references import Referenced
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.model.workers import HEADER_NAME, WorkerGroup
 
 RAW_SECRET = "raw-secret"
 
 _THIRTY_DAYS_S = 30 * 86400.0
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TOPIC = "Connect's config topic, which the workers' REST interface shows"
 _INSTEAD = "Write one of Connect's own placeholders, as in ${file:/etc/connect/secrets.properties:keystore}."
 
@@ -119,7 +117,7 @@ def _tls_problems(resource: str, tls: TlsSpec) -> Iterator[Problem]:
 
 def _header_problem(header: str, value: object) -> tuple[str, str] | None:
     """What is wrong, and what to do. No message repeats a value: it may be secret."""
-    if not _HEADER.fullmatch(header):
+    if not HEADER_NAME.fullmatch(header):
         return f"'{header}' cannot be the name of an HTTP header.", ""
     if not isinstance(value, Referenced):
         instead = "Write ${env.NAME} or ${file.PATH}, with what goes before it."

@@ -18,7 +18,15 @@ _OTHER_NAMES = "san=dns:elsewhere.example"
 _KEY = ("-keyalg", "EC", "-groupname", "secp256r1")
 _PAST = ("-startdate", "-10d", "-validity", "1")
 # What the authority of the workers issues. The first is for clients; keys and dates differ.
-_ISSUED = {"client": (), "a": (), "b": (), "static": (), "expired": _PAST, "elsewhere": ()}
+_ISSUED = {
+    "client": (),
+    "a": (),
+    "b": (),
+    "static": (),
+    "expired": _PAST,
+    "elsewhere": (),
+    "signing": ("-ext", "ku=digitalSignature,keyCertSign"),
+}
 _FOREIGN = {"foreign": ()}
 
 
@@ -32,7 +40,8 @@ class Certificates:
     def store(self, name: str) -> Path:
         """``static``, ``a``, ``b``, ``expired``, ``foreign``.
 
-        ``elsewhere``: of another host; ``mixed``: a key that does not match.
+        ``elsewhere``: of another host; ``signing``: of one that may sign others; ``mixed``: a key that does
+        not match.
         """
         return self.folder / f"{name}.p12"
 

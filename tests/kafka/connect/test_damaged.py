@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from kafka import KafkaProducer
 
-from tests.kafka.connect.asking import HOST, KEYSTORE, KEYSTORE_PASSWORD
+from tests.kafka.connect.asking import HOST, KEYSTORE, KEYSTORE_PASSWORD, PATH
 from tests.kafka.connect.certificates import PASSWORD
 from tests.kafka.connect.workers import Worker, Workshop, eventually, started
 
@@ -43,6 +43,9 @@ def test_what_cannot_be_read_is_kept_from_being_lost(two: tuple[Worker, Worker],
 
     put(workshop, "damaged-config", b"no map of overrides")
     eventually(lambda: "cannot be read" in error_of(worker))
+    unknown = worker.ask("GET", PATH)
+    assert (unknown.status, "cannot be read" in unknown.message) == (500, True)
+    assert "cannot be read" in worker.ask.validate(to_a).body["errors"][""][0]
     refused = worker.ask.patch(to_a)
     assert refused.status == 500
     assert "a change would lose what is stored, since that cannot be read (offset " in refused.message
@@ -74,7 +77,12 @@ def test_a_worker_without_https_takes_overrides_away_and_none_on(
     assert refused.status == 400
     assert "This worker has no HTTPS listener that could take this." in refused.message
 
-    put(workshop, "plain-config", json.dumps({"version": 0, "properties": change}).encode())
+    there = {**change, KEYSTORE_PASSWORD: "another"}
+    put(workshop, "plain-config", json.dumps({"version": 0, "properties": there}).encode())
     eventually(lambda: "no HTTPS listener" in error_of(worker))
+    assert worker.ask.validate({KEYSTORE: None}).body["valid"]
     assert worker.ask.delete(KEYSTORE).status == 204
+    assert worker.ask.overrides() == {KEYSTORE_PASSWORD: "another"}
+    assert "no HTTPS listener" in error_of(worker)
+    assert worker.ask.delete(KEYSTORE_PASSWORD).status == 204
     assert (worker.ask.overrides(), error_of(worker)) == ({}, "")

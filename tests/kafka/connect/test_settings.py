@@ -164,6 +164,12 @@ def test_a_certificate_for_another_host_is_refused_all_the_same(guarded: list[Wo
     assert guarded[0].ask("GET", "/", headers={"Host": "elsewhere.example"}).status == 400
 
 
+def test_a_certificate_that_may_sign_others_is_one_as_well(guarded: list[Worker]) -> None:
+    change = {KEYSTORE: str(guarded[0].certificates.store("signing"))}
+    answer = guarded[0].ask("POST", f"{PATH}/validate", change, basic("ada", "lovelace"))
+    assert answer.body == {"valid": True, "configs": [KEYSTORE], "errors": {}}
+
+
 def test_a_provider_that_cannot_be_made_is_told_of_when_it_is_asked(guarded: list[Worker]) -> None:
     change = {KEYSTORE: "${absent:path:key}"}
     answer = guarded[0].ask("PATCH", PATH, change, basic("ada", "lovelace"))

@@ -362,6 +362,7 @@ def test_keys_of_a_manifest_are_named_before_anybody_is_asked(typed: CommandLine
         (("get", "--name", "eu", *WORKERS), "goes without --worker"),
         (("get", *WORKERS, "--key-file", "k"), "is the key of --cert-file"),
         (("get", *WORKERS, "--header", "Authorization=Bearer x"), "by reference"),
+        (("get", *WORKERS, "--header", "Ä=${env.HOME}"), "no name of an HTTP header"),
         (("get", "--worker", "https://w1:99999"), "port"),
         (("get", "--worker", "https://w 1"), "a url holds no such characters"),
         (("get", "--worker", "https://[1"), "is no url"),

@@ -191,6 +191,19 @@ def test_an_answer_that_is_none_of_the_plug_ins(stub: Stub, certs: Path, body: b
     assert "s3cret" not in str(found)
 
 
+def test_a_change_that_certainly_came_to_nothing_is_refused(stub: Stub, certs: Path) -> None:
+    said = "Nothing was written: Transactional Id authorization failed."
+    stub.answers["PATCH", PATH] = 500, {"error_code": 500, "message": said}
+    found = fault(lambda: workers(stub, certs).patch(stub.url, {KEY: "/new"}))
+    assert (found.kind, found.message) == (FaultKind.REFUSED, said)
+
+
+def test_a_change_whose_answer_is_odd_may_have_been_made(stub: Stub, certs: Path) -> None:
+    stub.answers["PATCH", PATH] = 200, b"<html>"
+    found = fault(lambda: workers(stub, certs).patch(stub.url, {KEY: "/new"}))
+    assert (found.error, found.kind) == (port.BAD_ANSWER, FaultKind.UNKNOWN)
+
+
 # answers that do not come
 
 

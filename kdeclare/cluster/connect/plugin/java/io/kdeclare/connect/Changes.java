@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 
@@ -68,6 +69,11 @@ final class Changes {
 
     static Changes none() {
         return new Changes(Map.of());
+    }
+
+    /** Whether nothing is put on. */
+    boolean onlyTakeAway() {
+        return byKey.values().stream().allMatch(Objects::isNull);
     }
 
     /** For whom the request is forwarded to. */

@@ -1,7 +1,12 @@
 package io.kdeclare.connect;
 
+import java.security.KeyStore;
+import java.security.KeyStoreException;
 import java.security.cert.X509Certificate;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
 
@@ -34,11 +39,25 @@ final class HostNames {
         if (!advertised.isHttps() || host == null || !looksAtHosts()) {
             return;
         }
-        Stream<X509> offered = candidate.getAliases().stream().map(candidate::getX509);
-        if (offered.noneMatch(one -> one.matches(host)) && answers(host)) {
+        if (leaves(candidate.getKeyStore()).noneMatch(leaf -> names(leaf, host)) && answers(host)) {
             throw new Refusal(TlsKeys.KEYSTORE_LOCATION, "The certificate does not name " + host
                     + ", under which this worker is known: its listener would answer 400 to all requests"
                     + " there, other workers' and yours.");
+        }
+    }
+
+    /** Of the keys: Jetty's own list leaves some out, and has certificates that belong to no key. */
+    private static Stream<X509Certificate> leaves(KeyStore store) {
+        try {
+            List<X509Certificate> found = new ArrayList<>();
+            for (String alias : Collections.list(store.aliases())) {
+                if (store.isKeyEntry(alias)) {
+                    found.add((X509Certificate) store.getCertificate(alias));
+                }
+            }
+            return found.stream();
+        } catch (KeyStoreException e) {
+            throw new IllegalStateException("a key store that has been read", e);
         }
     }
 

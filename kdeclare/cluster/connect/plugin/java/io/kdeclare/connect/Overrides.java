@@ -31,7 +31,8 @@ final class Overrides implements Store.Listener {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final Components components;
-    private Map<String, String> raw = Map.of();
+    private Map<String, String> raw;
+    private Long read;
     private Long seen;
     private Applied applied;
     private Failure refused;
@@ -44,14 +45,17 @@ final class Overrides implements Store.Listener {
     /** Let a component take part; what is overridden already, it takes at once. */
     synchronized void register(Reconfigurable component) {
         components.add(component);
-        if (seen != null) {
-            take(seen);
+        if (read != null) {
+            Failure later = refused != null && refused.offset() > read ? refused : null;
+            take(read);
+            refused = later == null ? refused : later;
         }
     }
 
     @Override
     public synchronized void updated(long offset, Map<String, String> overrides) {
         seen = offset;
+        read = offset;
         raw = new TreeMap<>(overrides);
         if (!components.isEmpty()) {
             take(offset);
@@ -74,9 +78,21 @@ final class Overrides implements Store.Listener {
         }
     }
 
-    /** The overrides of the cluster, whether this worker could apply them or not. */
+    /**
+     * The overrides of the cluster, whether this worker could apply them or not.
+     *
+     * @throws StoreException where there are some, and none that this worker could read
+     */
     synchronized Map<String, String> raw() {
-        return raw;
+        if (raw == null && seen != null) {
+            throw new StoreException("The overrides are not known. " + refused.message(), null);
+        }
+        return last();
+    }
+
+    /** The last overrides that this worker could read; empty where there were none. */
+    synchronized Map<String, String> last() {
+        return raw == null ? Map.of() : raw;
     }
 
     synchronized Long seen() {

@@ -1,5 +1,6 @@
 package io.kdeclare.connect;
 
+import java.lang.reflect.InvocationTargetException;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -123,16 +124,34 @@ final class Placeholders implements AutoCloseable {
 
         private synchronized ConfigProvider made() {
             if (made == null) {
-                try {
-                    ConfigProvider fresh = Class.forName(type, true, loader)
-                            .asSubclass(ConfigProvider.class).getDeclaredConstructor().newInstance();
-                    fresh.configure(params);
-                    made = fresh;
-                } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
-                    throw new ConfigException("the config provider '" + name + "' cannot be made: " + e);
-                }
+                made = configured(fresh());
             }
             return made;
+        }
+
+        private ConfigProvider fresh() {
+            try {
+                return Class.forName(type, true, loader)
+                        .asSubclass(ConfigProvider.class).getDeclaredConstructor().newInstance();
+            } catch (InvocationTargetException e) {
+                throw failed(e.getCause());
+            } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
+                throw failed(e);
+            }
+        }
+
+        private ConfigProvider configured(ConfigProvider fresh) {
+            try {
+                fresh.configure(params);
+                return fresh;
+            } catch (RuntimeException | LinkageError e) {
+                Utils.closeQuietly(fresh, "config provider " + name);
+                throw failed(e);
+            }
+        }
+
+        private ConfigException failed(Throwable cause) {
+            return new ConfigException("the config provider '" + name + "' cannot be made: " + cause);
         }
     }
 }

@@ -90,6 +90,11 @@ final class TlsListeners implements Reconfigurable {
         }
     }
 
+    /** Whether there is none. */
+    boolean isEmpty() {
+        return connectors.isEmpty();
+    }
+
     /** What is served now, found out by shaking hands. */
     List<Listener> listeners() {
         return connectors.stream()

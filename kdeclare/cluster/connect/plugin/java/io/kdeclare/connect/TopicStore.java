@@ -67,7 +67,8 @@ final class TopicStore implements Store {
             for (int attempt = 1; !attempted(change); attempt++) {
                 if (attempt == ATTEMPTS) {
                     throw new StoreException("Other workers wrote at the same time, " + ATTEMPTS
-                            + " times in a row. Nothing was written; try again.", null);
+                            + " times in a row. Whether it was written is not known; look before you try again.",
+                            null);
                 }
                 LOG.info("Another worker writes overrides too; trying again");
                 pause(ThreadLocalRandom.current().nextLong(BACKOFF_MS << attempt));

@@ -57,7 +57,12 @@ public class WorkerConfigResource {
     @GET
     @AdminsOnly
     public Map<String, String> overrides() {
-        return configs.overrides().map(Overrides::raw).orElseThrow(this::unavailable);
+        Overrides found = configs.overrides().orElseThrow(this::unavailable);
+        try {
+            return found.raw();
+        } catch (StoreException e) {
+            throw failed(e);
+        }
     }
 
     /** How far this very worker is; 200 also when something is wrong with it. */
@@ -80,7 +85,7 @@ public class WorkerConfigResource {
             configs.validate(changes);
         } catch (Refusal e) {
             errors.put(e.key(), List.of(e.getMessage()));
-        } catch (ConfigException e) {
+        } catch (ConfigException | StoreException e) {
             errors.put("", List.of(Messages.of(e)));
         }
         Map<String, Object> answer = new LinkedHashMap<>();
@@ -146,8 +151,12 @@ public class WorkerConfigResource {
         } catch (ConfigException e) {
             throw refused(e);
         } catch (StoreException e) {
-            throw new ConnectRestException(Response.Status.INTERNAL_SERVER_ERROR, e.getMessage(), e);
+            throw failed(e);
         }
+    }
+
+    private static ConnectRestException failed(StoreException e) {
+        return new ConnectRestException(Response.Status.INTERNAL_SERVER_ERROR, e.getMessage(), e);
     }
 
     private static ConnectRestException refused(ConfigException e) {

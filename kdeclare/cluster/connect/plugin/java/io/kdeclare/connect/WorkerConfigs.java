@@ -118,12 +118,15 @@ final class WorkerConfigs implements AutoCloseable {
 
     /** Refuse keys that may not be overridden. @throws Refusal for the first of them */
     void check(Changes changes) {
-        changes.check(settings.whitelist(), overrides.raw());
+        changes.check(settings.whitelist(), overrides.last());
     }
 
     /** Refuse what this worker could not take; nothing is changed. */
     void validate(Changes changes) {
-        components.validate(changes.over(overrides.raw()));
+        Map<String, String> merged = changes.over(overrides.raw());
+        if (needsValidation(changes)) {
+            components.validate(merged);
+        }
     }
 
     /**
@@ -137,7 +140,9 @@ final class WorkerConfigs implements AutoCloseable {
                 Changes wanted = changes.apply(current);
                 wanted.check(settings.whitelist(), current);
                 Map<String, String> merged = wanted.over(current);
-                components.prepare(merged);
+                if (needsValidation(wanted)) {
+                    components.prepare(merged);
+                }
                 written.set(merged);
                 return merged;
             });
@@ -145,6 +150,11 @@ final class WorkerConfigs implements AutoCloseable {
             components.forget();
         }
         return written.get();
+    }
+
+    /** Not where nothing would take it, and it only goes away: one at a time, the others still stand there. */
+    private boolean needsValidation(Changes changes) {
+        return !changes.onlyTakeAway() || listeners().filter(TlsListeners::isEmpty).isEmpty();
     }
 
     @Override
