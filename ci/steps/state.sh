@@ -38,22 +38,40 @@ save() {
     echo "No state was loaded, so there is none to save."
     return
   fi
+  tell artifact "kdeclare-state-not-saved-$which"
   git -C "$state" add --all
   if ! git -C "$state" diff --cached --quiet; then
-    git -C "$state" -c user.name=kdeclare -c user.email=kdeclare@localhost commit --quiet \
-      --message "State of $which after ${KDECLARE_REVISION:-a run}"
+    committing commit --quiet --message "State of $which after ${KDECLARE_REVISION:-a run}"
   fi
   if [ "$(at HEAD)" = "$(at refs/saved)" ]; then
     echo "The state is as it was."
     return
   fi
-  # never by force: what somebody else has saved meanwhile must not be lost
-  git -C "$state" push --quiet "$remote" "HEAD:refs/heads/$branch" || {
+  push || {
     echo "The state could not be saved on $branch of $remote. It is in $state: keep it." >&2
     exit 1
   }
   git -C "$state" update-ref refs/saved HEAD
 }
+
+# Never by force: what somebody else has saved meanwhile must not be lost. Jobs for other environments save on
+# the same branch, in folders of their own, so this commit goes on top of theirs.
+push() {
+  local tried
+  for tried in 1 2 3 4 5; do
+    git -C "$state" push --quiet "$remote" "HEAD:refs/heads/$branch" && return
+    [ "$tried" -lt 5 ] || return 1
+    git -C "$state" fetch --quiet "$remote" "refs/heads/$branch" || return 1
+    # merge.default: two states of one environment put together line by line would be a third, of nothing
+    committing -c merge.default=binary -c merge.renames=false rebase --quiet FETCH_HEAD || {
+      git -C "$state" rebase --abort
+      return 1
+    }
+    sleep "$((RANDOM % tried)).$((RANDOM % 10))"
+  done
+}
+
+committing() { git -C "$state" -c user.name=kdeclare -c user.email=kdeclare@localhost "$@"; }
 
 at() { git -C "$state" rev-parse --quiet --verify "$1" || true; }
 

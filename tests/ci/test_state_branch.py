@@ -20,9 +20,9 @@ def kept(runner: Runner) -> dict[str, str]:
     return {name: git(runner, "show", f"kdeclare-state:{name}") for name in names}
 
 
-def save(runner: Runner, text: str, step: str = "save") -> None:
+def save(runner: Runner, text: str, step: str = "save", environment: str = "lab") -> None:
     """A run of kdeclare's, and what follows it."""
-    folder = runner.out / "state" / "shop" / "lab"
+    folder = runner.out / "state" / "shop" / environment
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "state.json").write_text(text)
     (folder / "lock").write_text("")
@@ -53,23 +53,50 @@ def test_a_state_that_did_not_change_is_not_saved(runner: Runner) -> None:
     assert "No state was loaded" in runner.well("state.sh", "save").stdout
 
 
-def test_what_others_saved_meanwhile_is_never_lost(runner: Runner) -> None:
+LINES = "".join(f"{line}\n" for line in range(40))
+
+
+def meanwhile(runner: Runner, environment: str, text: str) -> None:
+    """Another job, which began with the same state as this one, saves its own."""
+    here, aside = runner.out / "state", runner.folder / "aside"
+    here.rename(aside)
     runner.well("state.sh", "load")
-    here = runner.out / "state"
-    theirs = runner.folder / "theirs"
-    here.rename(theirs)
-    runner.well("state.sh", "load")
-    save(runner, "one")
+    save(runner, text, environment=environment)
     runner.afresh()
     runner.out.mkdir()
-    theirs.rename(here)
-    (here / "state.json").write_text("other")
+    aside.rename(here)
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["no branch yet", "a branch"])
+def test_jobs_for_other_environments_save_on_top_of_each_other(runner: Runner, before: bool) -> None:
+    runner.well("state.sh", "load")
+    if before:
+        for environment in ("one", "two", "three"):
+            save(runner, LINES, environment=environment)
+        runner.afresh()
+        runner.well("state.sh", "load")
+    meanwhile(runner, "one", f"{LINES}1")
+    meanwhile(runner, "two", f"{LINES}2")
+    save(runner, f"{LINES}3", environment="three")
+    environments = {"one": 1, "two": 2, "three": 3}
+    assert kept(runner) == {f"shop/{name}/state.json": f"{LINES}{n}" for name, n in environments.items()}
+    assert "The state is as it was." in runner.well("state.sh", "save").stdout
+
+
+def test_what_others_saved_meanwhile_is_never_lost(runner: Runner) -> None:
+    runner.well("state.sh", "load")
+    save(runner, LINES)
+    meanwhile(runner, "lab", f"{LINES}theirs\n")
+    mine = runner.out / "state" / "shop" / "lab" / "state.json"
+    mine.write_text(f"mine\n{LINES}")  # lines apart, which git would put together
+    told = runner.folder / "told"
     for _ in range(2):  # what could not be saved is tried again
-        ran = runner.run("state.sh", "save")
+        ran = runner.run("state.sh", "save", KDECLARE_ENV="lab", GITHUB_OUTPUT=str(told))
         assert ran.returncode == 1
         assert "The state could not be saved on kdeclare-state" in ran.stderr
-    assert kept(runner) == {"shop/lab/state.json": "one"}
-    assert (here / "state.json").read_text() == "other"
+    assert kept(runner) == {"shop/lab/state.json": f"{LINES}theirs\n"}
+    assert mine.read_text() == f"mine\n{LINES}"
+    assert set(told.read_text().splitlines()) == {"artifact=kdeclare-state-not-saved-lab"}
 
 
 def test_a_repository_that_does_not_answer_is_no_empty_state(runner: Runner, tmp_path: Path) -> None:
