@@ -128,7 +128,7 @@ def new_topic(
     path = new_file(project, resource)
     text = manifest(_KIND.name, wish.name, _spec(wish))
     loaded = load(whole, None, KINDS, environ, CHECKS, RULES, {path: text.encode()})
-    found = tuple(d for d in loaded.diagnostics if d.resource == str(resource))
+    found = tuple(d for d in loaded.diagnostics if d.resource == str(resource) or _is_in(path, d))
     if any(d.is_error for d in found):
         raise KdeclareError(*found)
     target = Path(path)
@@ -140,10 +140,15 @@ def new_topic(
     return target, found
 
 
+def _is_in(path: str, found: Diagnostic) -> bool:
+    """What is no YAML has a place, and no resource yet."""
+    return found.place is not None and found.place.file == path
+
+
 def _spec(wish: TopicWish) -> list[str]:
     counts = {"partitions": wish.partitions, "replicationFactor": wish.replication_factor}
     lines = [f"{key}: {count}" for key, count in counts.items() if count is not None]
-    values = [f"  {key}: {_value(key, text)}" for key, text in wish.configs.items()]
+    values = [f"  {_with_references(key)}: {_value(key, text)}" for key, text in wish.configs.items()]
     return [*lines, "configs:", *values] if values else lines
 
 

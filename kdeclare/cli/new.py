@@ -50,7 +50,10 @@ def topic(
     from kdeclare.app.scaffolds import TopicWish, new_topic
     from kdeclare.cli.kafka_flags import single_pairs
 
-    wish = TopicWish(name, partitions, replication_factor, single_pairs("--config", config))
+    configs = single_pairs("--config", config)
+    if any(len(text.splitlines()) > 1 for pair in configs.items() for text in pair):
+        raise typer.BadParameter("a config has no line breaks.", param_hint="--config")
+    wish = TopicWish(name, partitions, replication_factor, configs)
     options = setting.options()
     path, notices = new_topic(wish, options.project, options.env, os.environ)
     console.notices(notices)

@@ -159,6 +159,30 @@ def test_what_would_not_be_valid_is_not_written(kdeclare: CommandLine, said: str
     assert {path: path.read_text() for path in kdeclare.folder.rglob("*.yaml")} == before
 
 
+@pytest.mark.parametrize("key", ["{a", "a: [b", "#", '"', "- a", "${a"])
+def test_a_key_is_text_whatever_yaml_would_take_it_for(kdeclare: CommandLine, key: str) -> None:
+    ran = kdeclare("new", "topic", "orders", "--config", f"{key}=1")
+    assert (ran.code, ran.out) == (1, "")
+    assert "error: Unknown config key" in ran.err
+    assert f"'{key}' is not a topic config of Kafka" in ran.err
+    assert not (kdeclare.folder / "manifests" / "orders.yaml").exists()
+
+
+def test_what_is_no_yaml_is_never_written(kdeclare: CommandLine) -> None:
+    kdeclare.monkeypatch.setattr("kdeclare.app.scaffolds.scalar", lambda text, **_: text)
+    ran = kdeclare("new", "topic", "orders", "--config", "{a=1")
+    assert (ran.code, ran.out) == (1, "")
+    assert "error: YAML syntax error\n  manifests/orders.yaml:8:1\n" in ran.err
+    assert not (kdeclare.folder / "manifests" / "orders.yaml").exists()
+
+
+@pytest.mark.parametrize("config", ["retention.ms=1\n2", "a\nb=1", "a=1\u20282"])
+def test_no_config_has_line_breaks(kdeclare: CommandLine, config: str) -> None:
+    ran = kdeclare("new", "topic", "orders", "--config", config)
+    assert (ran.code, "has no line breaks" in ran.err) == (64, True)
+    assert not (kdeclare.folder / "manifests" / "orders.yaml").exists()
+
+
 def test_mistakes_elsewhere_do_not_keep_a_topic_from_being_new(kdeclare: CommandLine) -> None:
     kdeclare.topic("payments", partitons=1)
     assert kdeclare("new", "topic", "orders").code == 0
