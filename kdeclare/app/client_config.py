@@ -12,6 +12,7 @@ from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
 """All else is Kafka's: ``${provider:path:key}``, and a password that only looks like a reference."""
+_BEGUN = re.compile(r"\$\{(env|file|command)\.")
 _JAAS = "sasl.jaas.config"
 _COMMAND_TIMEOUT_S = 30.0
 
@@ -41,6 +42,8 @@ class _Resolving:
             # there it stands between quotes, and a quote of its own would end them
             return re.sub(r'(["\'\\])', r"\\\1", found) if name == _JAAS else found
 
+        if left := _BEGUN.search(_REFERENCE.sub("", text)):  # before any command is run
+            raise KdeclareError(_no_reference(f"{self._file}, {name}", left[1]))
         return _REFERENCE.sub(one, text)
 
     def _resolved(self, name: str, match: re.Match[str]) -> str:
@@ -82,6 +85,18 @@ def _output(line: str, environ: Mapping[str, str]) -> str:
         raise Unresolved(_failed(line, "what it prints is not UTF-8 text")) from problem
     except ValueError as problem:
         raise Unresolved(_failed(line, str(problem).lower())) from problem
+
+
+def _no_reference(where: str, kind: str) -> Diagnostic:
+    """Or it would be sent as it stands there, to whoever asks for a password."""
+    return error(
+        "bad-reference",
+        "Reference cannot be read",
+        f"{where}: what begins with '${{{kind}.' has no end, nothing or braces in it.",
+        hint="There are no braces inside of a reference; put the command into a script."
+        if kind == "command"
+        else f"Write ${{{kind}.…}} with a name and without braces in it.",
+    )
 
 
 def _failed(line: str, why: str) -> Diagnostic:

@@ -75,3 +75,31 @@ def test_a_reference_that_leads_nowhere(tmp_path: Path, value: str, code: str, w
     assert found.code == code
     for word in [str(path), "ssl.key.password", *words]:
         assert word in f"{found.detail} {found.hint}"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("${command.awk '{print $1}' s3cret}", ["'${command.'", "put the command into a script"]),
+        ("${command.touch ran} ${command.}", ["'${command.'"]),
+        ("${command.echo ${env.SECRET}}", ["'${command.'"]),
+        ("${file.}", ["'${file.'", "without braces"]),
+        ("${file.s3cret", ["'${file.'"]),
+        ("${env.}", ["'${env.'"]),
+    ],
+)
+def test_what_begins_like_a_reference_is_never_sent_as_a_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, ssl_key_password=value)
+    found = failure(path)
+    assert found.code == "bad-reference"
+    for word in [str(path), "ssl.key.password", *words]:
+        assert word in f"{found.detail} {found.hint}"
+    assert list(tmp_path.iterdir()) == [path], "no command was run"
+
+
+def test_a_secret_that_looks_like_a_reference_is_one_secret(tmp_path: Path) -> None:
+    path = written(tmp_path, ssl_key_password="${env.SECRET}")
+    assert read_client_config(path, {"SECRET": "${command.x"}) == {"ssl.key.password": "${command.x"}
