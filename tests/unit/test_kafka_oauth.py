@@ -2,7 +2,9 @@
 
 import base64
 import json
+import socket
 import threading
+import time
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +46,8 @@ def endpoint() -> Iterator[Endpoint]:
             self.send_response(made.status)
             self.send_header("Location", f"{made.url}/elsewhere")
             self.end_headers()
-            self.wfile.write(json.dumps(made.answer).encode())
+            answer = made.answer
+            self.wfile.write(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
 
         def log_message(self, *_: object) -> None:
             pass
@@ -128,8 +131,10 @@ def test_credentials_may_be_properties_of_their_own() -> None:
 def test_a_token_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "a token").write_text("tok\n")
     assert tokens(properties(f"file://{tmp_path}/a%20token", login="")).token() == "tok"
-    found = failure(properties(f"file://{tmp_path}/none", login=""))
-    assert (found.code, "none: No such file" in found.detail) == ("no-token", True)
+    (tmp_path / "empty").write_text("\n")
+    for name, words in {"none": "No such file", "empty": "there is nothing in it"}.items():
+        found = failure(properties(f"file://{tmp_path}/{name}", login=""))
+        assert (found.code, f"{name}: {words}" in found.detail) == ("no-token", True)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +145,13 @@ def test_a_token_from_a_file(tmp_path: Path) -> None:
         (302, {}, "answers 302"),
         (200, {"token": "x"}, "no JSON with an access_token"),
         (200, ["x"], "no JSON with an access_token"),
+        (200, "access_token", "no JSON with an access_token"),
+        (200, b"[" * 100_000, "no JSON with an access_token"),
+        (200, {"access_token": "x", "expires_in": 10**400}, "no JSON with an access_token"),
+        (200, {"access_token": None}, "is no text"),
+        (200, {"access_token": " "}, "is no text"),
+        (200, {"access_token": {"a": 1}}, "is no text"),
+        (400, b"[" * 100_000, "answers 400 Bad Request"),
     ],
 )
 def test_an_endpoint_that_gives_none(status: int, answer: object, words: str) -> None:
@@ -152,6 +164,34 @@ def test_an_endpoint_that_gives_none(status: int, answer: object, words: str) ->
         assert len(at.asked) == 1
 
 
+def test_what_does_not_speak_http() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def talk() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.recv(1 << 16)
+                peer.sendall(b"220 mail ready\r\n")
+
+        threading.Thread(target=talk, daemon=True).start()
+        found = failure(properties(f"http://127.0.0.1:{server.getsockname()[1]}"))
+    assert (found.code, "does not answer as HTTP" in found.detail) == ("no-token", True)
+
+
+@pytest.mark.parametrize("url", ["http://a b/", "http://127.0.0.1:1/a b", "http://127.0.0.1:1/\u00e9"])
+def test_an_address_that_cannot_be_asked(url: str) -> None:
+    found = failure(properties(url))
+    assert (found.code, f"{url}: " in found.detail) == ("no-token", True)
+
+
+def test_a_life_without_end_is_none_to_rely_on() -> None:
+    with endpoint() as at:
+        at.answer = b'{"access_token": "tok", "expires_in": NaN}'
+        made = tokens(properties(at.url))
+        made.first()
+        assert time.monotonic() < made._fresh_until < time.monotonic() + 300
+
+
 def test_an_endpoint_that_is_not_there() -> None:
     assert "refused" in failure(properties("http://127.0.0.1:1")).detail
 
@@ -161,6 +201,11 @@ def test_an_endpoint_that_is_not_there() -> None:
     [
         (properties(""), ["token.endpoint.url", "missing", "https://"]),
         (properties("ftp://x"), ["'ftp://x' is no URL"]),
+        (properties("http://[bad/"), ["token.endpoint.url", "'http://[bad/' is no URL"]),
+        (properties("https://host:abc/"), ["token.endpoint.url", "'https://host:abc/' is no URL"]),
+        (properties("http://x", **{"sasl.login.connect.timeout.ms": " "}), ["connect.timeout.ms"]),
+        (properties("http://x", **{"sasl.login.connect.timeout.ms": "9" * 20}), ["connect.timeout.ms"]),
+        (properties("http://x", **{"sasl.login.connect.timeout.ms": "9" * 5000}), ["connect.timeout.ms"]),
         (properties("http://x", login=""), ["no clientId and no clientSecret"]),
         (properties("http://x", **{"sasl.login.read.timeout.ms": "soon"}), ["read.timeout.ms", "'soon'"]),
         (

@@ -1,7 +1,9 @@
 """Tokens for SASL OAUTHBEARER, by the client credentials grant (RFC 6749, KIP-768) or from a file."""
 
 import base64
+import http.client
 import json
+import math
 import threading
 import time
 import urllib.error
@@ -26,6 +28,8 @@ _FRESH = 0.8
 """After which part of its life a token is asked for anew; as Kafka's sasl.login.refresh.window.factor."""
 _LIFE_S = 300.0
 """How long a token is taken to live whose endpoint does not say."""
+_LONGEST_MS = (1 << 31) - 1
+"""Kafka's own limit of a time."""
 _MOST = 1 << 20
 """Bytes of an answer that are read."""
 
@@ -107,18 +111,32 @@ class _Endpoint:
             handlers.append(urllib.request.HTTPSHandler(context=ssl_context(self.properties)))
         try:
             with urllib.request.build_opener(*handlers).open(request, timeout=self.timeout_s) as answer:
-                content = json.loads(answer.read(_MOST))
-            return Token(str(content["access_token"]), float(content.get("expires_in") or _LIFE_S))
+                content = answer.read(_MOST)
         except urllib.error.HTTPError as exc:
             raise _no_token(self.url, f"it answers {exc.code} {_told(exc)}".rstrip()) from exc
         except urllib.error.URLError as exc:
             raise _no_token(self.url, str(exc.reason)) from exc
         except TimeoutError as exc:
             raise _no_token(self.url, f"no answer within {self.timeout_s:g} s") from exc
-        except OSError as exc:
+        except http.client.InvalidURL as exc:
+            raise _no_token(self.url, "it is no URL") from exc
+        except http.client.HTTPException as exc:
+            raise _no_token(self.url, f"it does not answer as HTTP wants it ({type(exc).__name__})") from exc
+        except (OSError, OverflowError, ValueError) as exc:
             raise _no_token(self.url, str(exc)) from exc
-        except (ValueError, KeyError, TypeError) as exc:
-            raise _no_token(self.url, "its answer is no JSON with an access_token") from exc
+        return _token(self.url, content)
+
+
+def _token(url: str, content: bytes) -> Token:
+    """What an endpoint's answer holds (RFC 6749, section 5.1)."""
+    try:
+        found = json.loads(content)
+        text, life_s = found["access_token"], float(found.get("expires_in") or _LIFE_S)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
+        raise _no_token(url, "its answer is no JSON with an access_token") from exc
+    if not isinstance(text, str) or not text.strip():
+        raise _no_token(url, "the access_token of its answer is no text")
+    return Token(text, life_s if math.isfinite(life_s) else _LIFE_S)
 
 
 def token_provider(properties: Mapping[str, str], jaas: Mapping[str, str]) -> Tokens:
@@ -134,14 +152,19 @@ def token_provider(properties: Mapping[str, str], jaas: Mapping[str, str]) -> To
             hint="Client credentials and a token from a file (file:///PATH) can be had.",
         )
     url = properties.get(_URL, "").strip()
-    scheme = urllib.parse.urlsplit(url).scheme
+    try:
+        parts = urllib.parse.urlsplit(url)
+        parts.port  # noqa: B018  looked at here, it can be wrong, too
+    except ValueError as exc:
+        raise problem(_URL, f"'{url}' is no URL ({exc})") from exc
+    scheme = parts.scheme
     extensions = {
         name.removeprefix("extension_"): value
         for name, value in jaas.items()
         if name.startswith("extension_")
     }
     if scheme == "file":
-        path = Path(urllib.parse.unquote(urllib.parse.urlsplit(url).path))
+        path = Path(urllib.parse.unquote(parts.path))
         return Tokens(lambda: _from_file(path), extensions)
     if scheme not in ("http", "https"):
         raise problem(
@@ -177,17 +200,21 @@ def _timeout_s(properties: Mapping[str, str]) -> float:
     """For connecting and for the answer alike: Kafka has one each, ten seconds by default."""
     names = ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
     for name in names:
-        if not properties.get(name, "1").strip().isdecimal():
-            raise problem(name, f"'{properties[name]}' is not a whole number")
+        text = properties.get(name, "1").strip()
+        if not text.isdecimal() or len(text) > len(str(_LONGEST_MS)) or int(text) > _LONGEST_MS:
+            raise problem(name, f"'{text}' is not a whole number up to {_LONGEST_MS}")
     return max([int(properties[name]) / 1000 for name in names if properties.get(name)], default=10.0)
 
 
 def _from_file(path: Path) -> Token:
     try:
-        return Token(path.read_text("utf-8").strip(), _LIFE_S)
+        text = path.read_text("utf-8").strip()
     except (OSError, ValueError) as exc:
         why = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise _no_token(f"file {path}", str(why)) from exc
+    if not text:
+        raise _no_token(f"file {path}", "there is nothing in it")
+    return Token(text, _LIFE_S)
 
 
 def _told(exc: urllib.error.HTTPError) -> str:
@@ -195,7 +222,7 @@ def _told(exc: urllib.error.HTTPError) -> str:
     try:
         content = json.loads(exc.read(_MOST))
         return ": ".join(str(content[name]) for name in ("error", "error_description") if name in content)
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError, http.client.HTTPException):
         return str(exc.reason)
 
 
