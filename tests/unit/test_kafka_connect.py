@@ -169,7 +169,22 @@ def test_explanations(exc: Exception, what: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "servers", ["", " , ", "localhost", "localhost:", "localhost:kafka", "a:1,b", "[::1:9", "::1]:9"]
+    "servers",
+    [
+        "",
+        " , ",
+        "localhost",
+        "localhost:",
+        "localhost:kafka",
+        "a:1,b",
+        "[::1:9",
+        "::1]:9",
+        "::1:9",
+        "fe80::1",
+        "[::1]]:9",
+        "[]:9",
+        ":9",
+    ],
 )
 def test_addresses_that_are_none(servers: str) -> None:
     assert failure(servers).code == "bootstrap-servers"

@@ -149,4 +149,5 @@ def _broker(broker: Broker, problem: KdeclareError | None) -> Check:
 
 
 def _address(broker: Broker) -> str:
-    return f"{broker.host}:{broker.port}"
+    host = f"[{broker.host}]" if ":" in broker.host else broker.host
+    return f"{host}:{broker.port}"

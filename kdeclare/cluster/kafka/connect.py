@@ -1,6 +1,7 @@
 """Opening a cluster: from addresses and client properties to a `KafkaCluster`."""
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 _STAGGER_S = 0.25
 """How long one address may keep the next one waiting: a dead one must not use up the time."""
+
+_HOST = re.compile(r"\[[^][]+\]|[^][:]+")
+"""Without brackets, where an IPv6 address ends and its port begins nobody can tell."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "client_id": "kdeclare",
@@ -91,15 +95,14 @@ def _servers(text: str) -> list[str]:
     """The addresses, each ``host:port``. Raises KdeclareError."""
     servers = [part.strip() for part in text.split(",") if part.strip()]
     for server in servers:
-        host, colon, port = server.rpartition(":")
-        half = host.startswith("[") != host.endswith("]")
-        if half or not colon or not port.isdecimal() or not 0 < int(port) < 65536:
+        host, _, port = server.rpartition(":")
+        if not _HOST.fullmatch(host) or not port.isdecimal() or not 0 < int(port) < 65536:
             raise KdeclareError(
                 error(
                     "bootstrap-servers",
                     "Address is not of the form host:port",
                     f"'{server}' is not of the form host:port.",
-                    hint="Write for example localhost:9092; several go with commas between.",
+                    hint="Write for example localhost:9092, or [::1]:9092; several go with commas between.",
                 )
             )
     if not servers:

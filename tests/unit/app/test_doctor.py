@@ -124,6 +124,14 @@ def test_a_broker_that_is_not_where_clients_are_told_to_go() -> None:
     assert "advertised.listeners" in only(view, "Broker 2").hint
 
 
+def test_brokers_with_an_ipv6_address_are_asked_where_they_are() -> None:
+    fake = Fake()
+    fake.info = replace(fake.info, brokers=(Broker(1, "::1", 9092), Broker(2, "fe80::2", 9093)))
+    view = look(fake, "[::1]:9092")
+    assert sorted(fake.asked) == ["[::1]:9092", "[::1]:9092", "[fe80::2]:9093"]
+    assert only(view, "Broker 2").what == "[fe80::2]:9093 answers"
+
+
 def test_a_broker_that_does_not_serve_is_not_tried() -> None:
     fake = Fake()
     fake.info = replace(fake.info, brokers=(BROKERS[0], replace(BROKERS[1], fenced=True)))
