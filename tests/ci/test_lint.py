@@ -89,6 +89,15 @@ def test_workflows_hand_the_action_only_what_it_takes() -> None:
             assert step["with"]["command"] in action["inputs"]["command"]["description"]
 
 
+def test_code_scanning_is_told_only_where_that_is_permitted() -> None:
+    """In private repositories the upload fails without actions: read, and without code scanning."""
+    for workflow in WORKFLOWS:
+        for job in yaml.safe_load(workflow.read_text())["jobs"].values():
+            told = any(step.get("with", {}).get("sarif") == "true" for step in job["steps"])
+            assert told == ("security-events" in job["permissions"])
+            assert "actions" in job["permissions"] or not told
+
+
 def test_the_hook_checks_a_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
