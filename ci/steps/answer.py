@@ -14,7 +14,8 @@ from typing import Any
 def github_comment(pages: Any, marker: str, author: str) -> Iterator[Any]:
     """The id of the comment that a bot has marked; a person's with the same words is left alone."""
     for comment in (item for page in pages for item in page):
-        if comment["user"]["login"] == author and comment["body"].startswith(marker):
+        login = (comment["user"] or {}).get("login")  # nobody: whose account is gone
+        if login == author and comment["body"].startswith(marker):
             yield comment["id"]
             return
 

@@ -7,7 +7,8 @@ set -euo pipefail
 rm -rf "$out/report.md" "$out/audit"
 code=0
 if [ -n "${KDECLARE_FLEET:-}" ]; then
-  kdeclare fleet audit "$KDECLARE_FLEET" --out "$out/audit" --detailed-exitcode || code=$?
+  # what is against a policy is no change for an apply, and yet not in order
+  kdeclare fleet audit "$KDECLARE_FLEET" --out "$out/audit" --detailed-exitcode --fail-on policy || code=$?
   [ ! -f "$out/audit/report.md" ] || cp "$out/audit/report.md" "$out/report.md"
 else
   kdeclare plan "${reach[@]}" --detailed-exitcode --format markdown > "$out/report.md" || code=$?

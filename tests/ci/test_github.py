@@ -60,6 +60,19 @@ def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(github: Runner) 
     assert github.exit_code == 0
 
 
+def test_a_token_of_somebody_elses_finds_its_comment_again(github: Runner) -> None:
+    marked = {"body": "<!-- kdeclare plan lab -->\nold"}
+    theirs = [{"id": 1, "user": None} | marked, {"id": 2, "user": {"login": BOT}} | marked]
+    mine = {"id": 3, "user": {"login": "kafka-plans[bot]"}} | marked
+    github.teach(comments=[*theirs, mine])
+    github.topic("orders")
+    github.environ["KDECLARE_COMMENT_AUTHOR"] = "kafka-plans[bot]"
+    planned(github)
+    *others, updated = github.knows["comments"]
+    assert others == theirs
+    assert "1 to create" in updated["body"]
+
+
 def test_another_environment_has_a_comment_of_its_own(github: Runner) -> None:
     github.topic("orders")
     clusters = {name: {"bootstrapServers": f"{name}:9092"} for name in ("lab", "live")}
@@ -192,6 +205,20 @@ def test_drift_is_one_issue(github: Runner) -> None:
     (github.checkout / "manifests" / "refunds.yaml").unlink()
     [(state, kept)] = audited(github)
     assert (state, kept) == ("closed", line)
+
+
+def test_what_is_against_a_policy_in_a_fleet_is_told_too(github: Runner) -> None:
+    github.environ["KDECLARE_FLEET"] = "fleet.yaml"
+    github.well("github/run.sh", KDECLARE_COMMAND="audit")
+    assert github.exit_code == 1, "there is no such file, and yet the command line is right"
+    told = github.folder / "fleet-audit"
+    (github.folder / "report.md").write_text("## Audit: 1 policy\n")
+    (github.folder / "bin" / "kdeclare").write_text(
+        f'#!/bin/sh\necho "$@" > {told}\nmkdir -p "$5" && cp {github.folder}/report.md "$5"\nexit 2\n'
+    )
+    assert audited(github) == [("open", "## Audit: 1 policy")]
+    assert told.read_text().split("--detailed-exitcode ")[1] == "--fail-on policy\n"
+    assert github.knows["issues"][0]["title"] == "Kafka is not as declared: fleet.yaml"
 
 
 def test_an_audit_that_fails_changes_no_issue(github: Runner) -> None:

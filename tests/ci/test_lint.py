@@ -89,6 +89,12 @@ def test_workflows_hand_the_action_only_what_it_takes() -> None:
             assert step["with"]["command"] in action["inputs"]["command"]["description"]
 
 
+def test_what_the_action_is_told_reaches_the_steps() -> None:
+    text = (ROOT / "action.yml").read_text()
+    inputs = yaml.safe_load(text)["inputs"]
+    assert [name for name in inputs if f"inputs.{name} " not in text] == []
+
+
 def test_code_scanning_is_told_only_where_that_is_permitted() -> None:
     """In private repositories the upload fails without actions: read, and without code scanning."""
     for workflow in WORKFLOWS:
