@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 
-from kdeclare.app.doctor.cluster import NO_CLUSTER, Reaching, cluster_sections, reach_kafka
+from kdeclare.app.doctor.cluster import NOT_LOOKED_AT, Reaching, cluster_sections, reach_kafka
 from kdeclare.app.doctor.machine import machine_section
 from kdeclare.app.doctor.project import declared_workers, project_section
 from kdeclare.app.doctor.state import state_section
@@ -30,7 +30,7 @@ def examined(
     in_project, workspace, loaded = project_section(options, environ)
     sections.append(in_project)
     if workspace is None:
-        sections.append(Section("Cluster", (NO_CLUSTER,)))
+        sections.append(Section("Cluster", (NOT_LOOKED_AT,)))
         return DoctorView(tuple(sections))
     progress("Connecting", 0, 0)
     on_cluster, cluster_id = cluster_sections(workspace, options, reaching)

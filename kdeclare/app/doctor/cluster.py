@@ -23,6 +23,12 @@ NO_CLUSTER = Check(
     "no cluster is named, so that none was looked at",
     hint="Give --bootstrap-server HOST:PORT, or bootstrapServers in the project file.",
 )
+NOT_LOOKED_AT = Check(
+    "Address",
+    Standing.SKIPPED,
+    "no cluster was looked at, as the project file cannot be used",
+    hint="Mend it; or ask where no project is, with --bootstrap-server HOST:PORT.",
+)
 _AT_ONCE = 16
 _UNREACHABLE = "unreachable"
 

@@ -198,8 +198,12 @@ def test_manifests_with_mistakes(tmp_path: Path) -> None:
 
 def test_a_project_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "kdeclare.yaml").write_text("kind: Nothing\n")
-    view = look(Fake(), None)
-    assert (only(view, "Project file").standing, view.exit_code) == (FAILED, ExitCode.ERROR)
+    for servers in (None, "b1:9092"):
+        fake = Fake()
+        view = look(fake, servers)
+        assert (only(view, "Project file").standing, view.exit_code) == (FAILED, ExitCode.ERROR)
+        assert only(view, "Address").what == "no cluster was looked at, as the project file cannot be used"
+        assert fake.asked == []
 
 
 def test_the_state_of_another_cluster() -> None:
