@@ -58,3 +58,10 @@ def test_what_cannot_be_had_is_said(properties: dict[str, str], words: list[str]
     (found,) = raised.value.diagnostics
     for word in words:
         assert word in f"{found.detail} {found.hint}"
+
+
+@pytest.mark.parametrize("placeholder", ["${dir:FOLDER:binary}", "${dir:FOLDER\0:x}", "${file:FOLDER\0:x}"])
+def test_what_is_no_text_is_no_value(tmp_path: Path, placeholder: str) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(KdeclareError, match=r"x: .*: (it is not text|there is no such value|No such file)"):
+        provided(ALL | {"x": placeholder.replace("FOLDER", str(tmp_path))}, {})

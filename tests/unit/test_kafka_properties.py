@@ -86,6 +86,27 @@ def test_properties_without_effect_are_named_once() -> None:
     ("properties", "words"),
     [
         ({"request.timeout.ms": "soon"}, ["request.timeout.ms", "'soon'", "whole number"]),
+        ({"client.dns.lookup": "foo"}, ["client.dns.lookup", "'foo'", "use_all_dns_ips"]),
+        (
+            {"security.protocol": "SSL", "ssl.truststore.certificates": "-----BEGIN é"},
+            ["ssl.truststore.certificates", "not PEM text"],
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.key": "é", "ssl.keystore.certificate.chain": "x"},
+            ["ssl.keystore.key", "not PEM text"],
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.key": "x", "ssl.keystore.certificate.chain": "é"},
+            ["ssl.keystore.certificate.chain", "not PEM text"],
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.key": "x"},
+            ["ssl.keystore.key: it goes with ssl.keystore.certificate.chain, which is missing"],
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.certificate.chain": "x"},
+            ["ssl.keystore.certificate.chain: it goes with ssl.keystore.key, which is missing"],
+        ),
         ({"security.protocol": "TLS"}, ["security.protocol", "'TLS'", "SASL_SSL"]),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, ["GSSAPI", "SCRAM-SHA-512"]),
         ({"security.protocol": "SASL_PLAINTEXT"}, ["sasl.mechanism", "GSSAPI"]),

@@ -15,16 +15,32 @@ from kdeclare.model.diagnostics import Diagnostic, warning
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
+_DNS_LOOKUPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
+
+
+def _dns_lookup(text: str) -> str:
+    if text not in _DNS_LOOKUPS:
+        raise ValueError(f"not one of {', '.join(_DNS_LOOKUPS)}")
+    return text
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("not a whole number") from None
+
+
 _PLAIN: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "client.id": ("client_id", str),
-    "request.timeout.ms": ("request_timeout_ms", int),
-    "connections.max.idle.ms": ("connections_max_idle_ms", int),
-    "reconnect.backoff.ms": ("reconnect_backoff_ms", int),
-    "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", int),
-    "socket.connection.setup.timeout.ms": ("socket_connection_setup_timeout_ms", int),
-    "socket.connection.setup.timeout.max.ms": ("socket_connection_setup_timeout_max_ms", int),
-    "metadata.max.age.ms": ("metadata_max_age_ms", int),
-    "client.dns.lookup": ("client_dns_lookup", str),
+    "request.timeout.ms": ("request_timeout_ms", _number),
+    "connections.max.idle.ms": ("connections_max_idle_ms", _number),
+    "reconnect.backoff.ms": ("reconnect_backoff_ms", _number),
+    "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", _number),
+    "socket.connection.setup.timeout.ms": ("socket_connection_setup_timeout_ms", _number),
+    "socket.connection.setup.timeout.max.ms": ("socket_connection_setup_timeout_max_ms", _number),
+    "metadata.max.age.ms": ("metadata_max_age_ms", _number),
+    "client.dns.lookup": ("client_dns_lookup", _dns_lookup),
 }
 """Properties that mean the same to both."""
 
@@ -64,8 +80,8 @@ def client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any], tup
             argument, convert = _PLAIN[name]
             try:
                 arguments[argument] = convert(value.strip())
-            except ValueError:
-                raise problem(name, f"'{value}' is not a whole number") from None
+            except ValueError as exc:
+                raise problem(name, f"'{value}' is {exc}") from None
         elif _REFUSED.fullmatch(name):
             raise problem(
                 name,

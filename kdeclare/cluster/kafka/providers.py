@@ -57,6 +57,8 @@ def _transformed(name: str, value: str, providers: Mapping[str, Provider]) -> st
             found = provider(match[2] or "", match[3])
         except OSError as exc:
             raise problem(name, f"{match[0]}: {exc.strerror}") from exc
+        except ValueError as exc:  # a path with a zero byte in it, or what is no UTF-8
+            raise problem(name, f"{match[0]}: it is not text") from exc
         if found is None:
             raise problem(name, f"{match[0]}: there is no such value")
         return found

@@ -11,6 +11,8 @@ from kdeclare.cluster.kafka.problems import problem
 from kdeclare.cluster.kafka.stores import identity, trusted
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_KEY = "ssl.keystore.key"
+_CHAIN = "ssl.keystore.certificate.chain"
 _UNSUPPORTED = (
     "ssl.cipher.suites",
     "ssl.engine.factory.class",
@@ -54,7 +56,7 @@ def _trust(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     path = properties.get("ssl.truststore.location")
     try:
         if inline:
-            context.load_verify_locations(cadata=_normal(inline))
+            context.load_verify_locations(cadata=_pem(inline, "ssl.truststore.certificates"))
         elif path:
             context.load_verify_locations(cadata=trusted(properties, path))
         else:
@@ -67,11 +69,13 @@ def _trust(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
 def _identify(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     """Load the client's own certificate and key, where there is one."""
     password = properties.get("ssl.key.password") or properties.get("ssl.keystore.password") or ""
-    key = properties.get("ssl.keystore.key")
-    chain = properties.get("ssl.keystore.certificate.chain")
+    key, chain = properties.get(_KEY), properties.get(_CHAIN)
     path = properties.get("ssl.keystore.location")
+    for given, other in ((_KEY, _CHAIN), (_CHAIN, _KEY)):
+        if properties.get(given) and not properties.get(other):
+            raise problem(given, f"it goes with {other}, which is missing")
     if key and chain:
-        _load(context, _normal(key) + "\n" + _normal(chain), password, "ssl.keystore.key")
+        _load(context, _pem(key, _KEY) + "\n" + _pem(chain, _CHAIN), password, _KEY)
     elif path:
         held = identity(properties, path)
         if held is None:
@@ -103,11 +107,13 @@ def _load_chain(context: ssl.SSLContext, path: str, password: str, name: str) ->
         ) from exc
 
 
-def _normal(pem: str) -> str:
+def _pem(text: str, name: str) -> str:
     """PEM text with a line to each part; in a properties file all may stand in one line."""
+    if not text.isascii():
+        raise problem(name, "it is not PEM text")
     return re.sub(
         r"(-----BEGIN [^-]+-----)(.*?)(-----END [^-]+-----)",
         lambda part: "\n".join([part[1], *part[2].split(), part[3], ""]),
-        pem,
+        text,
         flags=re.DOTALL,
     )
