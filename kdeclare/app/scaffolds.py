@@ -20,7 +20,7 @@ from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.ids import ConfigScope, ResourceId
 
 _KIND = TopicKind()
-_IGNORED = ("/state/", "*.plan.json")
+_IGNORED = (b"/state/", b"*.plan.json")
 _EXAMPLE = "example.yaml"
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9.-]*:[0-9]+")
 _NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f]")
@@ -86,12 +86,16 @@ def begin_project(folder: Path, name: str | None, servers: str | None, *, exampl
     try:
         if project.exists() or project.is_symlink():
             raise KdeclareError(_project_there(project))
+        to_ignore = _still_to_ignore(ignored)  # before anything is written: it may not be readable
         (folder / MANIFESTS_FOLDER).mkdir(parents=True, exist_ok=True)
         kept = [file for file in files if file.exists() or file.is_symlink()]
         written = [file for file in files if file not in kept]
         for file in written:
             _write_new(file, files[file])
-        (written if _ignore(ignored) else kept).append(ignored)
+        if to_ignore:
+            with ignored.open("ab") as appended:
+                appended.write(to_ignore)
+        (written if to_ignore else kept).append(ignored)
     except OSError as problem:
         raise KdeclareError(_not_written(folder, problem)) from None
     return Begun(tuple(written), tuple(kept))
@@ -107,10 +111,19 @@ class TopicWish:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """Where the manifest is, whether a project takes it in, and what else should be known."""
+
+    file: Path
+    in_project: bool
+    notices: tuple[Diagnostic, ...]
+
+
 def new_topic(
     wish: TopicWish, project_file: Path | None, env: str | None, environ: Mapping[str, str]
-) -> tuple[Path, tuple[Diagnostic, ...]]:
-    """Write the manifest of a topic that nothing declares yet; where it is, and what else should be known.
+) -> NewTopic:
+    """Write the manifest of a topic that nothing declares yet.
 
     Raises KdeclareError, and writes nothing, where the manifests would not be valid with it.
     """
@@ -137,7 +150,7 @@ def new_topic(
         _write_new(target, text)
     except OSError as problem:
         raise KdeclareError(_not_written(target, problem)) from None
-    return target, found
+    return NewTopic(target, project.file is not None, found)
 
 
 def _is_in(path: str, found: Diagnostic) -> bool:
@@ -174,15 +187,12 @@ def _name_of(folder: Path) -> str:
     return folder.resolve().name.lstrip(".") or "project"
 
 
-def _ignore(file: Path) -> bool:
-    """Have git leave out what is not to be committed, too; whether it did not yet."""
-    before = file.read_text(encoding="utf-8") if file.exists() else ""
+def _still_to_ignore(file: Path) -> bytes:
+    """What a file of git's needs at its end; it may be in any encoding, and stays as it is."""
+    before = file.read_bytes() if file.exists() else b""
     missing = [line for line in _IGNORED if line not in before.splitlines()]
-    if missing:
-        with file.open("a", encoding="utf-8") as appended:
-            appended.write("\n" * (bool(before) and not before.endswith("\n")))
-            appended.writelines(f"{line}\n" for line in missing)
-    return bool(missing)
+    broken = b"\n" if missing and before and not before.endswith(b"\n") else b""
+    return broken + b"".join(line + b"\n" for line in missing)
 
 
 def _write_new(file: Path, text: str) -> None:

@@ -44,13 +44,15 @@ def init(
 
     Asks nothing, overwrites nothing, and needs no cluster.
     """
+    import shlex
+
     from kdeclare.app.scaffolds import begin_project
 
     begun = begin_project(folder, name, bootstrap_server, example=not from_cluster)
     console.out("".join(f"{file}\n" for file in begun.written))
     for file in begun.kept:
         console.note(f"{file} was there and is as it was.")
-    there = "" if folder == Path() else f"cd {folder} && "
+    there = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
     if from_cluster:
         console.note(f"Next: {there}kdeclare import --out manifests")
     else:

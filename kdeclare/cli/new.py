@@ -46,6 +46,7 @@ def topic(
     It is checked as validate does before it is written. No cluster is asked, and nothing is overwritten.
     """
     import os
+    import shlex
 
     from kdeclare.app.scaffolds import TopicWish, new_topic
     from kdeclare.cli.kafka_flags import single_pairs
@@ -55,8 +56,9 @@ def topic(
         raise typer.BadParameter("a config has no line breaks.", param_hint="--config")
     wish = TopicWish(name, partitions, replication_factor, configs)
     options = setting.options()
-    path, notices = new_topic(wish, options.project, options.env, os.environ)
-    console.notices(notices)
-    console.out(f"{path}\n")
-    console.note("Next: kdeclare plan")
+    made = new_topic(wish, options.project, options.env, os.environ)
+    console.notices(made.notices)
+    console.out(f"{made.file}\n")
+    alone = "" if made.in_project else f" {shlex.quote(str(made.file))} --bootstrap-server HOST:PORT"
+    console.note(f"Next: kdeclare plan{alone}")
     return ExitCode.OK

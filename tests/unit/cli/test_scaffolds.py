@@ -53,6 +53,28 @@ def test_elsewhere_for_a_cluster_that_there_is(kdeclare: CommandLine, empty: Pat
     assert kdeclare("validate", "--project", "deep/er/kdeclare.yaml").code == 0
 
 
+def test_what_is_next_can_be_typed_as_it_stands(kdeclare: CommandLine, empty: Path) -> None:
+    assert "Next: cd 'a b;c' && kdeclare sandbox" in kdeclare("init", "a b;c").err
+    ran = kdeclare("new", "topic", "orders", "--partitions", "1", "--replication-factor", "1")
+    line = "kdeclare plan manifests/orders.yaml --bootstrap-server HOST:PORT"
+    assert ran.err.splitlines()[-1] == f"Next: {line}"
+    ran = kdeclare(*line.replace("HOST:PORT", "lab:9092").split()[1:])
+    assert (ran.code, "1 to create" in ran.out) == (0, True)
+
+
+def test_a_list_of_what_git_ignores_keeps_its_bytes(kdeclare: CommandLine, empty: Path) -> None:
+    (empty / ".gitignore").write_bytes(b"caf\xe9\r\n/state/\r\nlast")
+    assert kdeclare("init").code == 0
+    assert (empty / ".gitignore").read_bytes() == b"caf\xe9\r\n/state/\r\nlast\n*.plan.json\n"
+
+
+def test_a_list_of_what_git_ignores_that_cannot_be_read(kdeclare: CommandLine, empty: Path) -> None:
+    (empty / ".gitignore").mkdir()
+    ran = kdeclare("init")
+    assert (ran.code, "error: Files cannot be written" in ran.err) == (1, True)
+    assert [file.name for file in empty.iterdir()] == [".gitignore"], "nothing is half begun"
+
+
 def test_nothing_is_overwritten(kdeclare: CommandLine, empty: Path) -> None:
     (empty / "manifests").mkdir()
     (empty / "manifests" / "example.yaml").write_text("# mine\n")
