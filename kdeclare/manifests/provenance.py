@@ -12,7 +12,7 @@ from kdeclare.manifests.overlays import without_identity
 from kdeclare.manifests.reading import RESOURCE_MODES, VALUE, Reader
 from kdeclare.manifests.scalars import resolve
 from kdeclare.manifests.sources import Source, Steps
-from kdeclare.manifests.substitution import names_in
+from kdeclare.manifests.substitution import is_single, names_in
 from kdeclare.model.diagnostics import Place
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
@@ -52,7 +52,8 @@ class Origins:
 
     value: text, numbers, truth values, null, or lists and mappings of them; None of a secret.
     by_reference: whether the value is the text as written, as what it stands for is from outside of the
-        project and no business of a terminal.
+        project and no business of a terminal. Of a secret only what is one reference and nothing else: text
+        around it, and project variables in it, may be parts of the secret.
     over: who said something else of it, what counts most first.
     """
 
@@ -87,8 +88,8 @@ def origins(
     found = []
     for path, node, mode in _leaves(source.effective):
         value = reader.read(node, mode)
-        outside = _is_from_outside(value)
-        hidden = is_secret(path) and not outside
+        hidden = is_secret(path) and not _is_one_reference(value)
+        outside = not hidden and _is_from_outside(value)
         by, *over = _said(layers, path)
         names = tuple(Reference(name, variables.get(name.removeprefix("var."))) for name in _names(node))
         shown = None if hidden else _as_seen(value)
@@ -138,6 +139,10 @@ def _is_from_outside(value: Any) -> bool:
     if isinstance(value, dict):
         value = list(value.values())
     return any(map(_is_from_outside, value)) if isinstance(value, list) else isinstance(value, Referenced)
+
+
+def _is_one_reference(value: Any) -> bool:
+    return isinstance(value, Referenced) and is_single(value.reference)
 
 
 def _as_seen(value: Any) -> Json:

@@ -79,3 +79,42 @@ def test_what_is_shown_means_what_is_planned(
     (again,) = load(Project(), [folder / "again.yaml"], KINDS, {}).desired
     assert again.body == planned.body
     assert again.labels == planned.labels == labels
+
+
+PIECES = st.lists(
+    st.sampled_from(["hunter5", "${env.OUT}", "${var.plain}", "${var.whole}", "${var.mixed}", "$${", " "]),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(pieces=PIECES)
+def test_of_a_secret_nothing_is_shown_but_one_reference(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[str]
+) -> None:
+    """Neither what stands around a reference, nor what a project variable stands for."""
+    folder = tmp_path_factory.mktemp("p")
+    (folder / "manifests").mkdir()
+    text = "".join(pieces)
+    (folder / "manifests/t.yaml").write_text(json.dumps(topic({}, {"partitions": 1, "configs": {"pw": text}})))
+    variables = {"plain": "hunter6", "whole": "${env.OUT}", "mixed": "hunter7${env.OUT}"}
+    spec = {"environments": {"e": {"variables": variables}}}
+    (folder / "kdeclare.yaml").write_text(
+        json.dumps(topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
+    )
+    environ = {"OUT": "hunter8"}
+    project = open_project(folder / "kdeclare.yaml", None, environ)
+    source = read_sources(project, environ, KINDS).by_id[ResourceId("Topic", "t")]
+    secret = ("spec", "configs", "pw")
+    found = origins(source, reader_of(project, environ), {}, lambda path: path == secret)
+    [item] = [item for item in found if item.path == secret]
+    single = text in ("${env.OUT}", "${var.whole}")
+    assert (item.value, item.secret, item.by_reference) == (
+        "${env.OUT}" if single else None,
+        not single,
+        single,
+    )
+    assert "hunter" not in manifest_text(
+        EffectiveManifest("p", "e", ResourceId("Topic", "t"), Place("t.yaml", 1, 1), found)
+    )
