@@ -56,9 +56,12 @@ def _declared(loaded: Loaded, resource: ResourceId) -> Desired:
 
 
 def _concerns(problem: Diagnostic, resource: ResourceId) -> bool:
-    """Whether it is wrong with the resource, or with defaults, which it may have had something from."""
-    about = problem.resource or ""
-    return about == str(resource) or about.startswith(f"{DEFAULTS}/")
+    """Whether it is wrong with the resource, or with what it may have had something from.
+
+    That is defaults, and what nobody could read far enough to tell what it is about: it can be an overlay.
+    """
+    about = problem.resource
+    return about is None or about == str(resource) or about.startswith(f"{DEFAULTS}/")
 
 
 def _secrets(desired: Desired) -> frozenset[Steps]:

@@ -171,6 +171,35 @@ def test_mistakes_are_told_in_place_of_it(payments: CommandLine) -> None:
     assert "Did you mean 'cleanup.policy'?" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        (
+            "overlays/production/orders.yaml",
+            "{kind: Topic, metadata: {name: orders}, spec: {",
+            "YAML syntax error",
+        ),
+        (
+            "overlays/production/orders.yaml",
+            "{kind: Topic, spec: {partitions: 9}}",
+            "Overlay names no resource",
+        ),
+        (
+            "manifests/defaults.yaml",
+            DEFAULTS.replace("{name: checkout}", "{}"),
+            "'metadata' needs a field 'name'",
+        ),
+    ],
+)
+def test_what_may_be_about_it_and_does_not_say_so_is_told_in_place_of_it(
+    payments: CommandLine, file: str, text: str, said: str
+) -> None:
+    (payments.folder / file).write_text(text)
+    ran = payments("show-manifest", "Topic/orders")
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+
+
 def test_without_a_project(payments: CommandLine) -> None:
     (payments.folder / "kdeclare.yaml").unlink()
     assert "There is no 'kdeclare.yaml' here." in payments("show-manifest", "Topic/orders").err

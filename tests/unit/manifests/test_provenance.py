@@ -97,7 +97,9 @@ def test_of_a_secret_nothing_is_shown_but_one_reference(
     folder = tmp_path_factory.mktemp("p")
     (folder / "manifests").mkdir()
     text = "".join(pieces)
-    (folder / "manifests/t.yaml").write_text(json.dumps(topic({}, {"partitions": 1, "configs": {"pw": text}})))
+    (folder / "manifests/t.yaml").write_text(
+        json.dumps(topic({}, {"partitions": 1, "configs": {"pw": text}}))
+    )
     variables = {"plain": "hunter6", "whole": "${env.OUT}", "mixed": "hunter7${env.OUT}"}
     spec = {"environments": {"e": {"variables": variables}}}
     (folder / "kdeclare.yaml").write_text(
