@@ -150,7 +150,7 @@ class Defaults:
             return root, []
         found = self.covering(resource, labels_of(root, reader))
         self._used.update(given.name for given in found)
-        problems = [*self._contradictions(found, spec[1])]
+        problems = [*self._contradictions(found, root)]
         return reduce(fill, self.offers(found, root), root), problems
 
     def covering(self, resource: ResourceId, labels: Mapping[str, str]) -> list[Given]:
@@ -212,22 +212,31 @@ class Defaults:
             if len(problem.path) > 1 and problem.path != NAME and _is_certain(problem.diagnostic)
         ]
 
-    def _contradictions(self, found: Sequence[Given], spec: Node) -> Iterator[Diagnostic]:
-        """Fields that two of one priority give different values, where the spec itself says nothing."""
+    def _contradictions(self, found: Sequence[Given], root: Node) -> Iterator[Diagnostic]:
+        """Fields that two of one priority give different values, and that nothing says that counts more."""
         for at, second in enumerate(found):
             for first in found[:at]:
                 if first.body.priority != second.body.priority:
                     continue
-                for path in differing(first.defaults, second.defaults):
-                    clear = node_at(spec, path) is not None or self._above(found, second, path)
-                    fact = first.name, second.name, dotted(path)
-                    if not clear and fact not in self._told:
-                        self._told.add(fact)
-                        yield _ambiguous(first, second, path)
+                if paths := [*differing(first.defaults, second.defaults)]:
+                    yield from self._unclear(first, second, paths, self._above(found, second, root))
 
-    def _above(self, found: Sequence[Given], given: Given, path: tuple[str, ...]) -> bool:
-        higher = (other for other in found if other.body.priority > given.body.priority)
-        return any(node_at(other.defaults, path) is not None for other in higher)
+    def _unclear(
+        self, first: Given, second: Given, paths: Sequence[tuple[str, ...]], spec: Node | None
+    ) -> Iterator[Diagnostic]:
+        """spec: what holds already. A contradiction of the same two is told once."""
+        exclusive = self._kinds[second.body.kind].exclusive
+        for path in paths:
+            gives_way = any(_says(spec, other) for name in path[:1] for other in exclusive.get(name, ()))
+            fact = first.name, second.name, dotted(path)
+            if not gives_way and not _settles(spec, path) and fact not in self._told:
+                self._told.add(fact)
+                yield _ambiguous(first, second, path)
+
+    def _above(self, found: Sequence[Given], given: Given, root: Node) -> Node | None:
+        """The spec as it is where all of higher priority is filled in."""
+        higher = [other for other in found if other.body.priority > given.body.priority]
+        return node_at(reduce(fill, self.offers(higher, root), root), ("spec",))
 
 
 def labels_of(root: Node, reader: Reader) -> dict[str, str]:
@@ -255,6 +264,17 @@ def _says(spec: Node | None, field_name: str) -> bool:
     return pair is not None and not (
         isinstance(pair[1], ScalarNode) and not pair[1].style and pair[1].value in ("", "~", "null")
     )
+
+
+def _settles(spec: Node | None, path: Sequence[str]) -> bool:
+    """Whether nothing can be filled in at a path: something is there, or in its way."""
+    node = spec
+    for step in path:
+        if not isinstance(node, MappingNode):
+            return node is not None
+        pair = child(node, step)
+        node = pair[1] if pair is not None else None
+    return node is not None
 
 
 def _is_certain(problem: Diagnostic) -> bool:

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from kdeclare.manifests.reading import RESOURCE_MODES
+from kdeclare.manifests.scalars import resolve
+
 
 def fill(node: Node, under: Node) -> Node:
     """``node`` with what only ``under`` says: mappings key by key, everything else stays."""
@@ -20,21 +23,30 @@ def fill(node: Node, under: Node) -> Node:
 
 
 def differing(a: Node, b: Node, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of what both say, but not alike."""
+    """The paths of what both specs say, but not alike. Where text is wanted, quotes make no difference."""
     if isinstance(a, MappingNode) and isinstance(b, MappingNode):
         theirs = {key.value: value for key, value in b.value if isinstance(key.value, str)}
         for key, value in a.value:
             if isinstance(key.value, str) and key.value in theirs:
                 yield from differing(value, theirs[key.value], (*path, key.value))
-    elif not _same(a, b):
+    elif not _same(a, b, as_text=any(step in RESOURCE_MODES for step in path[:-1])):
         yield path
 
 
-def _same(a: Node, b: Node) -> bool:
+def _same(a: Node, b: Node, *, as_text: bool) -> bool:
     if isinstance(a, ScalarNode) and isinstance(b, ScalarNode):
+        if as_text:
+            return _text(a) == _text(b)
         return (a.value, a.tag, bool(a.style)) == (b.value, b.tag, bool(b.style))
     if a.tag != b.tag or type(a) is not type(b) or len(a.value) != len(b.value):
         return False
     if isinstance(a, MappingNode):
-        return all(_same(k, j) and _same(v, w) for (k, v), (j, w) in zip(a.value, b.value, strict=True))
-    return all(map(_same, a.value, b.value))
+        pairs = zip(a.value, b.value, strict=True)
+        return all(_same(k, j, as_text=False) and _same(v, w, as_text=as_text) for (k, v), (j, w) in pairs)
+    return all(_same(v, w, as_text=as_text) for v, w in zip(a.value, b.value, strict=True))
+
+
+def _text(node: ScalarNode) -> str | None:
+    """The text that is meant, None for null."""
+    meaning = None if node.style or node.tag is not None else resolve(node.value)
+    return meaning[1] if isinstance(meaning, tuple) else str(node.value)
