@@ -1,6 +1,6 @@
 """Where every field of a resource comes from, once overlays, defaults and variables are in it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -86,11 +86,12 @@ def origins(
     """
     layers = tuple(_layers(source))
     found = []
-    for path, node, mode in _leaves(source.effective):
+    for keys, node, mode in _leaves(source.effective):
+        path = tuple(map(_step, keys))
         value = reader.read(node, mode)
         hidden = is_secret(path) and not _is_one_reference(value)
         outside = not hidden and _is_from_outside(value)
-        by, *over = _said(layers, path)
+        by, *over = _said(layers, [key.value for key in keys])
         names = tuple(Reference(name, variables.get(name.removeprefix("var."))) for name in _names(node))
         shown = None if hidden else _as_seen(value)
         found.append(Origins(path, shown, by, tuple(over), names, hidden, outside))
@@ -106,31 +107,34 @@ def _layers(source: Source) -> Iterator[tuple[Origin, str | None, Node]]:
         yield Origin.DEFAULTS, given.name, given.root
 
 
-def _said(layers: Iterable[tuple[Origin, str | None, Node]], path: Steps) -> Iterator[Said]:
+def _said(layers: Iterable[tuple[Origin, str | None, Node]], path: Sequence[str]) -> Iterator[Said]:
+    """path: keys as written, as `fill` and `merge` compare them."""
     for origin, name, root in layers:
         if node_at(root, path) is not None:
             yield Said(origin, find(root, path, key=True), name)
 
 
-def _leaves(root: Node) -> Iterator[tuple[Steps, Node, int]]:
-    """Path, value and how to read it, of all that is no mapping of more; a list is one value."""
+def _leaves(root: Node) -> Iterator[tuple[tuple[ScalarNode, ...], Node, int]]:
+    """Keys, value and how to read it, of all that is no mapping of more; a list is one value."""
     for key, node in root.value:
         if key.value in _PARTS:
-            yield from _below((key.value,), node, RESOURCE_MODES.get(key.value, VALUE))
+            yield from _below((key,), node, RESOURCE_MODES.get(key.value, VALUE))
 
 
-def _below(path: Steps, node: Node, mode: int) -> Iterator[tuple[Steps, Node, int]]:
+def _below(
+    keys: tuple[ScalarNode, ...], node: Node, mode: int
+) -> Iterator[tuple[tuple[ScalarNode, ...], Node, int]]:
     if not isinstance(node, MappingNode) or not node.value:
-        yield path, node, mode
+        yield keys, node, mode
         return
     for key, value in node.value:
         inner = mode if isinstance(value, ScalarNode) else RESOURCE_MODES.get(key.value, mode)
-        yield from _below((*path, _step(key)), value, inner)
+        yield from _below((*keys, key), value, inner)
 
 
-def _step(key: Node) -> str | int:
+def _step(key: ScalarNode) -> str | int:
     """A key as it means: a plain number is no text."""
-    meaning = resolve(key.value) if isinstance(key, ScalarNode) and not key.style else None
+    meaning = None if key.style else resolve(key.value)
     number = meaning[0] if isinstance(meaning, tuple) else None
     return number if type(number) is int else str(key.value)
 

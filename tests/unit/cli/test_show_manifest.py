@@ -200,6 +200,16 @@ def test_what_may_be_about_it_and_does_not_say_so_is_told_in_place_of_it(
     assert said in ran.err
 
 
+@pytest.mark.parametrize("key", ["0", "0x0", "+0"])
+def test_a_number_as_key_in_any_spelling(payments: CommandLine, key: str) -> None:
+    manifest = ORDERS.replace("replicationFactor: 2", f"assignments: {{{key}: [1, 2]}}")
+    (payments.folder / "manifests/orders.yaml").write_text(manifest)
+    (payments.folder / "overlays/production/orders.yaml").unlink()
+    ran = payments("show-manifest", "Topic/orders")
+    assert (ran.code, ran.err) == (0, "")
+    assert yaml.safe_load(ran.out)["spec"]["assignments"] == {0: [1, 2]}
+
+
 def test_without_a_project(payments: CommandLine) -> None:
     (payments.folder / "kdeclare.yaml").unlink()
     assert "There is no 'kdeclare.yaml' here." in payments("show-manifest", "Topic/orders").err
