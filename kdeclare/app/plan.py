@@ -36,10 +36,12 @@ class Planned:
 def load_manifests(
     workspace: Workspace, paths: Sequence[Path] = (), instead: Mapping[str, bytes | None] | None = None
 ) -> Loaded:
-    """All that the manifests say, mistakes included; ``instead`` as `manifests.load.load` has it.
+    """All that the manifests say. Mistakes are among its diagnostics, never raised; no cluster is asked.
 
-    paths: files or folders; all of the project's manifests where none is given. No cluster is asked.
-    Raises KdeclareError for a path that cannot be read.
+    paths: files or folders; all of the project's manifests where none is given. One that cannot be read is
+        a mistake like others.
+    instead: what files are taken to hold in place of what is on the disk, to see what writing it would
+        make of the project; None for a file that would be gone. Files that are not there yet count as found.
     """
     return load(workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES, instead)
 

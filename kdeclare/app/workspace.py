@@ -128,7 +128,8 @@ def open_workspace(
 ) -> Workspace:
     """Read the project file and find the state; nothing is connected to.
 
-    environ: what ``${env.NAME}`` means. connector, keeps: see `workspace_of`.
+    environ: what ``${env.NAME}`` means. connector: opens the cluster, in place of a connection to Kafka: it
+        is given addresses, client properties, seconds and a way to Connect workers. keeps: see `Workspace`.
     Raises KdeclareError for a project file that cannot be used, or has no such environment, and for a state
     that cannot be where it is said to be.
     """

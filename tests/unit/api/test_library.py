@@ -79,12 +79,32 @@ def test_every_public_name_has_words_of_its_own(name: str) -> None:
         assert inspect.getdoc(getattr(api, name))
 
 
-ACTING = [f for f in FUNCTIONS if not f.endswith(("_outcome", "_text", "_markdown"))]
+ACTING = [
+    f for f in FUNCTIONS if f != "load_manifests" and not f.endswith(("_outcome", "_text", "_markdown"))
+]
 
 
 @pytest.mark.parametrize("name", ACTING)
 def test_a_use_case_says_what_it_raises(name: str) -> None:
     assert "Raises KdeclareError" in (inspect.getdoc(getattr(api, name)) or "")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_words_of_the_library_lead_to_nothing_that_is_not_in_it(name: str) -> None:
+    words = inspect.getdoc(getattr(api, name)) or ""
+    assert {found.partition(".")[0] for found in re.findall(r"(?<!`)`([A-Za-z_.]+)`", words)} <= set(
+        api.__all__
+    )
+
+
+def test_manifests_that_cannot_be_loaded_are_told_of_and_not_raised(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    (kdeclare.folder / "bad.yaml").write_text("{")
+    loaded = load_manifests(open_workspace(Options()), [Path("nothing.yaml"), Path("bad.yaml")])
+    missing, syntax = (found for found in loaded.diagnostics if found.is_error)
+    assert "nothing.yaml" in missing.detail
+    assert (syntax.code, syntax.place and syntax.place.file) == ("yaml-syntax", "bad.yaml")
+    assert loaded.desired == ()
 
 
 def test_it_is_there_without_spark_and_without_the_command_line() -> None:
