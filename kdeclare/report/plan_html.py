@@ -27,6 +27,9 @@ _SCRIPTS = (
 )
 Facts = list[tuple[str, str]]
 
+_IN_LIST = "the list of changes"
+_IN_JSON = "--format json"
+
 
 def plan_html(plan: Plan, identity: str | None = None) -> str:
     """The whole page; some 0.3 kB a change. identity: the plan's id where it was read from a file."""
@@ -36,8 +39,8 @@ def plan_html(plan: Plan, identity: str | None = None) -> str:
         "page": "plan",
         "quiet": outcome.status == "no-changes",
         "facts": _plan_facts(plan, identity or plan_id(plan)),
-        "risky": said_data(plan_risks(plan)),
-        "notes": said_data(plan_notes(plan)),
+        "risky": said_data(plan_risks(plan), _IN_LIST),
+        "notes": said_data(plan_notes(plan), _IN_JSON),
         "run": None,
     }
     return _page(data, strings, f"{clean(plan.project)}/{clean(plan.env)}: plan", outcome.headline)
@@ -51,8 +54,8 @@ def run_html(detail: RunDetail) -> str:
         "page": "run",
         "quiet": run.outcome == "done",
         "facts": _run_facts(detail),
-        "risky": said_data(run_troubles(detail)),
-        "notes": said_data(run_notes(detail)),
+        "risky": said_data(run_troubles(detail), _IN_LIST),
+        "notes": said_data(run_notes(detail), _IN_JSON),
         "run": _run(detail, strings),
     }
     title = f"{clean(detail.plan.project)}/{clean(detail.plan.env)}: run {clean(run.run_id)}"

@@ -28,9 +28,10 @@ class Said:
     lines: tuple[str, ...] = ()
 
 
-def said_data(items: Sequence[Said]) -> dict[str, object]:
-    """A list for a page, and how many are left out of it."""
-    return {"items": [asdict(item) for item in items[:MOST]], "left": max(0, len(items) - MOST)}
+def said_data(items: Sequence[Said], others: str) -> dict[str, object]:
+    """A list for a page, and how many are left out of it. others: what has those."""
+    shown = [asdict(item) for item in items[:MOST]]
+    return {"items": shown, "left": max(0, len(items) - MOST), "others": others}
 
 
 def plan_risks(plan: Plan) -> list[Said]:

@@ -78,13 +78,13 @@ function facts() {
   byId("l-status").hidden = !RUN;
 }
 
-function said(id, { items, left }, title) {
+function said(id, { items, left, others }, title) {
   byId(id).hidden = !items.length;
   byId(`${id}-title`).textContent = title(items.length + left);
   byId(`${id}-list`).replaceChildren(...items.map((item) => el("li", {}, el("span", { class: `tag ${css(item.tag)}` }, item.tag),
     el("span", {}, item.title, item.resource === null ? "" : ": ", item.resource === null ? "" : named(item.resource),
       ...item.lines.map((line) => el("span", { class: "line" }, line))))),
-    left ? el("li", {}, el("span", {}), el("span", { class: "dim" }, `and ${number.format(left)} more, which the list of changes has`)) : "");
+    left ? el("li", {}, el("span", {}), el("span", { class: "dim" }, `and ${number.format(left)} more, which ${others} has`)) : "");
 }
 
 const named = (resource) => (rowOf.has(resource)

@@ -130,7 +130,13 @@ def test_very_many_risks_are_counted() -> None:
         for n in range(500)
     )
     risky = Reader(plan_html(plan(changes=many, summary=Summary(delete=500)))).data["risky"]
-    assert (len(risky["items"]), risky["left"]) == (MOST, 500 - MOST)
+    assert (len(risky["items"]), risky["left"], risky["others"]) == (MOST, 500 - MOST, "the list of changes")
+
+
+def test_very_many_notes_are_counted_and_are_not_in_the_list_of_changes() -> None:
+    keys = {f"Topic/t{n}": ("retention.ms",) for n in range(500)}
+    found = Reader(plan_html(plan(unmanaged_configs=keys))).data["notes"]
+    assert (len(found["items"]), found["left"], found["others"]) == (MOST, 500 - MOST, "--format json")
 
 
 names = st.one_of(
