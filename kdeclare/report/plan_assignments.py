@@ -127,6 +127,10 @@ def _named(op: Operation) -> Iterator[tuple[TopicPartition, tuple[Sequence[int],
         case "partitions.reassign":
             for name, after in op.args["partitions"].items():
                 yield TopicPartition.parse(name), (op.expect.get(name) or (), after)
+        case "moves.cancel":
+            for name, after in op.args["partitions"].items():
+                arriving = [broker for broker in op.expect.get(name) or () if broker not in after]
+                yield TopicPartition.parse(name), ([*after, *arriving], after)  # both hold it until then
         case "topic.create":
             for number, after in (op.args.get("assignments") or {}).items():
                 yield TopicPartition(op.args["topic"], int(number)), ((), after)

@@ -32,6 +32,23 @@ def test_a_move_before_and_after() -> None:
     assert (found.partitions, found.copied, found.narrowed) == (1, 1, 0)
 
 
+def test_a_move_that_is_cancelled_copies_nothing_and_frees_where_it_was_going() -> None:
+    cancel = op("moves.cancel", {"partitions": {"t-0": [1, 2]}}, {"t-0": [4, 1]})
+    found = assignments_of([cancel], RACKS)
+    assert found is not None
+    assert found.brokers == (2, 4, 1, 3)
+    assert found.held == {(0, 0): Held(1, 1, 0, 0), (0, 1): Held(1, 0, 0, 0), (0, 2): Held(1, 1, 1, 1)}
+    assert (found.partitions, found.copied) == (1, 0)
+
+
+def test_a_move_that_is_cancelled_for_another_counts_what_the_other_copies() -> None:
+    cancel = op("moves.cancel", {"partitions": {"t-0": [1, 2]}}, {"t-0": [4, 1]})
+    found = assignments_of([cancel, move(t_0=([1, 2], [3, 1]))], RACKS)
+    assert found is not None
+    assert found.held[0, 3] == Held(0, 1, 0, 1)
+    assert found.copied == 1
+
+
 def test_new_topics_and_new_partitions_have_no_before() -> None:
     create = op("topic.create", {"topic": "n", "assignments": {"0": [1, 2], "1": [2, 1]}})
     add = op("partitions.increase", {"topic": "t", "total": 4, "assignments": [[3, 4]]}, {"partitions": 3})
