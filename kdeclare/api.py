@@ -1,10 +1,15 @@
 """kdeclare from Python: the use-cases that the command line itself consists of.
 
-Nothing here prints, asks or exits. What goes wrong in a way that a person can act on is a `KdeclareError`
-with the diagnostics and the exit code that the command would have had. What is listed in ``__all__`` keeps
-its meaning within a major version; all other modules are kdeclare's own, but for `kdeclare.policy`, which
-is there for those who write policies.
+Nothing here prints, asks or exits. What there is to log goes to the logger ``kdeclare``, and from there only
+where the program sends it. A command that client properties name (``${command.LINE}``) is run without input,
+and has the program's standard error.
+
+What goes wrong in a way that a person can act on is a `KdeclareError` with the diagnostics and the exit code
+that the command would have had. What is listed in ``__all__`` keeps its meaning within a major version; all
+other modules are kdeclare's own, but for `kdeclare.policy`, which is there for those who write policies.
 """
+
+import logging
 
 from kdeclare.app.apply import Confirm, How, apply_manifests, apply_saved, roll_back
 from kdeclare.app.fleet.audit import Looking, audit_fleet
@@ -91,3 +96,5 @@ __all__ = [
     "validation_outcome",
     "write_manifests",
 ]
+
+logging.getLogger("kdeclare").addHandler(logging.NullHandler())

@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 import shutil
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -109,14 +110,19 @@ def test_manifests_that_cannot_be_loaded_are_told_of_and_not_raised(kdeclare: Co
 
 def test_it_is_there_without_spark_and_without_the_command_line() -> None:
     """Both are slow to import, and a program that only plans needs neither."""
-    import subprocess
-
     code = (
         "import sys, kdeclare.api;"
         "print([m for m in ('pyspark', 'typer', 'rich', 'kdeclare.cli') if m in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.stdout == "[]\n", ran.stderr
+
+
+def test_what_is_logged_is_not_printed() -> None:
+    """Python prints warnings that no handler took."""
+    code = "import logging, kdeclare.api; logging.getLogger('kdeclare.app.workspace').warning('heard')"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
 def test_a_whole_life_from_code(kdeclare: CommandLine) -> None:
