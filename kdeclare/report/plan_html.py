@@ -123,6 +123,7 @@ def _run(detail: RunDetail, strings: Strings) -> dict[str, Any]:
 def _times(times: Waterfall, strings: Strings) -> dict[str, Any]:
     return {
         "seconds": times.seconds,
+        "span": times.span,
         "bars": [
             [b.begun, b.ended, strings.place(clean(b.verb)), list(Status).index(b.status)] for b in times.bars
         ],

@@ -7,6 +7,9 @@ from datetime import datetime
 from kdeclare.model.run import Status
 from kdeclare.report.views import RunDetail, RunStep
 
+_ROOM = 1.1
+"""How much wider a drawing is that must show something without an end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -24,10 +27,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """bars: in the order in which they began. seconds: how long the run took, until the last thing known."""
+    """bars: in the order in which they began. seconds: how long the run took, until the last thing known.
+
+    span: seconds that a drawing has room for; more than that where a bar has no end, so that it has a width.
+    """
 
     bars: tuple[Bar, ...]
     seconds: float
+    span: float
 
 
 def waterfall(detail: RunDetail) -> Waterfall:
@@ -38,11 +45,19 @@ def waterfall(detail: RunDetail) -> Waterfall:
         if step.begun is not None:
             groups.setdefault((step.begun, step.ended, step.verb, step.known_status), []).append(number)
     bars = [
-        Bar(_since(start, begun), None if ended is None else _since(start, ended), verb, status, tuple(found))
+        Bar(
+            _since(start, begun),
+            None if ended is None else _since(start, max(begun, ended)),
+            verb,
+            status,
+            tuple(found),
+        )
         for (begun, ended, verb, status), found in groups.items()
     ]
     last = [*(bar.ended or bar.begun for bar in bars), _since(start, detail.run.ended or start)]
-    return Waterfall(tuple(sorted(bars, key=_order)), max(last))
+    seconds = max(last)
+    is_open = any(bar.ended is None for bar in bars)
+    return Waterfall(tuple(sorted(bars, key=_order)), seconds, seconds * _ROOM if is_open else seconds)
 
 
 def seconds_of(detail: RunDetail) -> Mapping[str, float]:

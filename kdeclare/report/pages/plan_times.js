@@ -9,7 +9,7 @@ function ticks(seconds) {
 function times() {
   byId("times-panel").hidden = !RUN?.bars.length;
   if (!RUN?.bars.length) return;
-  const whole = Math.max(RUN.seconds, 0.001);
+  const whole = Math.max(RUN.span, 0.001);
   const axis = el("div", { class: "track" }, ...ticks(whole).map((at) => {
     const mark = el("b", {}, at ? duration(at) : "0");
     mark.style.left = `${(100 * at) / whole}%`;

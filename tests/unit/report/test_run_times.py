@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from kdeclare.model.run import Status
 from kdeclare.report.run_times import seconds_of, waterfall
 from kdeclare.report.views import RunDetail, RunStep
@@ -56,6 +58,18 @@ def test_what_was_settled_later_makes_the_run_longer() -> None:
 def test_a_clock_that_was_set_back_makes_no_negative_time() -> None:
     found = waterfall(detail(step("a", -5, -3, status=Status.DONE)))
     assert (found.bars[0].begun, found.bars[0].ended) == (0, 0)
+
+
+def test_a_clock_that_was_set_back_meanwhile_makes_no_negative_time() -> None:
+    [bar] = waterfall(detail(step("a", 5, 3, status=Status.DONE))).bars
+    assert (bar.begun, bar.ended) == (5, 5)
+
+
+def test_what_has_no_end_has_a_width() -> None:
+    found = waterfall(detail(step("a", 0, 20, status=Status.DONE), step("b", 20, None), seconds=None))
+    assert found.seconds == 20
+    assert found.span == pytest.approx(22)
+    assert waterfall(detail(step("a", 0, 20, status=Status.DONE))).span == 20
 
 
 def test_nothing_begun_is_no_bar() -> None:
