@@ -9,8 +9,6 @@ from kdeclare.kinds.secrets import SHOWN
 from kdeclare.model.jsontypes import Json
 
 _PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?|[A-Za-z_][A-Za-z0-9_./-]*")
-_NOT_IN_QUOTES = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""What JSON leaves as it is, and YAML takes for a line break or for no text at all."""
 _TAKEN = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~", "inf", "nan"])
 
 
@@ -63,9 +61,17 @@ def scalar(value: str, *, text: bool = False) -> str:
 
 
 def quoted(text: str) -> str:
-    """A YAML scalar in double quotes; references in it stay references."""
+    """A YAML scalar in double quotes; references in it stay references.
+
+    What cannot be seen is written as an escape: it could mislead whoever reads it, or be no YAML.
+    """
     found = json.dumps(text, ensure_ascii=False)
-    return _NOT_IN_QUOTES.sub(lambda match: f"\\u{ord(match[0]):04x}", found)
+    return found if found.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in found)
+
+
+def _escape(letter: str) -> str:
+    code = ord(letter)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def flow_map(values: Mapping[int, Sequence[int]]) -> list[str]:

@@ -93,7 +93,7 @@ def origins(
         outside = not hidden and _is_from_outside(value)
         by, *over = _said(layers, [key.value for key in keys])
         names = tuple(Reference(name, variables.get(name.removeprefix("var."))) for name in _names(node))
-        shown = None if hidden else _as_seen(value)
+        shown = None if hidden else _as_seen(value, as_written=outside)
         found.append(Origins(path, shown, by, tuple(over), names, hidden, outside))
     return tuple(found)
 
@@ -149,13 +149,15 @@ def _is_one_reference(value: Any) -> bool:
     return isinstance(value, Referenced) and is_single(value.reference)
 
 
-def _as_seen(value: Any) -> Json:
-    """With references in place of what they stand for."""
+def _as_seen(value: Any, *, as_written: bool) -> Json:
+    """With references in place of what they stand for, and then what could be taken for one is escaped."""
     if isinstance(value, dict):
-        return {key: _as_seen(inner) for key, inner in value.items()}
+        return {key: _as_seen(inner, as_written=as_written) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_as_seen(inner) for inner in value]
-    return value.reference if isinstance(value, Referenced) else value
+        return [_as_seen(inner, as_written=as_written) for inner in value]
+    if isinstance(value, Referenced):
+        return value.reference
+    return value.replace("${", "$${") if as_written and isinstance(value, str) else value
 
 
 def _names(node: Node) -> Iterator[str]:

@@ -1,11 +1,15 @@
 """What is shown of a resource and its origins is the resource that is planned."""
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdeclare.kinds.export import quoted
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.manifests.provenance import EffectiveManifest, origins
@@ -19,7 +23,7 @@ VALUES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-5, 10**12),
-    st.text(st.sampled_from("a1 .:#{}[]|`\"'\\${}é\n-~"), max_size=12),
+    st.text(st.sampled_from("a1 .:#{}[]|`\"'\\${}é\n-~\x85\xa0\u200b\u202e\u2028\ufeff"), max_size=12),
 )
 CONFIGS = st.dictionaries(st.sampled_from(["a", "b.c", "d", "e-f"]), VALUES, max_size=4)
 LABELS = st.dictionaries(
@@ -35,9 +39,9 @@ def texts(configs: dict[str, object]) -> dict[str, str | None]:
     }
 
 
-def shown(project: Project, resource: ResourceId) -> str:
-    source = read_sources(project, {}, KINDS).by_id[resource]
-    found = origins(source, reader_of(project, {}), {}, lambda path: False)
+def shown(project: Project, resource: ResourceId, environ: Mapping[str, str] = MappingProxyType({})) -> str:
+    source = read_sources(project, environ, KINDS).by_id[resource]
+    found = origins(source, reader_of(project, environ), {}, lambda path: False)
     place = Place("t.yaml", 1, 1)
     return manifest_text(EffectiveManifest("p", "e", resource, place, found))
 
@@ -75,10 +79,45 @@ def test_what_is_shown_means_what_is_planned(
     project = open_project(folder / "kdeclare.yaml", None, {})
     (planned,) = load(project, (), KINDS, {}).desired
     assert planned.body == {"partitions": 1, "configs": texts(low | high | own | over)}
-    (folder / "again.yaml").write_text(shown(project, planned.id))
+    text = shown(project, planned.id)
+    assert all(line.isprintable() for line in text.split("\n")), "nothing that plays tricks on a terminal"
+    (folder / "again.yaml").write_text(text)
     (again,) = load(Project(), [folder / "again.yaml"], KINDS, {}).desired
     assert again.body == planned.body
     assert again.labels == planned.labels == labels
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    value=st.lists(
+        st.sampled_from(["${env.OUT}", "${var.v}", "$${lit}", "$$${lit}", "${a:b:c}", "a${env.OUT}$${", "x"]),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_a_list_with_references_means_what_is_planned(
+    tmp_path_factory: pytest.TempPathFactory, value: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("p")
+    (folder / "manifests").mkdir()
+    document = topic({}, {"partitions": 1, "configs": {"a": value}})
+    (folder / "manifests/t.yaml").write_text(json.dumps(document))
+    spec = {"environments": {"e": {"variables": {"v": "$${env.OUT}"}}}}
+    (folder / "kdeclare.yaml").write_text(
+        json.dumps(topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
+    )
+    environ = {"OUT": "out"}
+    project = open_project(folder / "kdeclare.yaml", None, environ)
+    (planned,) = load(project, (), KINDS, environ).desired
+    (folder / "again.yaml").write_text(shown(project, planned.id, environ))
+    (again,) = load(Project(), [folder / "again.yaml"], KINDS, environ).desired
+    assert again.body == planned.body
+
+
+@given(st.text(max_size=8))
+def test_what_is_quoted_is_seen_and_means_the_same(text: str) -> None:
+    assert quoted(text).isprintable()
+    assert yaml.safe_load(quoted(text)) == text
 
 
 PIECES = st.lists(
