@@ -32,7 +32,8 @@ def show_manifest(
     """Show a resource as it is planned, and where each field comes from.
 
     Overlays, defaults and variables are in it, with the file, line and column of each field and of what
-    it won over. Values that come from outside of the project are shown by reference, secrets not at all.
+    it won over. Values that come from outside of the project are shown by reference, but for numbers where
+    a number is due; secrets, unless they are one reference and nothing else, not at all.
     """
     import os
 

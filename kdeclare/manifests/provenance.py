@@ -52,8 +52,9 @@ class Origins:
 
     value: text, numbers, truth values, null, or lists and mappings of them; None of a secret.
     by_reference: whether the value is the text as written, as what it stands for is from outside of the
-        project and no business of a terminal. Of a secret only what is one reference and nothing else: text
-        around it, and project variables in it, may be parts of the secret.
+        project and no business of a terminal; but not of a number that stands where one is due. Of a secret
+        only what is one reference and nothing else: text around it, and project variables in it, may be
+        parts of the secret.
     over: who said something else of it, what counts most first.
     """
 

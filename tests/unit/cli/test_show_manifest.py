@@ -141,6 +141,15 @@ def test_no_value_of_a_secret_is_shown(payments: CommandLine, output: str) -> No
     assert "${env.KEY}" in out
 
 
+def test_a_number_from_outside_is_shown_where_a_number_is_due(payments: CommandLine) -> None:
+    text = ORDERS.replace("replicationFactor: 2", "partitions: ${env.THREADS}")
+    (payments.folder / "manifests/orders.yaml").write_text(text)
+    document = json.loads(payments("show-manifest", "Topic/orders", "--format", "json").out)
+    [field] = [item for item in document["fields"] if item["path"] == ["spec", "partitions"]]
+    assert (field["value"], field["by_reference"]) == (3, False)
+    assert field["references"] == [{"name": "env.THREADS", "place": None}]
+
+
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_it_fits_the_terminal(payments: CommandLine, width: int) -> None:
     manifest = show_manifest(None, None, ResourceId("Topic", "orders"), {})
