@@ -38,6 +38,13 @@ _CLIENT = {
     "overlays": "Files or folders of manifests that merge over those of the same kind and name, in order.",
 }
 
+_DEFAULTS = {
+    "kind": "The kind of the resources that this is for.",
+    "selector": "Which of them (default: all).",
+    "priority": "Who wins where several say something: the higher number (default: 0).",
+    "defaults": "What they have where neither their manifests nor overlays say it.",
+}
+
 FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "Metadata": {
         "name": "Of a Topic, the topic's name; of a BrokerConfig, a broker's id or cluster-default.",
@@ -97,6 +104,14 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "SelectorSpec": {
         "topics": "Names, or regular expressions between slashes that match whole names.",
         "labels": "Labels that the topic's manifest must all have.",
+    },
+    "DefaultsSelector": {
+        "names": "Names, or regular expressions between slashes that match whole names.",
+        "labels": "Labels that the manifest must all have.",
+    },
+    **{
+        f"DefaultsOf{kind}": _DEFAULTS
+        for kind in ("Topic", "BrokerConfig", "Reassignment", "ConnectWorkerConfig")
     },
     "PolicyTestSpec": {
         "defaults": "What the requests of all cases have in common.",
