@@ -152,19 +152,10 @@ function start() {
     sortBy(id || null, way === "desc");
   });
   byId("q").addEventListener("input", (event) => filter({ q: event.target.value }, false));
-  byId("skip").addEventListener("click", (event) => {
-    event.preventDefault();
-    byId("findings").focus();
-  });
+  shortcuts("findings");
   byId("body").addEventListener("click", (event) => {
     const line = event.target.closest("tr.finding");
     if (line && !String(getSelection())) flip(Number(line.dataset.row));
-  });
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
-      event.preventDefault();
-      byId("q").focus();
-    }
   });
   addEventListener("hashchange", () => {
     fromHash();

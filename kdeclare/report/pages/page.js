@@ -53,6 +53,20 @@ function walk(event, grid, width) {
   next.focus();
 }
 
+// The ways past all that stands above a list: the link for those who cannot see it, and "/" to the search.
+function shortcuts(list) {
+  byId("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    byId(list).focus();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
+      event.preventDefault();
+      byId("q").focus();
+    }
+  });
+}
+
 const TOKENS = /[\p{L}\p{N}_]+|\s+|[^]/gu;
 const MANY = 1500;
 

@@ -112,10 +112,7 @@ function start() {
   choices("verb", "All operations");
   choices("status", "However it ended", WORST);
   byId("q").addEventListener("input", (event) => filter({ q: event.target.value }, false));
-  byId("skip").addEventListener("click", (event) => {
-    event.preventDefault();
-    byId("changes").focus();
-  });
+  shortcuts("changes");
   byId("list").addEventListener("click", (event) => {
     const line = event.target.closest(".change");
     if (line && !String(getSelection())) flip(Number(line.parentElement.dataset.row));
@@ -123,10 +120,6 @@ function start() {
   byId("close").addEventListener("click", shut);
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") shut();
-    if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
-      event.preventDefault();
-      byId("q").focus();
-    }
   });
   addEventListener("hashchange", () => {
     fromHash();

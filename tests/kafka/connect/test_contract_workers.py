@@ -70,14 +70,14 @@ def real(crew: Crew, folder: Path) -> Iterator[Bed]:
     secrets = folder / "secrets.properties"
     secrets.write_text(f"keystore={certificates.PASSWORD}\n")
     for worker in crew.workers[:-1]:
-        (worker.folder / "own.p12").write_bytes(made.store("a").read_bytes())
+        (worker.folder / "held.p12").write_bytes(made.store("a").read_bytes())
     group = WorkerGroup(
         tuple(f"https://127.0.0.1:{worker.port}" for worker in crew.workers),
         ca_file=str(made.authority_pem),
         cert_file=str(made.client_pem),
     )
     workers = opened(group, folder, str)
-    own = f"${{env:{OWN_FOLDER}}}/own.p12"
+    own = f"${{env:{OWN_FOLDER}}}/held.p12"
     a, b = str(made.store("a")), str(made.store("b"))
     yield Bed(workers, a, b, own, f"${{file:{secrets}:keystore}}")
     workers.close()

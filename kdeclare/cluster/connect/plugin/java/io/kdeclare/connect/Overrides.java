@@ -46,9 +46,12 @@ final class Overrides implements Store.Listener {
     synchronized void register(Reconfigurable component) {
         components.add(component);
         if (read != null) {
-            Failure later = refused != null && refused.offset() > read ? refused : null;
+            Failure before = refused;
             take(read);
-            refused = later == null ? refused : later;
+            if (before != null && before.offset() > read) {
+                // What came later and could not be read, is told of until something can be.
+                refused = before;
+            }
         }
     }
 
