@@ -47,6 +47,11 @@ class Options:
     state: str | None = None
     timeout_s: float | None = None
 
+    @property
+    def patience_s(self) -> float:
+        """How long to wait for the cluster."""
+        return TIMEOUT_S if self.timeout_s is None else self.timeout_s
+
     def over(self, defaults: "Options") -> "Options":
         """These, and where they say nothing the defaults.
 
@@ -152,7 +157,7 @@ def workspace_of(
     environment = project.environment
     servers = options.bootstrap_server or environment.bootstrap_servers
     store = open_store(options.state or project.state, project.name, environment.name)
-    timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
+    timeout_s = options.patience_s
 
     def connect() -> Cluster:
         config = client_config(project, options, environ)

@@ -7,7 +7,6 @@ import typer
 
 from kdeclare.cli.kafka_flags import single_pairs
 from kdeclare.cli.options import Where, measured
-from kdeclare.model.workers import HEADER_NAME
 
 if TYPE_CHECKING:
     from kdeclare.app.connect.which import Named
@@ -76,6 +75,8 @@ class Workers(Where):
         )
 
     def _headers(self) -> dict[str, str]:
+        from kdeclare.model.workers import HEADER_NAME  # every start would pay for it
+
         headers = single_pairs("--header", self.header)
         for name, value in headers.items():
             if not HEADER_NAME.fullmatch(name):

@@ -8,7 +8,7 @@ from kdeclare.app.doctor.machine import machine_section
 from kdeclare.app.doctor.project import declared_workers, project_section
 from kdeclare.app.doctor.state import state_section
 from kdeclare.app.doctor.workers import workers_section
-from kdeclare.app.workspace import TIMEOUT_S, Options
+from kdeclare.app.workspace import Options
 from kdeclare.report.doctor_views import DoctorView, Section
 
 Progress = Callable[[str, int, int], None]
@@ -34,8 +34,7 @@ def examined(
         return DoctorView(tuple(sections))
     progress("Connecting", 0, 0)
     on_cluster, cluster_id = cluster_sections(workspace, options, reaching)
-    timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
     sections.append(state_section(workspace, options, cluster_id))
     sections += on_cluster
-    sections += workers_section(workspace, declared_workers(loaded), timeout_s)
+    sections += workers_section(workspace, declared_workers(loaded), options.patience_s)
     return DoctorView(tuple(sections))

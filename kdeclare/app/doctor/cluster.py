@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kdeclare.app.doctor.needs import features, rights
 from kdeclare.app.doctor.problems import of_error
-from kdeclare.app.workspace import TIMEOUT_S, Options, Workspace, client_config
+from kdeclare.app.workspace import Options, Workspace, client_config
 from kdeclare.cluster.examination import Examinable
 from kdeclare.cluster.port import Fault
 from kdeclare.model.diagnostics import KdeclareError
@@ -52,7 +52,7 @@ def cluster_sections(
     servers = servers or config.get("bootstrap.servers", "")
     if not servers:
         return [Section("Cluster", (NO_CLUSTER,))], None
-    timeout_s = TIMEOUT_S if options.timeout_s is None else options.timeout_s
+    timeout_s = options.patience_s
 
     def one(address: str) -> KdeclareError | None:
         try:

@@ -9,6 +9,7 @@ import pytest
 from kdeclare.cluster import sandbox
 from kdeclare.cluster.sandbox import BrokerStatus, GroupSettings, SandboxSettings, SandboxStatus
 from tests.unit.cli.command_line import CommandLine
+from tests.unit.cli.sandbox_starts import starts
 
 FILES = ["/sandbox/security/admin.properties", "/sandbox/security/reader.properties"]
 
@@ -21,14 +22,7 @@ def _status(settings: SandboxSettings) -> SandboxStatus:
 @pytest.fixture
 def asked(kdeclare: CommandLine) -> list[SandboxSettings]:
     """What is asked for when a sandbox is started; none is."""
-    settings: list[SandboxSettings] = []
-
-    def start(wanted: SandboxSettings, progress: object) -> SandboxStatus:
-        settings.append(wanted)
-        return _status(wanted)
-
-    kdeclare.monkeypatch.setattr(sandbox, "start", start)
-    return settings
+    return starts(kdeclare, _status)
 
 
 def test_start_prints_the_files_of_client_properties(

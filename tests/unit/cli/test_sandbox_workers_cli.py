@@ -15,6 +15,7 @@ from kdeclare.cluster.sandbox import (
     WorkerStatus,
 )
 from tests.unit.cli.command_line import CommandLine
+from tests.unit.cli.sandbox_starts import starts
 
 FOLDER = Path("/sandbox")
 
@@ -38,14 +39,7 @@ def _status(settings: SandboxSettings) -> SandboxStatus:
 @pytest.fixture
 def asked(kdeclare: CommandLine) -> list[SandboxSettings]:
     """What is asked for when a sandbox is started; none is."""
-    settings: list[SandboxSettings] = []
-
-    def start(wanted: SandboxSettings, progress: object) -> SandboxStatus:
-        settings.append(wanted)
-        return _status(wanted)
-
-    kdeclare.monkeypatch.setattr(sandbox, "start", start)
-    return settings
+    return starts(kdeclare, _status)
 
 
 def test_start_prints_the_urls_and_the_authority(kdeclare: CommandLine, asked: list[SandboxSettings]) -> None:
