@@ -13,7 +13,7 @@ import pytest
 from kafka import errors as client
 
 from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.kafka.problems import explain
+from kdeclare.cluster.kafka.problems import explain, explain_brokers
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError
 from tests.fake_broker import fake_broker
 from tests.pems import pems
@@ -210,6 +210,18 @@ def test_brokers_that_advertise_a_wrong_address_are_named() -> None:
         found = failure(f"127.0.0.1:{real}")
     assert wrong in found.detail
     assert "advertised.listeners" in found.hint
+
+
+def test_a_broker_that_was_reached_is_not_advertised_wrongly() -> None:
+    def hint(exc: Exception) -> str:
+        return explain_brokers(exc, "b1:9093", tls=True).hint
+
+    expired = client.KafkaConnectionError("CERTIFICATE_VERIFY_FAILED: certificate has expired")
+    assert hint(expired) == "Renew it."
+    assert "sasl.mechanism" in hint(client.SaslAuthenticationFailedError("no"))
+    assert "advertised.listeners" in hint(client.KafkaConnectionError("ECONNREFUSED"))
+    # a name that its certificate does not hold may well be the wrong one to advertise
+    assert "advertised.listeners" in hint(client.KafkaConnectionError("Hostname mismatch"))
 
 
 def test_nothing_is_written_and_no_thread_stays(capfd: pytest.CaptureFixture[str]) -> None:

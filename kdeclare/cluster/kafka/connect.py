@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 from kdeclare.cluster.connect.port import Door
 from kdeclare.cluster.kafka.adapter import KafkaCluster
 from kdeclare.cluster.kafka.probe import probe
-from kdeclare.cluster.kafka.problems import Seen, explain, explain_closed, unreachable, was_closed
+from kdeclare.cluster.kafka.problems import (
+    Seen,
+    explain,
+    explain_brokers,
+    explain_closed,
+    unreachable,
+    was_closed,
+)
 from kdeclare.cluster.kafka.properties import client_arguments
 from kdeclare.cluster.kafka.wire import Wire
 from kdeclare.model.diagnostics import KdeclareError, error
@@ -169,12 +176,8 @@ class _Opening:
         try:
             await self._wire.reach_any(timeout_at)
         except Exception as exc:  # noqa: BLE001
-            seen = explain(exc, tls=self._tls)
             brokers = ", ".join(self._wire.address(broker) for broker in self._wire.brokers())
-            self._seen[address] = Seen(
-                f"it answers, but no broker is to be reached where it says it is ({brokers}): {seen.what}",
-                "Check advertised.listeners of the brokers.",
-            )
+            self._seen[address] = explain_brokers(exc, brokers, tls=self._tls)
             return
         self._open = True
         self._done.set()

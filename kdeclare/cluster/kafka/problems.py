@@ -39,6 +39,7 @@ _MECHANISM_HINT = "Check sasl.mechanism: it must be among sasl.enabled.mechanism
 _TRUST_HINT = (
     "Check ssl.truststore.location: it must hold the authority that signed the brokers' certificate."
 )
+_RENEW_HINT = "Renew it."
 _NAME_HINT = (
     "Use a host name that the certificate holds, or set ssl.endpoint.identification.algorithm= (empty) "
     "to do without the check."
@@ -62,6 +63,15 @@ def explain(exc: BaseException, *, tls: bool) -> Seen:
     if isinstance(exc, client.RequestTimedOutError | client.KafkaTimeoutError):
         return Seen("connected, but no answer in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
     return Seen(text, _ADDRESS_HINT)
+
+
+def explain_brokers(exc: BaseException, where: str, *, tls: bool) -> Seen:
+    """The same where an address answered and the brokers that it names cannot be used."""
+    seen = explain(exc, tls=tls)
+    what = f"it answers, but no broker can be used where it says it is ({where}): {seen.what}"
+    # who was reached, and did not please, is advertised rightly
+    reached = (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)
+    return Seen(what, seen.hint if seen.hint in reached else "Check advertised.listeners of the brokers.")
 
 
 def _login(exc: BaseException, text: str) -> Seen | None:
@@ -98,7 +108,7 @@ def explain_closed(protocol: Protocol, *, tls: bool, sasl: bool) -> Seen:
 
 _HANDSHAKE: tuple[tuple[str, Seen], ...] = (
     ("Hostname mismatch|IP address mismatch", Seen("its certificate is for another host name", _NAME_HINT)),
-    ("CERTIFICATE_VERIFY_FAILED.*expired", Seen("its certificate has expired", "Renew it.")),
+    ("CERTIFICATE_VERIFY_FAILED.*expired", Seen("its certificate has expired", _RENEW_HINT)),
     ("CERTIFICATE_VERIFY_FAILED", Seen("its certificate is not trusted", _TRUST_HINT)),
     (
         "ALERT_(CERTIFICATE_REQUIRED|BAD_CERTIFICATE|UNKNOWN_CA)|ALERT_HANDSHAKE_FAILURE",
