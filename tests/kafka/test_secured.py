@@ -38,6 +38,9 @@ _TOPIC = "there"
 _AT_MOST_S = 8.0
 """How long a failure may take, on a machine that has other things to do."""
 
+_IN_A_ROW = 4
+"""Connections until each network thread of a listener, of which a sandbox has two, has had its turn."""
+
 
 @dataclass(frozen=True)
 class Secured:
@@ -328,7 +331,8 @@ def test_a_certificate_that_has_expired(secured: Secured, typed: Typed) -> None:
     try:
         alter(FieldOp.SET, str(expired))
         deadline = time.monotonic() + 20
-        while not _shows_an_expired_certificate(secured):
+        # each network thread of the broker takes it up on its own, and they take turns
+        while not all(_shows_an_expired_certificate(secured) for _ in range(_IN_A_ROW)):
             assert time.monotonic() < deadline, "brokers take their configs up on their own time"
             time.sleep(0.1)
         ran = typed(properties, "plan", "--no-preflight")
