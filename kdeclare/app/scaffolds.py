@@ -14,13 +14,14 @@ from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.topic import TopicKind
 from kdeclare.kinds.topic.spec import TopicSpec
 from kdeclare.manifests.editing.new_manifest import new_file
+from kdeclare.manifests.files import Files
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, open_project
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.ids import ConfigScope, ResourceId
 
 _KIND = TopicKind()
-_IGNORED = (b"/state/", b"*.plan.json")
+_IGNORED = (b"/state/", b"*.plan", b"*.plan.json")
 _EXAMPLE = "example.yaml"
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9.-]*:[0-9]+")
 _NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f]")
@@ -56,18 +57,22 @@ _TOPIC = """\
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The files of a new project: what was written, and what was there and was left alone."""
+    """The files of a new project: what was written, and what was there and was left alone.
+
+    declares: whether there were manifests already, such as those of an import.
+    """
 
     written: tuple[Path, ...]
     kept: tuple[Path, ...] = ()
+    declares: bool = False
 
 
 def begin_project(folder: Path, name: str | None, servers: str | None, *, example: bool) -> Begun:
     """Write a project file, a folder of manifests and what git ignores.
 
     name: of the project (default: the folder's). servers: of its one environment (default: a sandbox's).
-    example: whether a topic is written that is all comment. Raises KdeclareError; a project that is there
-    already is left as it is.
+    example: whether a topic is written that is all comment; none is among manifests that are there already.
+    Raises KdeclareError; a project that is there already is left as it is.
     """
     project = folder / PROJECT_FILE
     called = name if name is not None else _name_of(folder)
@@ -80,14 +85,15 @@ def begin_project(folder: Path, name: str | None, servers: str | None, *, exampl
         servers=_in_flow(servers) if servers else "127.0.0.1:19092",
     )
     files = {project: text}
-    if example:
-        files[folder / MANIFESTS_FOLDER / _EXAMPLE] = _TOPIC
-    ignored = folder / ".gitignore"
+    manifests, ignored = folder / MANIFESTS_FOLDER, folder / ".gitignore"
     try:
+        declares = _holds_manifests(manifests)
+        if example and not declares:
+            files[manifests / _EXAMPLE] = _TOPIC
         if project.exists() or project.is_symlink():
             raise KdeclareError(_project_there(project))
         to_ignore = _still_to_ignore(ignored)  # before anything is written: it may not be readable
-        (folder / MANIFESTS_FOLDER).mkdir(parents=True, exist_ok=True)
+        manifests.mkdir(parents=True, exist_ok=True)
         kept = [file for file in files if file.exists() or file.is_symlink()]
         written = [file for file in files if file not in kept]
         for file in written:
@@ -98,7 +104,7 @@ def begin_project(folder: Path, name: str | None, servers: str | None, *, exampl
         (written if to_ignore else kept).append(ignored)
     except OSError as problem:
         raise KdeclareError(_not_written(folder, problem)) from None
-    return Begun(tuple(written), tuple(kept))
+    return Begun(tuple(written), tuple(kept), declares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +187,11 @@ def _with_references(text: str) -> str:
 def _in_flow(text: str) -> str:
     """A text where braces and commas have a meaning, and numbers are none."""
     return text if _ADDRESS.fullmatch(text) else scalar(text, text=True)
+
+
+def _holds_manifests(folder: Path) -> bool:
+    """Whether there is YAML in the folder, other than what an earlier beginning has left."""
+    return any(Path(file).name != _EXAMPLE for file in Files().find([folder]))
 
 
 def _name_of(folder: Path) -> str:

@@ -42,7 +42,8 @@ def init(
 ) -> ExitCode:
     """Begin a project: its file, a folder for manifests, and what git ignores.
 
-    Asks nothing, overwrites nothing, and needs no cluster.
+    Asks nothing, overwrites nothing, and needs no cluster. No example is written beside manifests that
+    are there already, as after an import.
     """
     import shlex
 
@@ -53,7 +54,10 @@ def init(
     for file in begun.kept:
         console.note(f"{file} was there and is as it was.")
     there = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
-    if from_cluster:
+    if begun.declares:
+        address = "" if bootstrap_server else "put the cluster's address into kdeclare.yaml, then "
+        console.note(f"Next: {address}{there}kdeclare plan")
+    elif from_cluster:
         console.note(f"Next: {there}kdeclare import --out manifests")
     else:
         start = "" if bootstrap_server else "kdeclare sandbox start && "

@@ -70,7 +70,7 @@ def start(
 ) -> ExitCode:
     """Start real Kafka brokers on 127.0.0.1 and print their address when they are ready.
 
-    Needs Java 17 or later. The first time, Kafka is downloaded (44 MB). A sandbox that runs is left
+    Needs Java 17 or later. The first time, Kafka is downloaded (46 MB). A sandbox that runs is left
     as it is. Several clusters are a sandbox each, in cluster-1, cluster-2, … of the folder; they print a
     line each, in this order. All commands work on the whole, or on one: --folder .sandbox/cluster-2.
 

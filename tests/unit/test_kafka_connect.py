@@ -219,6 +219,7 @@ def test_a_broker_that_was_reached_is_not_advertised_wrongly() -> None:
     expired = client.KafkaConnectionError("CERTIFICATE_VERIFY_FAILED: certificate has expired")
     assert hint(expired) == "Renew it."
     assert "sasl.mechanism" in hint(client.SaslAuthenticationFailedError("no"))
+    assert "may hang" in hint(client.KafkaTimeoutError("no answer"))
     assert "advertised.listeners" in hint(client.KafkaConnectionError("ECONNREFUSED"))
     # a name that its certificate does not hold may well be the wrong one to advertise
     assert "advertised.listeners" in hint(client.KafkaConnectionError("Hostname mismatch"))

@@ -40,6 +40,9 @@ _TRUST_HINT = (
     "Check ssl.truststore.location: it must hold the authority that signed the brokers' certificate."
 )
 _RENEW_HINT = "Renew it."
+_SILENT_HINT = (
+    "One of them may hang, or be too busy: look at their logs, try again, or wait longer with --timeout."
+)
 _NAME_HINT = (
     "Use a host name that the certificate holds, or set ssl.endpoint.identification.algorithm= (empty) "
     "to do without the check."
@@ -60,7 +63,7 @@ def explain(exc: BaseException, *, tls: bool) -> Seen:
             "it answers, but gives no metadata",
             "This may be a controller; name brokers in --bootstrap-server.",
         )
-    if isinstance(exc, client.RequestTimedOutError | client.KafkaTimeoutError):
+    if _timed_out(exc):
         return Seen("connected, but no answer in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
     return Seen(text, _ADDRESS_HINT)
 
@@ -68,10 +71,16 @@ def explain(exc: BaseException, *, tls: bool) -> Seen:
 def explain_brokers(exc: BaseException, where: str, *, tls: bool) -> Seen:
     """The same where an address answered and the brokers that it names cannot be used."""
     seen = explain(exc, tls=tls)
+    if _timed_out(exc):
+        seen = Seen("connected, but no answer in time", _SILENT_HINT)
     what = f"it answers, but no broker can be used where it says it is ({where}): {seen.what}"
-    # who was reached, and did not please, is advertised rightly
-    reached = (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)
+    # who was reached, and did not please or did not answer, is advertised rightly
+    reached = (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT, _SILENT_HINT)
     return Seen(what, seen.hint if seen.hint in reached else "Check advertised.listeners of the brokers.")
+
+
+def _timed_out(exc: BaseException) -> bool:
+    return isinstance(exc, client.RequestTimedOutError | client.KafkaTimeoutError)
 
 
 def _login(exc: BaseException, text: str) -> Seen | None:

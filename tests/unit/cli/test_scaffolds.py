@@ -25,7 +25,7 @@ def test_a_new_project_is_valid_and_ready(kdeclare: CommandLine, empty: Path) ->
     project = yaml.safe_load((empty / "kdeclare.yaml").read_text())
     assert project["metadata"] == {"name": "my kafka"}
     assert project["spec"]["environments"] == {"sandbox": {"bootstrapServers": "127.0.0.1:19092"}}
-    assert (empty / ".gitignore").read_text() == "/state/\n*.plan.json\n"
+    assert (empty / ".gitignore").read_text() == "/state/\n*.plan\n*.plan.json\n"
     assert kdeclare("new", "topic", "orders").code == 0
     assert kdeclare("apply", "--yes").code == 0
     assert kdeclare.topics == {"orders"}
@@ -53,6 +53,16 @@ def test_elsewhere_for_a_cluster_that_there_is(kdeclare: CommandLine, empty: Pat
     assert kdeclare("validate", "--project", "deep/er/kdeclare.yaml").code == 0
 
 
+def test_no_example_stands_among_imported_manifests(kdeclare: CommandLine, empty: Path) -> None:
+    (empty / "manifests" / "topics").mkdir(parents=True)
+    (empty / "manifests" / "topics" / "orders.yaml").write_text(TEXT)
+    ran = kdeclare("init", "--bootstrap-server", "b:9092")
+    assert (ran.out, ran.err) == ("kdeclare.yaml\n.gitignore\n", "Next: kdeclare plan\n")
+    (empty / "kdeclare.yaml").unlink()
+    assert "Next: put the cluster's address into kdeclare.yaml, then kdeclare plan" in kdeclare("init").err
+    assert [file.name for file in (empty / "manifests").iterdir()] == ["topics"]
+
+
 def test_what_is_next_can_be_typed_as_it_stands(kdeclare: CommandLine, empty: Path) -> None:
     assert "Next: cd 'a b;c' && kdeclare sandbox" in kdeclare("init", "a b;c").err
     ran = kdeclare("new", "topic", "orders", "--partitions", "1", "--replication-factor", "1")
@@ -65,7 +75,7 @@ def test_what_is_next_can_be_typed_as_it_stands(kdeclare: CommandLine, empty: Pa
 def test_a_list_of_what_git_ignores_keeps_its_bytes(kdeclare: CommandLine, empty: Path) -> None:
     (empty / ".gitignore").write_bytes(b"caf\xe9\r\n/state/\r\nlast")
     assert kdeclare("init").code == 0
-    assert (empty / ".gitignore").read_bytes() == b"caf\xe9\r\n/state/\r\nlast\n*.plan.json\n"
+    assert (empty / ".gitignore").read_bytes() == b"caf\xe9\r\n/state/\r\nlast\n*.plan\n*.plan.json\n"
 
 
 def test_a_list_of_what_git_ignores_that_cannot_be_read(kdeclare: CommandLine, empty: Path) -> None:
@@ -83,7 +93,7 @@ def test_nothing_is_overwritten(kdeclare: CommandLine, empty: Path) -> None:
     assert ran.out == "kdeclare.yaml\n.gitignore\n"
     assert "manifests/example.yaml was there and is as it was.\n" in ran.err
     assert (empty / "manifests" / "example.yaml").read_text() == "# mine\n"
-    assert (empty / ".gitignore").read_text() == "*.plan.json\n/build\n/state/\n"
+    assert (empty / ".gitignore").read_text() == "*.plan.json\n/build\n/state/\n*.plan\n"
     before = (empty / "kdeclare.yaml").read_text()
     ran = kdeclare("init", "--name", "other")
     assert (ran.code, ran.out) == (1, "")
