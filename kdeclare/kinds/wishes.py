@@ -9,6 +9,7 @@ from typing import Any
 from kdeclare.kinds.base import Problem
 from kdeclare.kinds.catalog import Catalog, KeyInfo, catalog
 from kdeclare.kinds.secrets import Secret, digest
+from kdeclare.kinds.units import as_bare_number
 from kdeclare.model.diagnostics import Diagnostic, Place, Severity, error, warning
 from kdeclare.model.ids import ConfigScope
 from kdeclare.model.references import Referenced
@@ -115,8 +116,12 @@ def _parse_scalar(
         return Whole(tuple(part.strip() for part in text.split(",") if part.strip())), ()
     wrong = info is not None and _type_problem(text, info.type)
     if wrong:
-        shown = text.reference if isinstance(text, Referenced) else text
-        return None, (_wrong(resource, key, f"takes {wrong}, not '{shown}'."),)
+        shown, hint = text, ""
+        if isinstance(text, Referenced):
+            shown = text.reference
+        elif (number := as_bare_number(key, text)) is not None:
+            hint = f"Kafka takes no units: {shown} is {number}."
+        return None, (_wrong(resource, key, f"takes {wrong}, not '{shown}'.", hint=hint),)
     return Whole(text), ()
 
 

@@ -8,6 +8,7 @@ from kdeclare.kinds.placing import Placer
 from kdeclare.kinds.query import Query, merge
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.topic.diff import MOVE_IN_FLIGHT
+from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.changes import Action, Change, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, Severity, error, warning
 from kdeclare.model.ids import ResourceId
@@ -71,7 +72,17 @@ def unknown_names(request: PlanRequest) -> Iterator[Diagnostic]:
             "unknown-target",
             "No such resource",
             f"--target names {target}, which no manifest declares.",
-            hint="See the ids that kdeclare plan shows, of the form Kind/name.",
+            hint=did_you_mean(str(target), map(str, sorted(declared)))
+            or "See the ids that kdeclare plan shows, of the form Kind/name.",
+        )
+    chosen = request.scope.selector
+    if chosen and declared and not any(map(request.scope.covers, request.desired)):
+        labels = ", ".join(f"{key}={value}" for key, value in sorted(chosen.items()))
+        yield warning(
+            "nothing-selected",
+            "Nothing is selected",
+            f"No resource that is declared has the labels {labels}.",
+            hint="Look at metadata.labels of the manifests.",
         )
     for id_ in sorted(request.scope.forget):
         if str(id_) not in owned:

@@ -519,6 +519,21 @@ def test_a_target_that_nobody_declares_is_an_error() -> None:
     assert exits(plan) is ExitCode.ERROR
 
 
+def test_a_target_that_is_misspelt_is_answered_with_what_there_is() -> None:
+    one = desired("Topic", "orders", partitions=1, replicationFactor=1)
+    plan = World().plan(one, scope=Scope(targets=frozenset({ResourceId("Topic", "order")})))
+    assert [d.hint for d in plan.diagnostics] == ["Did you mean 'Topic/orders'?"]
+
+
+def test_a_selector_that_nothing_answers_to_is_warned_of() -> None:
+    one = desired("Topic", "one", {"team": "a"}, partitions=1, replicationFactor=1)
+    plan = World().plan(one, scope=Scope(selector={"team": "b"}))
+    assert codes(plan) == ["nothing-selected"]
+    assert "team=b" in plan.diagnostics[0].detail
+    assert exits(plan) is ExitCode.OK
+    assert codes(World().plan(one, scope=Scope(selector={"team": "a"}))) == []
+
+
 def test_an_orphaned_topic_that_vanished_is_let_go_of() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))

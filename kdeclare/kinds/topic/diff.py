@@ -322,7 +322,7 @@ def _unknown_brokers(resource: ResourceId, desired: Desired, live: Snapshot) -> 
 
 
 def _min_isr_problems(desired: Desired, live_factor: int | None) -> tuple[Diagnostic, ...]:
-    """Kafka takes min.insync.replicas above the factor; producers with acks=all then fail."""
+    """Kafka takes min.insync.replicas above the factor, and wants every replica in sync then, or more."""
     body: TopicBody = desired.body
     wish = body.configs.get("min.insync.replicas")
     sizes = [len(r) for r in (body.assignments or {}).values()]
@@ -334,8 +334,10 @@ def _min_isr_problems(desired: Desired, live_factor: int | None) -> tuple[Diagno
         warning(
             "min-isr-above-factor",
             "min.insync.replicas above the replication factor",
-            f"'{desired.id.name}' has {factor} replicas and would want {value} of them in sync.",
-            hint="Producers with acks=all cannot write then. Lower it, or raise the replication factor.",
+            f"'{desired.id.name}' would want {value} replicas in sync, with a replication factor of {factor}.",
+            hint="Brokers either want all of its replicas in sync then, so that one that is down keeps "
+            "producers with acks=all from writing, or never let them write. Lower it, or raise the "
+            "replication factor.",
             place=desired.source,
             resource=str(desired.id),
         ),

@@ -154,3 +154,10 @@ def test_ten_thousand_resources(kdeclare: CommandLine) -> None:
     ran = kdeclare("plan")
     assert ran.code == 1
     assert len(ran.err.splitlines()) < 200, "nobody reads ten thousand messages"
+
+
+def test_a_unit_is_answered_with_the_number(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", configs={"retention.ms": "7d", "flush.ms": "soon"})
+    said = kdeclare("validate").out
+    assert "hint: Kafka takes no units: 7d is 604800000.\n" in said
+    assert said.count("hint:") == 1

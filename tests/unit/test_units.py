@@ -1,0 +1,23 @@
+"""Amounts with a unit where Kafka takes a bare number."""
+
+import pytest
+
+from kdeclare.kinds.units import as_bare_number
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "number"),
+    [
+        ("retention.ms", "7d", 604_800_000),
+        ("retention.ms", "90 min", 5_400_000),
+        ("retention.bytes", "1GiB", 2**30),
+        ("segment.bytes", "100 MB", None),  # of 1,000,000 or of 1,048,576?
+        ("retention.ms", "1GiB", None),
+        ("retention.ms", "1m", None),  # minutes or months?
+        ("min.insync.replicas", "2d", None),
+        ("retention.ms", "-1d", None),
+        ("retention.ms", "a week", None),
+    ],
+)
+def test_what_an_amount_is_as_a_bare_number(key: str, text: str, number: int | None) -> None:
+    assert as_bare_number(key, text) == number
