@@ -115,12 +115,17 @@ class Console:
 
 
 def checkout() -> "Checkout":
-    """The checkout that one stands in; a folder is one of its own where there is none."""
+    """The checkout that one stands in; a folder is one of its own where there is none.
+
+    A project file that is here is where findings are shown that are about no file.
+    """
+    from kdeclare.manifests.project import PROJECT_FILE
     from kdeclare.report.sarif_places import Checkout
 
     folder = Path.cwd()
     root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
-    return Checkout(str(root), str(folder))
+    here = PROJECT_FILE if (folder / PROJECT_FILE).is_file() else ""
+    return Checkout(str(root), str(folder), here)
 
 
 def _colours(stream: TextIO, no_color: bool) -> bool:

@@ -49,7 +49,8 @@ def rollback(
     """Undo a run: what it changed goes back to what it was before.
 
     What someone else has changed since is left alone and named. Shows the plan and asks first. A
-    rollback is a run of its own and can be rolled back too.
+    rollback is a run of its own and can be rolled back too. Manifests stay as they are: revert them as
+    well, or the next apply does again what was undone.
     """
     from kdeclare.app.apply import roll_back
     from kdeclare.cli.plan import show_plan

@@ -8,7 +8,7 @@ _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def as_bare_number(key: str, text: str) -> int | None:
-    """The milliseconds or bytes that a text such as ``7d`` means for a config key; None where it is not plain."""
+    """The milliseconds or bytes that a text such as ``7d`` means for a key; None where it is not plain."""
     if key.endswith(".ms"):
         units = _MILLISECONDS
     elif key.endswith("bytes"):

@@ -16,7 +16,8 @@ ROOT = "%SRCROOT%"
 class Checkout:
     """Where places are. root: the top of the checkout; folder: what they are relative to. Both absolute.
 
-    project: the project file, if it is known; what has no place of its own is shown there.
+    project: the project file, if it is known, absolute or relative to the folder; what has no place of its
+    own is shown there.
     """
 
     root: str = ""

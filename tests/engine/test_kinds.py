@@ -99,7 +99,7 @@ def test_min_insync_replicas_above_the_factor_is_warned_of_and_applied() -> None
     plan = world.plan(wanted)
     (said,) = plan.diagnostics
     assert (said.code, said.severity) == ("min-isr-above-factor", Severity.WARNING)
-    assert said.detail == "'t' would want 5 replicas in sync, with a replication factor of 3."
+    assert said.detail == "'t' would want 5 replicas in sync; its replication factor is 3."
     assert plan_outcome(plan).exit_code is ExitCode.OK
     assert world.run(plan).complete
     assert world.cluster.effective_min_isr("t") == 3

@@ -334,7 +334,7 @@ def _min_isr_problems(desired: Desired, live_factor: int | None) -> tuple[Diagno
         warning(
             "min-isr-above-factor",
             "min.insync.replicas above the replication factor",
-            f"'{desired.id.name}' would want {value} replicas in sync, with a replication factor of {factor}.",
+            f"'{desired.id.name}' would want {value} replicas in sync; its replication factor is {factor}.",
             hint="Brokers either want all of its replicas in sync then, so that one that is down keeps "
             "producers with acks=all from writing, or never let them write. Lower it, or raise the "
             "replication factor.",

@@ -94,6 +94,17 @@ def test_files_are_named_from_the_top_of_the_checkout(kdeclare: CommandLine) -> 
     assert results(ran) == [("unknown-field", "error", "manifests/payments.yaml")]
 
 
+def test_what_has_no_file_is_shown_at_the_project_file(kdeclare: CommandLine) -> None:
+    orders, payments = kdeclare.topic("orders"), kdeclare.topic("payments")
+    assert kdeclare("apply", "--yes").code == 0
+    orders.unlink()
+    payments.write_text(payments.read_text().replace("partitions: 1", "configs: {min.insync.replicas: 2}"))
+    assert sorted(results(kdeclare("plan", "--format", "sarif"))) == [
+        ("min-isr-above-factor", "warning", "manifests/payments.yaml"),
+        ("orphaned", "warning", "kdeclare.yaml"),
+    ]
+
+
 def test_a_failure_as_annotations(kdeclare: CommandLine) -> None:
     kdeclare.topic("payments", partitons=1)
     ran = kdeclare("plan", "--format", "sarif")
