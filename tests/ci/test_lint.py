@@ -122,7 +122,7 @@ def test_the_hook_checks_a_project(
 
 
 def test_the_guide_names_what_is_there() -> None:
-    guide = ROOT / "docs" / "continuous-integration.md"
+    guide = ROOT / "docs" / "howto" / "run-in-ci.md"
     named = set(re.findall(r"\]\(([^)#]+)\)", guide.read_text()))
     assert len(named) > 6
     assert [name for name in named if not (guide.parent / name).exists()] == []
