@@ -10,13 +10,13 @@ from functools import reduce
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from yaml.nodes import MappingNode, Node, ScalarNode
+from yaml.nodes import MappingNode, Node
 
 from kdeclare.kinds.base import NAME, Kind, Problem
 from kdeclare.kinds.reassignment.spec import is_pattern
 from kdeclare.kinds.wishes import UNKNOWN_CONFIG
 from kdeclare.manifests.checks import declared_twice
-from kdeclare.manifests.filling import differing, fill
+from kdeclare.manifests.filling import differing, fill, says, settles
 from kdeclare.manifests.nodes import child, find, node_at
 from kdeclare.manifests.overlays import identify
 from kdeclare.manifests.reading import Reader, holds_broken
@@ -30,6 +30,9 @@ from kdeclare.model.ids import ResourceId
 DEFAULTS = "Defaults"
 
 _GIVEN = ("spec", "defaults")
+
+Path = tuple[str, ...]
+"""Keys from a spec down."""
 
 
 class DefaultsSelector(BaseModel):
@@ -169,7 +172,7 @@ class Defaults:
             pairs = [
                 (key, value)
                 for key, value in given.defaults.value
-                if not any(_says(spec, other) for other in exclusive.get(key.value, ()))
+                if not any(says(spec, other) for other in exclusive.get(key.value, ()))
             ]
             offer = _spec_alone(given, pairs)
             yield offer
@@ -213,25 +216,35 @@ class Defaults:
         ]
 
     def _contradictions(self, found: Sequence[Given], root: Node) -> Iterator[Diagnostic]:
-        """Fields that two of one priority give different values, and that nothing says that counts more."""
+        """Fields of two of one priority that cannot both hold, where nothing says that counts more.
+
+        A contradiction of the same two is told once.
+        """
         for at, second in enumerate(found):
             for first in found[:at]:
                 if first.body.priority != second.body.priority:
                     continue
-                if paths := [*differing(first.defaults, second.defaults)]:
-                    yield from self._unclear(first, second, paths, self._above(found, second, root))
+                if not (clashes := [*self._clashes(first, second)]):
+                    continue
+                spec = self._above(found, second, root)
+                for theirs, mine in clashes:
+                    fact = first.name, second.name, dotted(mine)
+                    if fact not in self._told and all(self._is_open(spec, second, p) for p in (theirs, mine)):
+                        self._told.add(fact)
+                        yield _ambiguous(first, second, theirs, mine)
 
-    def _unclear(
-        self, first: Given, second: Given, paths: Sequence[tuple[str, ...]], spec: Node | None
-    ) -> Iterator[Diagnostic]:
-        """spec: what holds already. A contradiction of the same two is told once."""
-        exclusive = self._kinds[second.body.kind].exclusive
-        for path in paths:
-            gives_way = any(_says(spec, other) for name in path[:1] for other in exclusive.get(name, ()))
-            fact = first.name, second.name, dotted(path)
-            if not gives_way and not _settles(spec, path) and fact not in self._told:
-                self._told.add(fact)
-                yield _ambiguous(first, second, path)
+    def _clashes(self, first: Given, second: Given) -> Iterator[tuple[Path, Path]]:
+        """What each says that cannot stand beside what the other says."""
+        yield from ((path, path) for path in differing(first.defaults, second.defaults))
+        for mine, others in self._kinds[second.body.kind].exclusive.items():
+            if says(second.defaults, mine):
+                yield from (((one,), (mine,)) for one in sorted(others) if says(first.defaults, one))
+
+    def _is_open(self, spec: Node | None, given: Given, path: Path) -> bool:
+        """Whether what is given at a path would be filled in where ``spec`` is what holds already."""
+        exclusive = self._kinds[given.body.kind].exclusive
+        gives_way = any(says(spec, other) for name in path[:1] for other in exclusive.get(name, ()))
+        return not gives_way and not settles(spec, path)
 
     def _above(self, found: Sequence[Given], given: Given, root: Node) -> Node | None:
         """The spec as it is where all of higher priority is filled in."""
@@ -258,37 +271,25 @@ def _spec_alone(given: Given, fields: list[tuple[Node, Node]]) -> Node:
     return MappingNode(root.tag, pairs, root.start_mark, root.end_mark)
 
 
-def _says(spec: Node | None, field_name: str) -> bool:
-    """Whether a field is there and not null."""
-    pair = child(spec, field_name) if spec is not None else None
-    return pair is not None and not (
-        isinstance(pair[1], ScalarNode) and not pair[1].style and pair[1].value in ("", "~", "null")
-    )
-
-
-def _settles(spec: Node | None, path: Sequence[str]) -> bool:
-    """Whether nothing can be filled in at a path: something is there, or in its way."""
-    node = spec
-    for step in path:
-        if not isinstance(node, MappingNode):
-            return node is not None
-        pair = child(node, step)
-        node = pair[1] if pair is not None else None
-    return node is not None
-
-
 def _is_certain(problem: Diagnostic) -> bool:
     return problem.is_error and problem.code != UNKNOWN_CONFIG
 
 
-def _ambiguous(first: Given, second: Given, path: tuple[str, ...]) -> Diagnostic:
-    there = find(first.defaults, path, key=True)
+def _ambiguous(first: Given, second: Given, theirs: Path, mine: Path) -> Diagnostic:
+    """theirs, mine: what the first and the second say that cannot both hold."""
+    there = find(first.defaults, theirs, key=True)
+    detail = (
+        f"{second.id} and {first.id} ({there}) give '{dotted(mine)}' different values, with one priority."
+        if theirs == mine
+        else f"{second.id} gives '{dotted(mine)}' and {first.id} ({there}) '{dotted(theirs)}', with one "
+        "priority; the two cannot stand beside each other."
+    )
     return error(
         "ambiguous-defaults",
         "Defaults contradict each other",
-        f"{second.id} and {first.id} ({there}) give '{dotted(path)}' different values, with one priority.",
+        detail,
         hint="Give one of the two a higher priority, or let their selectors not meet.",
-        place=find(second.defaults, path, key=True),
+        place=find(second.defaults, mine, key=True),
         resource=str(second.id),
-        subject=dotted(path),
+        subject=dotted(mine),
     )

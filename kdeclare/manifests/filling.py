@@ -1,9 +1,10 @@
 """Nodes beneath nodes: what one leaves open is filled in from another, as defaults are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from kdeclare.manifests.nodes import child
 from kdeclare.manifests.reading import RESOURCE_MODES
 from kdeclare.manifests.scalars import resolve
 
@@ -31,6 +32,25 @@ def differing(a: Node, b: Node, path: tuple[str, ...] = ()) -> Iterator[tuple[st
                 yield from differing(value, theirs[key.value], (*path, key.value))
     elif not _same(a, b, as_text=any(step in RESOURCE_MODES for step in path[:-1])):
         yield path
+
+
+def says(spec: Node | None, field_name: str) -> bool:
+    """Whether a field is there and not null."""
+    pair = child(spec, field_name) if spec is not None else None
+    return pair is not None and not (
+        isinstance(pair[1], ScalarNode) and not pair[1].style and pair[1].value in ("", "~", "null")
+    )
+
+
+def settles(spec: Node | None, path: Sequence[str]) -> bool:
+    """Whether nothing can be filled in at a path: something is there, or in its way."""
+    node = spec
+    for step in path:
+        if not isinstance(node, MappingNode):
+            return node is not None
+        pair = child(node, step)
+        node = pair[1] if pair is not None else None
+    return node is not None
 
 
 def _same(a: Node, b: Node, *, as_text: bool) -> bool:

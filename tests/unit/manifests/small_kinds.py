@@ -47,7 +47,10 @@ class SmallKind:
 
     name: str
     spec: type[BaseModel] = Spec
-    exclusive: ClassVar[Mapping[str, frozenset[str]]] = {"partitions": frozenset({"assignments"})}
+    exclusive: ClassVar[Mapping[str, frozenset[str]]] = {
+        "partitions": frozenset({"assignments"}),
+        "assignments": frozenset({"partitions"}),
+    }
 
     def parse(self, name: str, spec: Spec) -> tuple[Any, tuple[Problem, ...]]:
         problems = []
