@@ -88,7 +88,7 @@ def test_properties_without_effect_are_named_once() -> None:
         ({"request.timeout.ms": "soon"}, ["request.timeout.ms", "'soon'", "whole number"]),
         ({"client.dns.lookup": "foo"}, ["client.dns.lookup", "'foo'", "use_all_dns_ips"]),
         (
-            {"security.protocol": "SSL", "ssl.truststore.certificates": "-----BEGIN é"},
+            {"security.protocol": "SSL", "ssl.truststore.certificates": "é"},
             ["ssl.truststore.certificates", "not PEM text"],
         ),
         (
@@ -96,7 +96,11 @@ def test_properties_without_effect_are_named_once() -> None:
             ["ssl.keystore.key", "not PEM text"],
         ),
         (
-            {"security.protocol": "SSL", "ssl.keystore.key": "x", "ssl.keystore.certificate.chain": "é"},
+            {
+                "security.protocol": "SSL",
+                "ssl.keystore.key": "-----BEGIN é",
+                "ssl.keystore.certificate.chain": "é",
+            },
             ["ssl.keystore.certificate.chain", "not PEM text"],
         ),
         (
@@ -156,7 +160,10 @@ def test_properties_without_effect_are_named_once() -> None:
             ["ssl.truststore.location", "/no/such/file"],
         ),
         ({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1"}, ["ssl.enabled.protocols"]),
-        ({"security.protocol": "SSL", "ssl.truststore.certificates": "x"}, ["ssl.truststore.certificates"]),
+        (
+            {"security.protocol": "SSL", "ssl.truststore.certificates": "-----BEGIN é"},
+            ["ssl.truststore.certificates", "no readable certificates"],
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said(properties: dict[str, str], words: list[str]) -> None:
@@ -223,6 +230,22 @@ def test_pem_files_and_pem_text(pems: Path) -> None:
     assert "ssl.keystore.key" in fails({"security.protocol": "SSL", **locked, "ssl.key.password": "wrong"})
     text = fails({"security.protocol": "SSL", "ssl.keystore.location": str(pems / "store-locked")})
     assert "ssl.key.password unlocks it" in text
+
+
+def test_what_stands_between_the_parts_of_pem_may_be_in_any_language(pems: Path, tmp_path: Path) -> None:
+    said, cert, key = (
+        "# Zertifikat für Jürgen — 証明書\n",
+        (pems / "cert").read_text(),
+        (pems / "key").read_text(),
+    )
+    trust = tmp_path / "trust"
+    trust.write_text(said + cert + said, "utf-8")
+    assert context({"ssl.truststore.location": str(trust)}).cert_store_stats()["x509"] == 1
+    assert context({"ssl.truststore.certificates": said + cert + said}).cert_store_stats()["x509"] == 1
+    store = tmp_path / "store"
+    store.write_text(said + key + said + cert, "utf-8")
+    context({"ssl.keystore.location": str(store)})
+    context({"ssl.keystore.key": said + key, "ssl.keystore.certificate.chain": said + cert})
 
 
 def test_pkcs12_stores(pems: Path) -> None:

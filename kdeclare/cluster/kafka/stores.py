@@ -24,14 +24,24 @@ class Identity(NamedTuple):
     password: str
 
 
+def is_pem(content: bytes) -> bool:
+    """Whether there is a part of PEM (RFC 7468) in it, whatever stands around."""
+    return b"-----BEGIN " in content
+
+
+def pem_text(content: bytes) -> str:
+    """PEM as OpenSSL takes it; people write between its parts what they like, in any language."""
+    return content.decode("ascii", "ignore")
+
+
 def trusted(properties: Mapping[str, str], path: str) -> str:
     """The certificates of a trust store, as PEM.
 
     What the file is, its content says, whatever ``ssl.truststore.type`` does. Raises KdeclareError.
     """
     content = _content("truststore", path)
-    if _is_pem(content):
-        return content.decode("ascii", "ignore")  # people write between the parts what they like
+    if is_pem(content):
+        return pem_text(content)
     from cryptography.hazmat.primitives.serialization import Encoding  # 40 ms that most have no use for
 
     store = _pkcs12(properties, "truststore", path, content)
@@ -44,7 +54,7 @@ def trusted(properties: Mapping[str, str], path: str) -> str:
 def identity(properties: Mapping[str, str], path: str) -> Identity | None:
     """The key and the chain of a key store; None where the file is PEM as it is. Raises KdeclareError."""
     content = _content("keystore", path)
-    if _is_pem(content):
+    if is_pem(content):
         return None
     from cryptography.hazmat.primitives.serialization import (
         BestAvailableEncryption,
@@ -67,10 +77,6 @@ def _content(store: str, path: str) -> bytes:
         return Path(path).read_bytes()
     except OSError as exc:
         raise problem(f"ssl.{store}.location", f"{path}: {exc.strerror}") from exc
-
-
-def _is_pem(content: bytes) -> bool:
-    return b"-----BEGIN " in content
 
 
 def _pkcs12(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdeclare.cluster.kafka.problems import problem
-from kdeclare.cluster.kafka.stores import identity, trusted
+from kdeclare.cluster.kafka.stores import identity, is_pem, pem_text, trusted
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _KEY = "ssl.keystore.key"
@@ -109,11 +109,12 @@ def _load_chain(context: ssl.SSLContext, path: str, password: str, name: str) ->
 
 def _pem(text: str, name: str) -> str:
     """PEM text with a line to each part; in a properties file all may stand in one line."""
-    if not text.isascii():
+    content = text.encode(errors="ignore")
+    if not is_pem(content):
         raise problem(name, "it is not PEM text")
     return re.sub(
         r"(-----BEGIN [^-]+-----)(.*?)(-----END [^-]+-----)",
         lambda part: "\n".join([part[1], *part[2].split(), part[3], ""]),
-        text,
+        pem_text(content),
         flags=re.DOTALL,
     )
