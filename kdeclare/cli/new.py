@@ -60,5 +60,8 @@ def topic(
     console.notices(made.notices)
     console.out(f"{made.file}\n")
     alone = "" if made.in_project else f" {shlex.quote(str(made.file))} --bootstrap-server HOST:PORT"
-    console.note(f"Next: kdeclare plan{alone}")
+    # as given on this line: what a shell was given holds for its next line, too
+    given = (("--project", setting.project), ("--env", setting.env))
+    there = "".join(f" {option} {shlex.quote(str(value))}" for option, value in given if value is not None)
+    console.note(f"Next: kdeclare plan{alone}{there}")
     return ExitCode.OK

@@ -1,5 +1,6 @@
 """``kdeclare init`` and ``kdeclare new``: files to begin with."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,19 @@ def test_what_is_next_can_be_typed_as_it_stands(kdeclare: CommandLine, empty: Pa
     assert ran.err.splitlines()[-1] == f"Next: {line}"
     ran = kdeclare(*line.replace("HOST:PORT", "lab:9092").split()[1:])
     assert (ran.code, "1 to create" in ran.out) == (0, True)
+
+
+def test_what_is_next_is_of_the_project_and_environment_that_were_named(kdeclare: CommandLine) -> None:
+    environments = {name: {"bootstrapServers": "lab:9092"} for name in ("lab", "e u")}
+    kdeclare.write("my project.yaml", "Project", "shop", environments=environments)
+    size = ("--partitions", "1", "--replication-factor", "1")
+    ran = kdeclare("new", "topic", "orders", *size, "--project", "my project.yaml", "--env", "e u")
+    line = "kdeclare plan --project 'my project.yaml' --env 'e u'"
+    assert ran.err == f"Next: {line}\n"
+    planned = kdeclare(*shlex.split(line)[1:])
+    assert (planned.code, "1 to create" in planned.out) == (0, True)
+    ran = kdeclare("new", "topic", "payments", *size, "--env", "lab")
+    assert ran.err == "Next: kdeclare plan --env lab\n"
 
 
 def test_a_list_of_what_git_ignores_keeps_its_bytes(kdeclare: CommandLine, empty: Path) -> None:
