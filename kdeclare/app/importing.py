@@ -9,6 +9,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.cluster.port import ConfigQuery
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.registry import KINDS
+from kdeclare.manifests.files import file_name
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
 from kdeclare.model.live import Snapshot
@@ -70,8 +71,8 @@ def write_manifests(imported: Iterable[Imported], folder: Path) -> None:
 def _manifests(live: Snapshot) -> Iterable[Imported]:
     for kind in KINDS.values():
         for name, text in sorted(kind.export(live).items()):
-            folder = f"{kind.name.lower()}s"
-            yield Imported(ResourceId(kind.name, name), Path(folder) / f"{name}.yaml", text)
+            resource = ResourceId(kind.name, name)
+            yield Imported(resource, Path(f"{kind.name.lower()}s", file_name(resource)), text)
 
 
 def _pattern(match: str | None) -> re.Pattern[str]:

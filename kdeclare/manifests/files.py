@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kdeclare.model.diagnostics import Diagnostic, Place, error, warning
+from kdeclare.model.ids import ResourceId
 
 _SUFFIXES = (".yaml", ".yml")
 
@@ -90,6 +91,15 @@ class Files:
             return False
         self._seen.add(absolute)
         return True
+
+
+def file_name(resource: ResourceId) -> str:
+    """Of a file for one resource: one that is found, and another for every name.
+
+    What begins with a dot is not found; a plus is in no topic's name.
+    """
+    kind, name = resource.kind.lower(), resource.name
+    return f"{kind}+{name}.yaml" if name.startswith(".") else f"{name}.yaml"
 
 
 def read(file: str, diagnostics: list[Diagnostic]) -> bytes | None:

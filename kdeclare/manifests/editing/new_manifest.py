@@ -7,6 +7,7 @@ from pathlib import Path
 from kdeclare.kinds.export import flow_map, manifest, value_lines
 from kdeclare.manifests.editing.configs import refuse_secret
 from kdeclare.manifests.editing.shape import replicas_in
+from kdeclare.manifests.files import file_name
 from kdeclare.manifests.load import manifest_roots
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project
 from kdeclare.model.changes import Change, FieldChange
@@ -35,9 +36,7 @@ def new_file(project: Project, resource: ResourceId) -> str:
     one. Raises KdeclareError where there is no folder, or the file is there."""
     folder = _folder(project)
     of_kind = folder / f"{resource.kind.lower()}s"
-    # what begins with a dot is not loaded
-    name = f"{resource.kind.lower()}{resource.name}" if resource.name.startswith(".") else resource.name
-    path = os.path.normpath((of_kind if of_kind.is_dir() else folder) / f"{name}.yaml")
+    path = os.path.normpath((of_kind if of_kind.is_dir() else folder) / file_name(resource))
     if os.path.lexists(path):
         raise KdeclareError(
             error(

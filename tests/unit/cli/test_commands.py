@@ -265,6 +265,16 @@ def test_import_and_plan_says_no_changes(kdeclare: CommandLine) -> None:
     assert kdeclare("import", "--out", "manifests").code == 1, "nothing is overwritten"
 
 
+def test_a_topic_with_a_dot_in_front_gets_a_file_that_is_read(kdeclare: CommandLine) -> None:
+    kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in (".x", "topic.x", "..x")])
+    assert kdeclare("import", "--match", ".*x", "--out", "manifests").code == 0
+    found = sorted(path.name for path in (kdeclare.folder / "manifests" / "topics").iterdir())
+    assert found == ["topic+..x.yaml", "topic+.x.yaml", "topic.x.yaml"]
+    assert "Valid: 3 resources" in kdeclare("validate").out
+    assert kdeclare("plan", "--detailed-exitcode").out.startswith("No changes.")
+    assert kdeclare("new", "topic", ".y").out == "manifests/topics/topic+.y.yaml\n"
+
+
 def test_what_import_prints_is_a_manifest(kdeclare: CommandLine) -> None:
     kdeclare.cluster.create_topics([NewTopic("orders", 2, 1, None, {}), NewTopic("payments", 1, 1, None, {})])
     (kdeclare.folder / "all.yaml").write_text(kdeclare("import").out)
