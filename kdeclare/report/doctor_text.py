@@ -21,10 +21,12 @@ def doctor_text(view: DoctorView, style: Style = PLAIN, width: int | None = None
 def _headline(view: DoctorView, style: Style) -> str:
     failed, warnings = view.count(Standing.FAILED), view.count(Standing.WARNING)
     more = f", {plural(warnings, 'warning')}" if warnings else ""
+    left_out = ", ".join(view.not_looked_at).lower()
+    rest = f" Not looked at: {left_out}." if left_out else ""
     if failed:
-        return style.red(style.bold(f"{plural(failed, 'check')} failed{more}.")) + "\n"
-    if warnings:
-        return style.yellow(style.bold(f"Nothing failed{more}.")) + "\n"
+        return style.red(style.bold(f"{plural(failed, 'check')} failed{more}.{rest}")) + "\n"
+    if warnings or rest:
+        return style.yellow(style.bold(f"Nothing failed{more}.{rest}")) + "\n"
     return style.green(style.bold("All is well.")) + "\n"
 
 

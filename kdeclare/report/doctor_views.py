@@ -48,6 +48,18 @@ class DoctorView:
         return sum(check.standing is standing for section in self.sections for check in section.checks)
 
     @property
+    def not_looked_at(self) -> tuple[str, ...]:
+        """The titles of sections of which something was left out that one can have looked at.
+
+        What is not in use, or nobody can tell, is skipped without a hint.
+        """
+        return tuple(
+            section.title
+            for section in self.sections
+            if any(check.standing is Standing.SKIPPED and check.hint for check in section.checks)
+        )
+
+    @property
     def worst(self) -> Standing:
         """FAILED, WARNING or OK."""
         return next((s for s in (Standing.FAILED, Standing.WARNING) if self.count(s)), Standing.OK)

@@ -20,7 +20,7 @@ Reaching = Callable[[str, Mapping[str, str], float], Examinable]
 NO_CLUSTER = Check(
     "Address",
     Standing.SKIPPED,
-    "no cluster is named, so that none was looked at",
+    "no cluster is named: its brokers, what you may do there and its features were not looked at",
     hint="Give --bootstrap-server HOST:PORT, or bootstrapServers in the project file.",
 )
 NOT_LOOKED_AT = Check(

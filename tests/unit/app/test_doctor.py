@@ -99,7 +99,17 @@ def test_without_any_cluster_nothing_is_asked() -> None:
     fake = Fake()
     view = look(fake, None)
     assert (fake.asked, view.exit_code) == ([], ExitCode.OK)
-    assert "no cluster is named" in only(view, "Address").what
+    assert only(view, "Address").what == (
+        "no cluster is named: its brokers, what you may do there and its features were not looked at"
+    )
+    assert "--bootstrap-server HOST:PORT, or bootstrapServers" in only(view, "Address").hint
+    assert view.not_looked_at == ("Cluster",)
+
+
+def test_what_is_not_in_use_is_not_missed() -> None:
+    view = look(Fake())
+    assert only(view, "Project file").standing is SKIPPED
+    assert view.not_looked_at == ()
 
 
 def test_an_address_that_does_not_answer_is_a_warning_beside_one_that_does() -> None:

@@ -27,12 +27,14 @@ MIXED = Section(
         Check("Create topics", Standing.WARNING, "not permitted: CREATE", "new topics", "Ask for Create."),
     ),
 )
+ALONE = Section("Cluster", MIXED.checks[:1])
 ILL = Section(
     "Connect workers",
     (Check("https://w\x1b[2J:8083", Standing.FAILED, "it is not there: \nrefused", "ConnectWorkerConfig"),),
 )
 VIEWS = {
     "well": DoctorView((WELL,)),
+    "alone": DoctorView((WELL, ALONE)),
     "warned": DoctorView((WELL, MIXED)),
     "failed": DoctorView((WELL, MIXED, ILL)),
 }
@@ -54,7 +56,12 @@ def test_colours_change_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     ("name", "outcome", "code"),
-    [("well", "ok", ExitCode.OK), ("warned", "warning", ExitCode.OK), ("failed", "failed", ExitCode.ERROR)],
+    [
+        ("well", "ok", ExitCode.OK),
+        ("alone", "ok", ExitCode.OK),
+        ("warned", "warning", ExitCode.OK),
+        ("failed", "failed", ExitCode.ERROR),
+    ],
 )
 def test_documents(name: str, outcome: str, code: ExitCode) -> None:
     document = json.loads(json.dumps(doctor_document(VIEWS[name])))
