@@ -2,15 +2,17 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.applying.entries import BeginLine, EndLine, RunRecord, fold, lines
+from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult
+from kdeclare.model.run import RunResult, Status
 from kdeclare.planning.planfile import is_plan_file, read_plan
 from kdeclare.report.outcome import run_outcome
 from kdeclare.report.views import (
@@ -24,12 +26,28 @@ from kdeclare.report.views import (
 def list_runs(workspace: Workspace) -> tuple[RunSummary, ...]:
     """All runs, latest first. Raises KdeclareError."""
     store = workspace.store
-    records = [fold(run_id, store.entries(run_id)) for run_id in store.runs()]
-    undone = {r.start.undoes: r.run_id for r in records if r.start and r.start.undoes}
-    return tuple(
-        _summary(record, plan_of(workspace, record.run_id), undone.get(record.run_id))
-        for record in reversed(records)
-    )
+    runs: dict[str, RunSummary] = {}
+    undone: dict[str, str] = {}
+    for run_id in store.runs():
+        record, plan = fold(run_id, store.entries(run_id)), plan_of(workspace, run_id)
+        runs[run_id] = _summary(record, plan)
+        target = runs.get(plan.undoes) if plan.undoes else None
+        if target is not None and _undid_something(record, plan, target):
+            undone[target.run_id] = run_id
+    return tuple(replace(run, undone_by=undone.get(run.run_id)) for run in reversed(runs.values()))
+
+
+def _undid_something(record: RunRecord, plan: Plan, target: RunSummary) -> bool:
+    """Whether a rollback has brought back anything that its target did.
+
+    Throttles and elections only go with moves. Where the target has done nothing but take ownership, giving
+    that up is all there is to undo.
+    """
+    if not plan.operations:
+        return record.is_over and not target.done
+    meant = [op for op in plan.operations if not VERBS[op.verb].accompanies] or plan.operations
+    results = (record.results.get(op.id) for op in meant)
+    return any(r.status in (Status.DONE, Status.STARTED) or r.is_in_part for r in results if r)
 
 
 def show_run(workspace: Workspace, run_id: str) -> RunDetail:
@@ -40,9 +58,8 @@ def show_run(workspace: Workspace, run_id: str) -> RunDetail:
     entries = store.entries(run_id)
     record = fold(run_id, entries)
     plan = plan_of(workspace, run_id)
-    undone = next((s.undone_by for s in list_runs(workspace) if s.run_id == run_id), None)
     return RunDetail(
-        _summary(record, plan, undone),
+        next(run for run in list_runs(workspace) if run.run_id == run_id),
         plan,
         steps_of(run_id, entries, plan),
         plan.diagnostics,
@@ -79,7 +96,7 @@ def plan_of(workspace: Workspace, run_id: str) -> Plan:
     return read_plan(workspace.store.plan_text(run_id), f"run {run_id}")
 
 
-def _summary(record: RunRecord, plan: Plan, undone_by: str | None) -> RunSummary:
+def _summary(record: RunRecord, plan: Plan) -> RunSummary:
     start = record.start
     outcome = "unfinished"
     if record.is_over:
@@ -97,7 +114,6 @@ def _summary(record: RunRecord, plan: Plan, undone_by: str | None) -> RunSummary
         operations=len(plan.operations),
         counts=Counter(result.status for result in record.results.values()),
         undoes=plan.undoes,
-        undone_by=undone_by,
         overridden=len(start.overrides) if start else 0,
     )
 

@@ -20,7 +20,7 @@ class RunSummary:
 
     outcome: done, denied, partial, error, interrupted, or unfinished (it was killed, or still runs).
     counts: operations by how they ended; those that never began are in ``operations`` only.
-    undoes, undone_by: the run that it rolled back, and the one that rolled it back.
+    undoes, undone_by: the run that it was to roll back, and the last one that rolled back some of it.
     overridden: how many denials of policies it did not heed.
     """
 
