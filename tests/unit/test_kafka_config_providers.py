@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.cluster.kafka import connect
 from kdeclare.cluster.kafka.providers import provided
 from kdeclare.model.diagnostics import KdeclareError
 
@@ -65,3 +66,22 @@ def test_what_is_no_text_is_no_value(tmp_path: Path, placeholder: str) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(KdeclareError, match=r"x: .*: (it is not text|there is no such value|No such file)"):
         provided(ALL | {"x": placeholder.replace("FOLDER", str(tmp_path))}, {})
+
+
+def test_addresses_can_be_kept_elsewhere_like_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BROKERS", "127.0.0.1:1")
+    with pytest.raises(KdeclareError, match=r"127\.0\.0\.1:1: connection refused"):
+        connect("", ALL | {"bootstrap.servers": "${env:BROKERS}"}, timeout_s=2.0)
+
+
+def test_what_is_no_address_is_not_shown_as_it_may_be_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BROKERS", "b:9092, s3cret")
+    with pytest.raises(KdeclareError) as raised:
+        connect("", ALL | {"bootstrap.servers": "${env:BROKERS}"})
+    (found,) = raised.value.diagnostics
+    assert found.code == "bootstrap-servers"
+    assert (
+        found.detail
+        == "Address 2 of bootstrap.servers in the client properties is not of the form host:port."
+    )
+    assert "s3cret" not in str(found)

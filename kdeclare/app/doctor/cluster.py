@@ -15,7 +15,8 @@ from kdeclare.report.doctor_views import Check, Section, Standing
 from kdeclare.report.values import plural
 
 Reaching = Callable[[str, Mapping[str, str], float], Examinable]
-"""Opens a cluster at addresses with client properties, within seconds. Raises KdeclareError."""
+"""Opens a cluster at addresses (none: those of the properties) with client properties, within seconds.
+Raises KdeclareError."""
 
 NO_CLUSTER = Check(
     "Address",
@@ -44,12 +45,15 @@ def cluster_sections(
     workspace: Workspace, options: Options, reaching: Reaching
 ) -> tuple[list[Section], str | None]:
     """All that concerns the cluster, and its id where it was reached."""
+    from kdeclare.cluster.kafka import provided  # most commands meet no cluster
+
     try:
         config = client_config(workspace.project, options, workspace.environ)
+        used = provided(config)
     except KdeclareError as problem:
         return [Section("Cluster", (of_error("Client properties", Standing.FAILED, problem),))], None
-    servers = options.bootstrap_server or workspace.project.environment.bootstrap_servers
-    servers = servers or config.get("bootstrap.servers", "")
+    stated = options.bootstrap_server or workspace.project.environment.bootstrap_servers or ""
+    servers = stated or used.get("bootstrap.servers", "")
     if not servers:
         return [Section("Cluster", (NO_CLUSTER,))], None
     timeout_s = options.patience_s
@@ -62,11 +66,12 @@ def cluster_sections(
         return None
 
     try:
-        cluster = reaching(servers, config, timeout_s)
+        # not by what was found in properties: an address that is none may be a secret, and would be shown
+        cluster = reaching(stated, config, timeout_s)
     except KdeclareError as problem:
         return [Section("Cluster", (_not_reached(problem),))], None
     try:
-        return _reached(cluster, config, servers, one)
+        return _reached(cluster, used, servers, one)
     finally:
         cluster.close()
 

@@ -3,5 +3,6 @@
 from kdeclare.cluster.kafka.adapter import KafkaCluster
 from kdeclare.cluster.kafka.connect import connect
 from kdeclare.cluster.kafka.properties_file import read_properties
+from kdeclare.cluster.kafka.providers import provided
 
-__all__ = ["KafkaCluster", "connect", "read_properties"]
+__all__ = ["KafkaCluster", "connect", "provided", "read_properties"]

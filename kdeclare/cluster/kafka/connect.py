@@ -19,6 +19,7 @@ from kdeclare.cluster.kafka.problems import (
     was_closed,
 )
 from kdeclare.cluster.kafka.properties import client_arguments
+from kdeclare.cluster.kafka.providers import provided
 from kdeclare.cluster.kafka.wire import Wire
 from kdeclare.model.diagnostics import KdeclareError, error
 
@@ -60,8 +61,12 @@ def connect(
     ``no-token``.
     """
     _quiet_client_log()
+    client_config = provided(client_config)
     arguments, warnings = client_arguments(client_config)
-    servers = _servers(bootstrap_servers or client_config.get("bootstrap.servers", ""))
+    if bootstrap_servers:
+        servers = _servers(bootstrap_servers)
+    else:
+        servers = _servers(client_config.get("bootstrap.servers", ""), in_properties=True)
     tokens: Tokens | None = arguments.get("sasl_oauth_token_provider")
     if tokens is not None:
         tokens.first()
@@ -98,17 +103,22 @@ def _quiet_client_log() -> None:
         log.setLevel(logging.INFO)
 
 
-def _servers(text: str) -> list[str]:
-    """The addresses, each ``host:port``. Raises KdeclareError."""
+def _servers(text: str, *, in_properties: bool = False) -> list[str]:
+    """The addresses, each ``host:port``. Raises KdeclareError.
+
+    in_properties: they are from client properties, where what is no address may be a secret by mistake.
+    """
     servers = [part.strip() for part in text.split(",") if part.strip()]
-    for server in servers:
+    for number, server in enumerate(servers, start=1):
         host, _, port = server.rpartition(":")
         if not _HOST.fullmatch(host) or not port.isdecimal() or not 0 < int(port) < 65536:
+            kept = f"Address {number} of bootstrap.servers in the client properties"
+            what = kept if in_properties else f"'{server}'"
             raise KdeclareError(
                 error(
                     "bootstrap-servers",
                     "Address is not of the form host:port",
-                    f"'{server}' is not of the form host:port.",
+                    f"{what} is not of the form host:port.",
                     hint="Write for example localhost:9092, or [::1]:9092; several go with commas between.",
                 )
             )

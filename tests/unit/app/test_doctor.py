@@ -106,6 +106,25 @@ def test_without_any_cluster_nothing_is_asked() -> None:
     assert view.not_looked_at == ("Cluster",)
 
 
+def test_what_client_properties_leave_to_providers_is_shown_as_it_is_used(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("brokers=b1:9092,b2:9092\nprotocol=SASL_SSL\n")
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "config.providers=file\n"
+        "config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+        f"bootstrap.servers=${{file:{tmp_path}/kept:brokers}}\n"
+        f"security.protocol=${{file:{tmp_path}/kept:protocol}}\n"
+        "sasl.mechanism=PLAIN\n"
+    )
+    fake = Fake()
+    view = look(fake, None, command_config=file)
+    assert only(view, "Client properties").what == "SASL_SSL, PLAIN"
+    assert [check.what for check in checks(view, "Address")] == ["b1:9092 answers", "b2:9092 answers"]
+    (tmp_path / "kept").write_text("protocol=SASL_SSL\n")
+    missing = only(look(Fake(), None, command_config=file), "Client properties")
+    assert (missing.standing, "no such value" in missing.what) == (FAILED, True)
+
+
 def test_what_is_not_in_use_is_not_missed() -> None:
     view = look(Fake())
     assert only(view, "Project file").standing is SKIPPED
