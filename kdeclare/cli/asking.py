@@ -30,10 +30,10 @@ class Asking:
     def __call__(self, plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
         """See `app.apply.Confirm`. Raises KdeclareError where nobody can be asked, and for a bad plan."""
         self.plan = plan
-        self.console.notices(notices)
+        must_ask = bool(plan.operations) and not (self.yes or self.only_show or plan.has_errors)
+        self.console.notices(notices, asking=must_ask)
         if self.only_show:
             return False
-        must_ask = bool(plan.operations) and not self.yes and not plan.has_errors
         if self.console.is_text:
             self._show(plan, must_be_seen=must_ask or plan.has_errors)
         elif must_ask and sys.stdin.isatty():

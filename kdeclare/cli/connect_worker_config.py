@@ -211,7 +211,7 @@ class _Asking:
             return False
         from kdeclare.report.connect_text import proposal_text
 
-        console.notices(proposal.notices)
+        console.notices(proposal.notices, asking=not self.yes)
         if not console.is_json:
             console.out(proposal_text(proposal, console.style))
         elif not self.yes and sys.stdin.isatty():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from kdeclare.cli.options import Talk
 from kdeclare.cli.progress import Bars
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, error
 from kdeclare.model.exits import ExitCode
 from kdeclare.report.style import Style
 
@@ -71,13 +71,15 @@ class Console:
         with suppress(KdeclareError):
             _write(sys.stderr, text + end)
 
-    def notices(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """What was found on the way."""
+    def notices(self, diagnostics: Iterable[Diagnostic], *, asking: bool = False) -> None:
+        """What was found on the way. asking: a question comes next, and what warns must be seen before it."""
         from kdeclare.report.diagnostics_text import diagnostics_text
 
+        if self.quiet:
+            diagnostics = [d for d in diagnostics if asking and d.severity is not Severity.INFO]
         text = diagnostics_text(diagnostics, self.err_style)
         if text:
-            self.note(text.rstrip("\n"))
+            self.say(text.rstrip("\n"))
 
     def fail(self, diagnostics: Iterable[Diagnostic], exit_code: ExitCode) -> ExitCode:
         """Say why the command as a whole failed."""

@@ -9,6 +9,7 @@ import pytest
 from kdeclare.cli.asking import is_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.options import Talk
+from kdeclare.model.diagnostics import error, info, warning
 from tests.unit.cli.command_line import CommandLine, Terminal
 
 
@@ -24,6 +25,27 @@ def test_quiet_leaves_the_data(kdeclare: CommandLine) -> None:
     ran = kdeclare("plan", "--out", "it.plan", "-q")
     assert ran.out.startswith("Plan for")
     assert not ran.err
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_before_a_question_quiet_leaves_what_warns(kdeclare: CommandLine, output: str) -> None:
+    kdeclare.topic("orders", configs={"retention.ms": 5})
+    kdeclare("apply", "--yes")
+    line = ("topic", "alter", "orders", "--add-config", "retention.ms=7", "-q", "--format", output)
+    ran = kdeclare(*line, answer="no\n")
+    warned, asked = ran.err.index("retention.ms of Topic/orders is declared"), ran.err.index("Only 'yes'")
+    assert warned < asked
+    assert "is declared" not in kdeclare(*line, "--yes").err, (
+        "nobody is asked, and what was warned of is done"
+    )
+
+
+def test_before_a_question_quiet_leaves_out_what_is_only_nice_to_know() -> None:
+    console = Console(Talk(quiet=True), "text", "")
+    said: list[str] = []
+    console.say = lambda text, end="\n": said.append(text)  # type: ignore[method-assign]
+    console.notices([info("a", "Nice"), warning("b", "Mind"), error("c", "Wrong")], asking=True)
+    assert said == ["error: Wrong\nwarning: Mind"]
 
 
 def test_json_is_what_a_plan_file_holds(kdeclare: CommandLine) -> None:
