@@ -106,7 +106,7 @@ class Applier:
         run_id = new_run_id(self.clock.now(), identity, self.store.runs())
         operations = [op for op in plan.operations if op.id not in left_out]
         left_out = {op.id: left_out[op.id] for op in plan.operations if op.id in left_out}
-        attempt = Attempt(self.cluster, self.secrets, self.clock, options.follow_timeout_s)
+        attempt = Attempt(self.cluster, self.secrets, self.clock, options.follow_timeout_s, self.stop)
         with self.store.begin_run(run_id, text) as journal:
             start = RunLine(
                 at=timestamp(self.clock),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Event
 
 from kdeclare.applying.clock import Clock
 from kdeclare.applying.expectations import changed_secrets, mismatches, shown, views
@@ -31,13 +32,14 @@ _ALREADY = frozenset({"TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PARTITION", "INV
 class Attempt:
     """Runs batches of one verb against one cluster; safe to share among threads.
 
-    follow_timeout_s: how long what follows one after the other is given for it.
+    follow_timeout_s: how long what follows one after the other is given for it. stop: from when on no longer.
     """
 
     cluster: Cluster
     secrets: SecretSource
     clock: Clock
     follow_timeout_s: float
+    stop: Event
 
     def run(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """A result for each operation. Raises nothing that a cluster can cause."""
@@ -105,7 +107,7 @@ class Attempt:
         while todo:
             found = self._lagging(todo)
             todo = [op for op in todo if op.id in found]
-            if not todo or self.clock.monotonic() >= until:
+            if not todo or self.stop.is_set() or self.clock.monotonic() >= until:
                 break
             self.clock.sleep(step)
             step = min(step * 2, _LONGEST_STEP_S)

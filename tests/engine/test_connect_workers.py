@@ -250,6 +250,29 @@ def test_how_long_workers_are_waited_for_is_said(world: World, workers: MemoryWo
     assert limit <= world.clock.monotonic() - before <= limit + 1
 
 
+def test_who_stops_the_run_waits_for_no_worker(
+    world: World, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = workers.urls[1]
+    workers.workers[late].lag = None
+    plan = world.plan(connect(workers))
+    slept: list[float] = []
+    sleep = world.clock.sleep
+
+    def stopped_meanwhile(seconds: float) -> None:
+        slept.append(seconds)
+        sleep(seconds)
+        world.stop.set()
+
+    monkeypatch.setattr(world.clock, "sleep", stopped_meanwhile)
+    run = world.run(plan, follow_timeout_s=3600.0)
+    assert len(slept) == 1
+    (result,) = run.results.values()
+    assert (result.status, result.error) == (Status.FAILED, NOT_EVERYWHERE)
+    assert f"{late}: it has not applied the last update yet" in result.message
+    assert run_outcome(run).exit_code is ExitCode.INTERRUPTED
+
+
 def refused_by_one(world: World, workers: MemoryWorkers) -> str:
     """A worker loses the file between the check and the update; its URL."""
     late = workers.urls[1]
