@@ -9,11 +9,12 @@ from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.secrets import is_secret
 from kdeclare.manifests.defaults import DEFAULTS
+from kdeclare.manifests.layers import Layers
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.nodes import find
 from kdeclare.manifests.project import PROJECT_FILE, open_project
 from kdeclare.manifests.provenance import EffectiveManifest, origins
-from kdeclare.manifests.sources import Steps, read_sources, reader_of, variable_places
+from kdeclare.manifests.sources import Steps, reader_of, variable_places
 from kdeclare.manifests.suggest import nearest
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.ids import ResourceId
@@ -31,25 +32,24 @@ def show_manifest(
     project = open_project(project_file, env, environ)
     if project.file is None:
         raise KdeclareError(_no_project())
-    loaded = load(project, (), KINDS, environ, CHECKS, RULES)
-    desired = _declared(loaded, resource)
-    source = read_sources(project, environ, KINDS).by_id[resource]
+    loaded = load(project, (), KINDS, environ, CHECKS, RULES, layers_of=resource)
+    desired, made_of = _declared(loaded, resource)
     secrets = _secrets(desired)
     return EffectiveManifest(
         project.name,
         project.environment.name,
         resource,
-        find(source.base.root, ("metadata", "name")),
-        origins(source, reader_of(project, environ), variable_places(project), secrets.__contains__),
+        find(made_of.base, ("metadata", "name")),
+        origins(made_of, reader_of(project, environ), variable_places(project), secrets.__contains__),
     )
 
 
-def _declared(loaded: Loaded, resource: ResourceId) -> Desired:
+def _declared(loaded: Loaded, resource: ResourceId) -> tuple[Desired, Layers]:
     """Raises KdeclareError, with what is wrong with it, unless it is there and well."""
     wrong = [d for d in loaded.diagnostics if d.is_error and _concerns(d, resource)]
     found = next((item for item in loaded.desired if item.id == resource), None)
-    if found is not None and not wrong:
-        return found
+    if found is not None and loaded.layers is not None and not wrong:
+        return found, loaded.layers
     if not wrong:
         wrong = [_not_declared(resource, loaded), *(d for d in loaded.diagnostics if d.is_error)]
     raise KdeclareError(*wrong)

@@ -112,6 +112,35 @@ def read(file: str, diagnostics: list[Diagnostic]) -> bytes | None:
         return None
 
 
+class Contents:
+    """What files hold, by the disk or by what is taken for it; none is read twice.
+
+    instead: what files hold in place of what is on the disk; None for one that would be gone.
+    """
+
+    def __init__(self, instead: Mapping[str, bytes | None]) -> None:
+        self._instead = instead
+        self._ahead: dict[str, bytes] = {}
+
+    def new(self) -> Iterator[str]:
+        """The files that are not there yet."""
+        return (file for file in self._instead if not os.path.lexists(file))
+
+    def ahead(self, file: str) -> bytes | None:
+        """The bytes, to be asked for once more; None where that will say what is wrong."""
+        data = self.of(file, [])
+        if data is not None:
+            self._ahead[file] = data
+        return data
+
+    def of(self, file: str, diagnostics: list[Diagnostic]) -> bytes | None:
+        """The bytes, or None and a diagnostic. They are not kept."""
+        if file in self._instead:
+            return self._instead[file]
+        ahead = self._ahead.pop(file, None)
+        return ahead if ahead is not None else read(file, diagnostics)
+
+
 def unreadable(file: str, e: OSError) -> Diagnostic:
     """For a file or folder that cannot be read."""
     if isinstance(e, FileNotFoundError):

@@ -4,7 +4,7 @@ import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from yaml.nodes import Node, ScalarNode
 from kdeclare.kinds.base import Desired, Kind
 from kdeclare.manifests.checks import Check, declared_twice
 from kdeclare.manifests.defaults import DEFAULTS, Defaults, DefaultsKind
-from kdeclare.manifests.files import Files, read
+from kdeclare.manifests.files import Contents, Files
+from kdeclare.manifests.layers import Layers, inherited
 from kdeclare.manifests.nodes import compose, find
 from kdeclare.manifests.overlays import Overlays, identify
-from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, Project
+from kdeclare.manifests.project import PROJECT_FILE, Project, manifest_roots
 from kdeclare.manifests.reading import RESOURCE_MODES, Reader
 from kdeclare.manifests.rules import Sieve
 from kdeclare.manifests.shapes import Declarable, Shapes
@@ -38,6 +39,7 @@ class Loaded:
     files: how many were read, overlays included; not those that were only looked through for rules.
     rules: what holds for all of the project, in the order of names; errors as in ``desired``. Defaults are
         not among them: they are in what is desired.
+    layers: what the resource is made of that was asked for, if it is desired.
     """
 
     desired: tuple[Desired, ...]
@@ -45,6 +47,7 @@ class Loaded:
     complete: bool
     files: int
     rules: tuple[Desired, ...] = ()
+    layers: Layers | None = field(default=None, repr=False, compare=False)
 
     @property
     def has_errors(self) -> bool:
@@ -60,6 +63,7 @@ def load(
     checks: Iterable[Check] = (),
     rules: Mapping[str, Declarable] | None = None,
     instead: Mapping[str, bytes | None] | None = None,
+    layers_of: ResourceId | None = None,
 ) -> Loaded:
     """Load the manifests of a project, or only those at ``paths``; mistakes are diagnostics, never raised.
 
@@ -69,24 +73,27 @@ def load(
         in all of it even where ``paths`` are given.
     instead: what files are taken to hold in place of what is on the disk, to see what writing it would
         make of the project; None for a file that would be gone. Files that are not there yet count as found.
+    layers_of: the resource of which the documents are wanted.
     """
+    whole = manifest_roots(project) if project.file is not None else ()
     with _collector_paused():
-        loader = _Loader(project, kinds, environ, rules or {}, instead or {})
+        loader = _Loader(project, kinds, environ, rules or {}, instead or {}, layers_of)
         loader.all_overlays()
-        loader.all_defaults(paths or ())
+        loader.find(paths or whole, whole if paths else ())
+        loader.all_defaults()
+        loader.manifests()
         if paths:
-            loader.manifests(paths)
             loader.search()
         elif project.file is None:
             loader.diagnostics.append(_nothing_to_load())
         else:
-            loader.manifests(manifest_roots(project))
             loader.new_manifests()
             loader.diagnostics += [*loader.overlays.unused(), *loader.defaults.unused()]
     desired = loader.desired
     loader.diagnostics += [problem for check in checks for problem in check(desired)]
     diagnostics = in_order(dict.fromkeys(loader.diagnostics))  # an overlay's can be met in what it makes, too
-    return Loaded(tuple(desired), diagnostics, not paths, loader.count, loader.rules_by_name())
+    rules_found = loader.rules_by_name()
+    return Loaded(tuple(desired), diagnostics, not paths, loader.count, rules_found, loader.layers)
 
 
 def load_rules(
@@ -99,6 +106,7 @@ def load_rules(
     with _collector_paused():
         loader = _Loader(project, {}, environ, rules, {})
         loader.all_overlays(rules_only=True)
+        loader.find((), manifest_roots(project) if project.file is not None else ())
         loader.search()
     return loader.rules_by_name(), in_order(loader.diagnostics)
 
@@ -115,14 +123,6 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def manifest_roots(project: Project) -> Sequence[Path]:
-    """The files and folders of a project's manifests: as stated, or the folder that there is by default."""
-    if project.manifests is not None:
-        return project.manifests
-    folder = project.folder / MANIFESTS_FOLDER
-    return (folder,) if os.path.lexists(folder) else ()
-
-
 class _Loader:
     """Goes through the files one by one; nodes live only as long as they are being worked on."""
 
@@ -133,14 +133,17 @@ class _Loader:
         environ: Mapping[str, str],
         rules: Mapping[str, Declarable],
         instead: Mapping[str, bytes | None],
+        layers_of: ResourceId | None = None,
     ) -> None:
         self.desired: list[Desired] = []
         self.diagnostics: list[Diagnostic] = []
         self.overlays = Overlays()
         self.defaults = Defaults(kinds)
         self.count = 0
+        self.layers: Layers | None = None
+        self._layers_of = layers_of
         self._project = project
-        self._instead = instead
+        self._contents = Contents(instead)
         self._scope = Scope(project.folder, environ, project.environment.variables)
         self._reader = Reader(self._scope, RESOURCE_MODES)
         found = {**kinds, **rules}
@@ -149,16 +152,25 @@ class _Loader:
         self._rules: list[Desired] = []
         self._rule_files: set[str] = set()
         self._files = Files(project.file, project.all_overlays, project.stated)
+        self._asked: list[str] = []
+        self._rest: list[str] = []
         self._places: dict[ResourceId, Place | None] = {}
 
-    def manifests(self, roots: Sequence[Path]) -> None:
-        """Load files and folders."""
-        self._load(self._files.find(roots))
-        self.diagnostics += self._files.diagnostics
+    def find(self, asked: Sequence[Path], rest: Sequence[Path]) -> None:
+        """Find the files: those to load, and what else there is that only rules are looked for in."""
+        self._asked = [*self._files.find(asked)]
+        told = self._files.diagnostics[:]
+        self._rest = [*self._files.find(rest)]
+        more = self._files.diagnostics[len(told) :]
+        self.diagnostics += [*told, *(d for d in more if d.is_error and d not in told)]
+
+    def manifests(self) -> None:
+        """Load the files."""
+        self._load(self._asked)
 
     def new_manifests(self) -> None:
         """Load the files that are not there yet."""
-        self._load(file for file in self._instead if not os.path.lexists(file))
+        self._load(self._contents.new())
 
     def _load(self, files: Iterable[str]) -> None:
         documents = (root for file in files for root in self._documents(file))
@@ -167,18 +179,13 @@ class _Loader:
                 self._manifest(root)
 
     def search(self) -> None:
-        """Look through all of the project for rules; what else is wrong there is not told."""
-        if self._project.file is None or not self._sieve:
-            return
-        told = len(self._files.diagnostics)
+        """Look through the rest of the project for rules; what else is wrong there is not told."""
         given = {os.path.realpath(file) for file in self._rule_files}
-        for file in self._files.find(manifest_roots(self._project)):
+        for file in self._rest:
             if given and os.path.realpath(file) in given:
                 continue
             for root in self._documents(file, rules_only=True):
                 self._manifest(root)
-        found = self._files.diagnostics
-        self.diagnostics += [d for d in found[told:] if d.is_error and d not in found[:told]]
 
     def rules_by_name(self) -> tuple[Desired, ...]:
         """The rules, in an order that does not depend on where they were found."""
@@ -197,19 +204,15 @@ class _Loader:
                     self.diagnostics += self.overlays.add(resources, self._reader)
             self.diagnostics += files.diagnostics
 
-    def all_defaults(self, given: Sequence[Path]) -> None:
+    def all_defaults(self) -> None:
         """Read the Defaults of the whole project, which must be known before what they are for.
 
         What else is wrong with the files is told when they are loaded.
         """
-        if self._project.file is None:
-            roots: Sequence[Path] = given
-        else:
-            roots = (*given, *manifest_roots(self._project))
         sieve = Sieve((DEFAULTS,), self._reader)
         seen: set[str] = set()
-        for file in Files(self._project.file, self._project.all_overlays).find(roots):
-            data = self._instead[file] if file in self._instead else read(file, [])
+        for file in (*self._asked, *self._rest):
+            data = self._contents.ahead(file)
             if data is None or not sieve.spelt(data) or (real := os.path.realpath(file)) in seen:
                 continue
             seen.add(real)
@@ -219,7 +222,7 @@ class _Loader:
 
     def _composed(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
         """The documents of a file, each with whether a kind of rules is spelt out in the file."""
-        data = self._instead[file] if file in self._instead else read(file, self.diagnostics)
+        data = self._contents.of(file, self.diagnostics)
         if data is None or (rules_only and not self._sieve.passes(data)):
             return
         self.count += not rules_only
@@ -243,9 +246,11 @@ class _Loader:
         reader = self._reader
         if self._project.file is None:
             self._scope.folder = os.path.dirname(root.start_mark.name)  # noqa: PTH120  # cheap
+        base = merged = root
         if self.overlays or self.defaults:
             resource = identify(root, reader)
-            root, unclear = self.defaults.beneath(resource, self.overlays.applied(resource, root), reader)
+            merged = self.overlays.applied(resource, root)
+            root, unclear = self.defaults.beneath(resource, merged, reader)
             self.diagnostics += unclear
         data = reader.read(root)
         document, problems = self._shapes.check(data, root, readable=not reader.broken)
@@ -262,6 +267,9 @@ class _Loader:
             self.diagnostics.append(declared_twice(resource, source, first, is_rule=is_rule))
             return
         self._places[resource] = source
+        if resource == self._layers_of:
+            given = inherited(resource, merged, self.defaults, reader)
+            self.layers = Layers(base, self.overlays.of(resource), given)
         found = self._rules if is_rule else self.desired
         found.append(Desired(resource, document.body, document.labels, source))
 

@@ -54,10 +54,13 @@ class Overlays:
                 self._by_id.setdefault(resource, []).append(root)
         return problems
 
+    def of(self, resource: ResourceId) -> tuple[Node, ...]:
+        """What is merged over a resource, in that order."""
+        return tuple(self._by_id.get(resource, ()))
+
     def applied(self, resource: ResourceId | None, root: Node) -> Node:
         """The document with the overlays of its resource merged over it, in their order."""
-        found = self._by_id.get(resource, []) if resource is not None else []
-        for overlay in found:
+        for overlay in self.of(resource) if resource is not None else ():
             self._used.add(resource)  # type: ignore[arg-type]
             root = merge(root, without_identity(overlay))
         return root

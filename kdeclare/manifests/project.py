@@ -1,6 +1,7 @@
 """Kind `Project`: which manifests, which environments; and one environment of it made ready for use."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -110,6 +111,14 @@ def open_project(file: Path | None, env: str | None, environ: Mapping[str, str])
         _choose(env, None, {}, None)
         return Project()
     return read_project(path).within(env, environ)
+
+
+def manifest_roots(project: Project) -> Sequence[Path]:
+    """The files and folders of a project's manifests: as stated, or the folder that there is by default."""
+    if project.manifests is not None:
+        return project.manifests
+    folder = project.folder / MANIFESTS_FOLDER
+    return (folder,) if os.path.lexists(folder) else ()
 
 
 @dataclass(frozen=True, slots=True)

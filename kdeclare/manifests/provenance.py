@@ -7,11 +7,12 @@ from typing import Any
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from kdeclare.manifests.layers import Layers
 from kdeclare.manifests.nodes import find, node_at
 from kdeclare.manifests.overlays import without_identity
 from kdeclare.manifests.reading import RESOURCE_MODES, VALUE, Reader
 from kdeclare.manifests.scalars import resolve
-from kdeclare.manifests.sources import Source, Steps
+from kdeclare.manifests.sources import Steps
 from kdeclare.manifests.substitution import is_single, names_in
 from kdeclare.model.diagnostics import Place
 from kdeclare.model.ids import ResourceId
@@ -79,15 +80,15 @@ class EffectiveManifest:
 
 
 def origins(
-    source: Source, reader: Reader, variables: Mapping[str, Place], is_secret: Callable[[Steps], bool]
+    made_of: Layers, reader: Reader, variables: Mapping[str, Place], is_secret: Callable[[Steps], bool]
 ) -> tuple[Origins, ...]:
     """All fields of a resource whose documents are well.
 
     variables: where those of the environment are defined.
     """
-    layers = tuple(_layers(source))
+    layers = tuple(_layers(made_of))
     found = []
-    for keys, node, mode in _leaves(source.effective):
+    for keys, node, mode in _leaves(made_of.effective):
         path = tuple(map(_step, keys))
         value = reader.read(node, mode)
         hidden = is_secret(path) and not _is_one_reference(value)
@@ -99,12 +100,12 @@ def origins(
     return tuple(found)
 
 
-def _layers(source: Source) -> Iterator[tuple[Origin, str | None, Node]]:
+def _layers(made_of: Layers) -> Iterator[tuple[Origin, str | None, Node]]:
     """The documents, what counts most first."""
-    for overlay in reversed(source.overlays):
-        yield Origin.OVERLAY, None, without_identity(overlay.root)
-    yield Origin.MANIFEST, None, source.base.root
-    for given in source.defaults:
+    for overlay in reversed(made_of.overlays):
+        yield Origin.OVERLAY, None, without_identity(overlay)
+    yield Origin.MANIFEST, None, made_of.base
+    for given in made_of.defaults:
         yield Origin.DEFAULTS, given.name, given.root
 
 

@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 
 from yaml.nodes import Node
 
 from kdeclare.kinds.base import Kind
-from kdeclare.manifests.defaults import DEFAULTS, Defaults, labels_of
+from kdeclare.manifests.defaults import DEFAULTS, Defaults
 from kdeclare.manifests.document import document as document_of
 from kdeclare.manifests.files import Files, read
-from kdeclare.manifests.filling import fill
-from kdeclare.manifests.load import manifest_roots
+from kdeclare.manifests.layers import Inherited, Layers, inherited
 from kdeclare.manifests.nodes import compose, find, node_at
-from kdeclare.manifests.overlays import identify, merge, without_identity
-from kdeclare.manifests.project import Project
+from kdeclare.manifests.overlays import identify
+from kdeclare.manifests.project import Project, manifest_roots
 from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.substitution import Scope
 from kdeclare.model.diagnostics import Diagnostic, Place
@@ -34,14 +33,6 @@ class Document:
     root: Node = field(repr=False, compare=False, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Inherited:
-    """What one Defaults manifest gives to a resource: a document with a spec and nothing else."""
-
-    name: str
-    root: Node = field(repr=False, compare=False, hash=False)
-
-
 @dataclass(frozen=True)
 class Source:
     """All that says what one resource is in an environment.
@@ -57,23 +48,18 @@ class Source:
     defaults: tuple[Inherited, ...] = ()
 
     @cached_property
-    def merged(self) -> Node:
-        """What its own documents say for the environment; every node has the place that it came from."""
-        return reduce(merge, (without_identity(o.root) for o in self.overlays), self.base.root)
-
-    @cached_property
-    def effective(self) -> Node:
-        """What holds in the environment, defaults among it."""
-        return reduce(fill, (given.root for given in self.defaults), self.merged)
+    def layers(self) -> Layers:
+        """What the resource is made of."""
+        return Layers(self.base.root, tuple(overlay.root for overlay in self.overlays), self.defaults)
 
     def at(self, path: Steps) -> Node | None:
         """What its own documents say at a path, if they do."""
-        return node_at(self.merged, path)
+        return node_at(self.layers.merged, path)
 
     def place(self, path: Steps) -> Place | None:
         """Where the key of what holds at a path stands."""
-        there = node_at(self.effective, path) is not None
-        return find(self.effective, path, key=True) if there else None
+        effective = self.layers.effective
+        return find(effective, path, key=True) if node_at(effective, path) is not None else None
 
     def saying(self, path: Steps) -> list[Document]:
         """The documents that say something at a path; the last one is the one that holds."""
@@ -124,11 +110,9 @@ def _with_defaults(
             defaults.add(source.base.root, reader)
     found: dict[ResourceId, Source] = {}
     for resource, source in sources.items():
-        given = defaults.covering(resource, labels_of(source.merged, reader))
-        offers = zip(given, defaults.offers(given, source.merged), strict=True)
         if resource.kind != DEFAULTS:
-            inherited = tuple(Inherited(one.name, root) for one, root in offers)
-            found[resource] = replace(source, defaults=inherited)
+            given = inherited(resource, source.layers.merged, defaults, reader)
+            found[resource] = replace(source, defaults=given)
     return found
 
 

@@ -8,8 +8,7 @@ from kdeclare.kinds.export import flow_map, manifest, value_lines
 from kdeclare.manifests.editing.configs import refuse_secret
 from kdeclare.manifests.editing.shape import replicas_in
 from kdeclare.manifests.files import file_name
-from kdeclare.manifests.load import manifest_roots
-from kdeclare.manifests.project import MANIFESTS_FOLDER, Project
+from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, manifest_roots
 from kdeclare.model.changes import Change, FieldChange
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.ids import ResourceId

@@ -2,8 +2,9 @@
 
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,7 +15,9 @@ from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.nodes import MAX_DEPTH
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.manifests.scalars import Ambiguous, resolve
+from kdeclare.manifests.sources import read_sources, reader_of
 from kdeclare.model.diagnostics import KdeclareError, Place
+from kdeclare.model.ids import ResourceId
 from tests.unit.manifests.small_kinds import KINDS
 
 TOPIC = "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {{name: {}}}\nspec: {{partitions: 1}}\n"
@@ -40,6 +43,63 @@ def codes(result: Loaded) -> list[str]:
 def topic(path: str, name: str) -> None:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text(TOPIC.format(name))
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files and folders that are read, as often as they are."""
+    seen: list[str] = []
+
+    def noted(read: Callable[..., Any]) -> Callable[..., Any]:
+        def and_noted(path: str, *more: Any) -> Any:
+            seen.append(Path(path).name)
+            return read(path, *more)
+
+        return and_noted
+
+    monkeypatch.setattr("kdeclare.manifests.files.open", noted(open), raising=False)
+    monkeypatch.setattr("kdeclare.manifests.files.os.scandir", noted(os.scandir))
+    return seen
+
+
+@pytest.mark.parametrize("paths", [[], ["manifests/a.yaml"], ["manifests/b.yaml", "manifests/a.yaml"]])
+def test_nothing_is_read_twice(opened: list[str], paths: list[str]) -> None:
+    a_project()
+    project = open_project(None, None, {})
+    opened.clear()
+    result = load(project, [Path(path) for path in paths], KINDS, {})
+    assert (result.diagnostics, names(result)) == ((), [Path(path).stem for path in paths] or ["a", "b"])
+    assert sorted(opened) == ["a.yaml", "b.yaml", "defaults.yaml", "manifests", "overlay.yaml"]
+
+
+def test_what_a_resource_is_made_of_is_known_from_the_one_reading(opened: list[str]) -> None:
+    a_project()
+    project = open_project(None, None, {})
+    source = read_sources(project, {}, KINDS).by_id[ResourceId("Topic", "a")]
+    opened.clear()
+    result = load(project, None, KINDS, {}, layers_of=ResourceId("Topic", "a"))
+    assert len(opened) == len(set(opened))
+    reader = reader_of(project, {})
+    assert result.layers is not None
+    assert reader.read(result.layers.effective) == reader.read(source.layers.effective)
+    assert [one.name for one in result.layers.defaults] == ["all"]
+    assert len(result.layers.overlays) == 1
+    assert load(project, None, KINDS, {}, layers_of=ResourceId("Topic", "x")).layers is None
+
+
+def a_project() -> None:
+    """Two topics, one with an overlay, and defaults."""
+    topic("manifests/a.yaml", "a")
+    topic("manifests/b.yaml", "b")
+    topic("overlay.yaml", "a")
+    Path("manifests/defaults.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Defaults\nmetadata: {name: all}\n"
+        "spec: {kind: Topic, defaults: {configs: {retention.ms: 1}}}\n"
+    )
+    Path("kdeclare.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: p}\n"
+        "spec: {environments: {e: {overlays: [overlay.yaml]}}}\n"
+    )
 
 
 def test_folders_come_in_order_and_each_file_once() -> None:

@@ -41,7 +41,7 @@ def texts(configs: dict[str, object]) -> dict[str, str | None]:
 
 def shown(project: Project, resource: ResourceId, environ: Mapping[str, str] = MappingProxyType({})) -> str:
     source = read_sources(project, environ, KINDS).by_id[resource]
-    found = origins(source, reader_of(project, environ), {}, lambda path: False)
+    found = origins(source.layers, reader_of(project, environ), {}, lambda path: False)
     place = Place("t.yaml", 1, 1)
     return manifest_text(EffectiveManifest("p", "e", resource, place, found))
 
@@ -148,7 +148,7 @@ def test_of_a_secret_nothing_is_shown_but_one_reference(
     project = open_project(folder / "kdeclare.yaml", None, environ)
     source = read_sources(project, environ, KINDS).by_id[ResourceId("Topic", "t")]
     secret = ("spec", "configs", "pw")
-    found = origins(source, reader_of(project, environ), {}, lambda path: path == secret)
+    found = origins(source.layers, reader_of(project, environ), {}, lambda path: path == secret)
     [item] = [item for item in found if item.path == secret]
     single = text in ("${env.OUT}", "${var.whole}")
     assert (item.value, item.secret, item.by_reference) == (
