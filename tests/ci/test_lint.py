@@ -126,4 +126,6 @@ def test_the_guide_names_what_is_there() -> None:
     named = set(re.findall(r"\]\(([^)#]+)\)", guide.read_text()))
     assert len(named) > 6
     assert [name for name in named if not (guide.parent / name).exists()] == []
-    assert {str(path.relative_to(ROOT)) for path in WORKFLOWS} <= {name.removeprefix("../../") for name in named}
+    assert {str(path.relative_to(ROOT)) for path in WORKFLOWS} <= {
+        name.removeprefix("../../") for name in named
+    }
