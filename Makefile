@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+# Without compiled files every run rewrites all tests anew, and every `kdeclare` that one starts compiles itself.
+unexport PYTHONDONTWRITEBYTECODE
 # Real clusters and workers of their own, so that they can run beside those of the other tests.
 KEEPS = tests/kafka/test_examples.py::test_keeps_its_promises_and_leaves_nothing_behind
 APART := tests/kafka/test_fleet.py tests/kafka/test_sandbox_connect.py tests/kafka/connect \

@@ -45,6 +45,11 @@ def shim(folder: Path, commands: str) -> Path:
     return program.parent
 
 
+def files_in(folder: Path) -> list[Path]:
+    """All files, but for what Python compiled there for itself."""
+    return sorted(path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+
+
 def as_manifests(bootstrap: str) -> str:
     """All that a cluster holds but records, as text."""
     command = [str(PROGRAMS / "kdeclare"), "import", "--bootstrap-server", bootstrap]
@@ -72,7 +77,7 @@ def test_says_what_it_is_and_can_be_taken_as_it_is(example: Path) -> None:
 def test_keeps_its_promises_and_leaves_nothing_behind(
     example: Path, sandbox: "SandboxStatus", tmp_path: Path
 ) -> None:
-    cluster, files = as_manifests(sandbox.bootstrap), sorted(example.rglob("*"))
+    cluster, files = as_manifests(sandbox.bootstrap), files_in(example)
     own = {
         "KDECLARE_FLEET_PORT": str(free_ports_of_clusters(3)),
         "KDECLARE_CONNECT_PORT": str(free_port(1, workers=2)),
@@ -81,7 +86,7 @@ def test_keeps_its_promises_and_leaves_nothing_behind(
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("The example went as it should.\n")
     assert as_manifests(sandbox.bootstrap) == cluster
-    assert sorted(example.rglob("*")) == files
+    assert files_in(example) == files
     assert list(tmp_path.iterdir()) == []
 
 
