@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 
 from kdeclare.app.doctor.problems import of_error
-from kdeclare.cluster.sandbox.java import find_java, version_of
+from kdeclare.cluster.sandbox.java import installed_java
 from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.report.doctor_views import Check, Section, Standing
 from kdeclare.version import VERSION
@@ -22,13 +22,13 @@ def machine_section(environ: Mapping[str, str]) -> Section:
 
 def _java(environ: Mapping[str, str]) -> tuple[Check, ...]:
     try:
-        java = find_java(environ)
-        found = Check("Java", Standing.OK, f"{version_of(java)} at {java}", _JAVA_FOR)
+        java = installed_java(environ)
+        found = Check("Java", Standing.OK, f"{java.version} at {java.path}", _JAVA_FOR)
     except KdeclareError as problem:
         return (of_error("Java", Standing.WARNING, problem, _JAVA_FOR),)
     from kdeclare.cluster.connect.plugin.build import find_javac
 
     try:
-        return found, Check("Java compiler", Standing.OK, find_javac(environ), _JAVAC_FOR)
+        return found, Check("Java compiler", Standing.OK, find_javac(environ, java.path), _JAVAC_FOR)
     except KdeclareError as problem:
         return found, of_error("Java compiler", Standing.WARNING, problem, _JAVAC_FOR)

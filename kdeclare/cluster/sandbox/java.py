@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.model.diagnostics import KdeclareError, error
@@ -14,14 +15,27 @@ MINIMUM = 17
 _HINT = f"Install a Java runtime, version {MINIMUM} or later, and put it on PATH or set JAVA_HOME."
 
 
+@dataclass(frozen=True, slots=True)
+class Java:
+    """The path of a ``java``, and its major version."""
+
+    path: str
+    version: int
+
+
 def find_java(environment: Mapping[str, str] | None = None) -> str:
     """The path of a ``java`` of version 17 or later, from JAVA_HOME, else from PATH.
 
     Raise KdeclareError ``java-missing`` or ``java-too-old``.
     """
+    return installed_java(environment).path
+
+
+def installed_java(environment: Mapping[str, str] | None = None) -> Java:
+    """That ``java`` with its version: asking takes a Java that starts. Raises as ``find_java``."""
     environment = os.environ if environment is None else environment
     java = _candidate(environment)
-    version = version_of(java)
+    version = _version_of(java)
     if version < MINIMUM:
         raise KdeclareError(
             error(
@@ -31,7 +45,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> str:
                 hint=_HINT,
             )
         )
-    return java
+    return Java(java, version)
 
 
 def major_version(text: str) -> int | None:
@@ -53,8 +67,7 @@ def _candidate(environment: Mapping[str, str]) -> str:
     return found
 
 
-def version_of(java: str) -> int:
-    """The major version of a ``java``. Raise KdeclareError ``java-missing`` where it does not say."""
+def _version_of(java: str) -> int:
     try:
         # A stub that only offers to install Java answers too, but names no version.
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)

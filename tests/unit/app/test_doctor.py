@@ -77,9 +77,28 @@ def only(view: DoctorView, name: str) -> Check:
     return found
 
 
+@pytest.fixture(scope="module")
+def jdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A JAVA_HOME whose programs only tell their version: a real one takes its time to start."""
+    folder = tmp_path_factory.mktemp("jdk")
+    (folder / "bin").mkdir()
+    for name, version in (("java", 'openjdk version "21.0.1"'), ("javac", "javac 21.0.1")):
+        program = folder / "bin" / name
+        program.write_text(f"#!/bin/sh\necho '{version}'\n")
+        program.chmod(0o755)
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _somewhere(tmp_path: Path, jdk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAVA_HOME", str(jdk))
+
+
+def test_java_and_its_compiler(jdk: Path) -> None:
+    view = look(Fake(), None)
+    assert only(view, "Java").what == f"21 at {jdk}/bin/java"
+    assert only(view, "Java compiler").what == f"{jdk}/bin/javac"
 
 
 def test_all_is_well() -> None:

@@ -63,12 +63,13 @@ def build(out: Path, progress: Progress = silent, environment: Mapping[str, str]
     return jar
 
 
-def find_javac(environment: Mapping[str, str]) -> str:
+def find_javac(environment: Mapping[str, str], java: str | None = None) -> str:
     """The path of a ``javac`` of version 17 or later. Raise KdeclareError ``javac-missing``.
 
     Beside the ``java`` that is found for Kafka, else on PATH: a runtime alone has none.
+    java: that one, where it has been found already.
     """
-    beside = Path(find_java(environment)).resolve().with_name("javac")
+    beside = Path(java or find_java(environment)).resolve().with_name("javac")
     javac = str(beside) if os.access(beside, os.X_OK) else shutil.which("javac", path=environment.get("PATH"))
     if javac is None:
         raise _no_compiler("There is no javac beside java or on PATH: this is a Java runtime, not a JDK.")
