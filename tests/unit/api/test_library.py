@@ -1,6 +1,7 @@
 """kdeclare from Python: what is public, and the two example programs, on a cluster in this process."""
 
 import ast
+import functools
 import importlib
 import inspect
 import json
@@ -48,6 +49,7 @@ ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "library"
 
 
+@functools.cache
 def _imported_by(package: str) -> set[tuple[str, str]]:
     """What the modules of a package import from where."""
     trees = [ast.parse(file.read_text()) for file in (ROOT / package).rglob("*.py")]
