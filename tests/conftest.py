@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kdeclare.cluster.memory import MemoryCluster
 from tests.beds import AnyBed, KafkaBed, MemoryBed
 
 if TYPE_CHECKING:
     from kdeclare.cluster.sandbox import SandboxStatus
+
+
+# `make test` asks for the thorough one. A test that needs more examples than others says so as a multiple.
+settings.register_profile(
+    "thorough", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=10)
+settings.load_profile("quick")
 
 
 def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from kdeclare.applying.verifying import verify
 from kdeclare.cluster.memory import MemoryCluster
@@ -21,7 +21,6 @@ def removing(*names: str) -> Scope:
     return Scope(complete=False, by_hand=True, removals=frozenset(ResourceId("Topic", n) for n in names))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(declared=_configs, others=_overrides, asked=_configs)
 def test_only_what_is_asked_for_changes_and_no_record_of_ownership(
     declared: dict[str, Any], others: dict[str, str], asked: dict[str, Any]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
@@ -30,7 +30,6 @@ def after(
     return kept | {key: value for key, value in wishes.items() if value is not None}
 
 
-@settings(max_examples=60, deadline=None)
 @given(first=WISHES, second=WISHES, others=RAW, lags=LAGS)
 def test_three_ways_and_back(
     first: dict[str, str | None], second: dict[str, str | None], others: dict[str, str], lags: list[int]

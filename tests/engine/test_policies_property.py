@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.cluster.memory import MemoryCluster
@@ -35,7 +35,6 @@ Spec = dict[str, Any]
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
 def test_what_is_denied_is_left_alone_and_the_rest_is_done(seed: int) -> None:
     random = Random(seed)
     here = World(cluster=MemoryCluster(dict(zip(BROKERS, "abcd", strict=True))))

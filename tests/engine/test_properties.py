@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.cluster.memory import MemoryCluster
@@ -111,7 +111,6 @@ def _settles(world: World, declared: list[Desired]) -> Plan:
     return plan
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_live, _topics(), _topics(), _overrides, _brokers)
 def test_applying_makes_the_next_plan_empty(
     live: dict[str, tuple[int, int, dict[str, str]]],
@@ -128,7 +127,6 @@ def test_applying_makes_the_next_plan_empty(
     _settles(world, [])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_live, _topics(), _topics(), _brokers)
 def test_rolling_back_restores_every_override_and_all_ownership(
     live: dict[str, tuple[int, int, dict[str, str]]],
@@ -153,7 +151,6 @@ def test_rolling_back_restores_every_override_and_all_ownership(
     }
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_live, _topics(), _topics())
 def test_the_order_satisfies_its_edges_and_the_file_gives_the_plan_again(
     live: dict[str, tuple[int, int, dict[str, str]]],
@@ -176,7 +173,6 @@ def test_the_order_satisfies_its_edges_and_the_file_gives_the_plan_again(
     assert plan_id(world.plan(*_declared(second, world), scope=Scope(allow_deletes=True))) == identity
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_live)
 def test_the_diff_of_a_state_with_itself_is_empty(live: dict[str, tuple[int, int, dict[str, str]]]) -> None:
     world = _world(live)

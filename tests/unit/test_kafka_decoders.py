@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
@@ -77,7 +77,6 @@ def described(draw: st.DrawFn) -> tuple[bytes, Mapping[ConfigResource, ConfigQue
     return response.encode(version=4), queries
 
 
-@settings(max_examples=100)
 @given(described())
 def test_configs_equal_kafka_pythons(
     answer: tuple[bytes, Mapping[ConfigResource, ConfigQuery]],
@@ -187,7 +186,6 @@ brokers = st.builds(
 )
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from([11, 12, 13]),
     st.lists(metadata_topics, max_size=4),

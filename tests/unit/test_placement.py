@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.kinds.placing import PlacementError, Wish
@@ -180,7 +180,6 @@ def options(brokers: Sequence[Broker], replicas: Replicas, factor: int) -> list[
     return [chosen for chosen in sets if badness(chosen) == best]
 
 
-@settings(deadline=None)
 @given(cases())
 def test_what_always_holds(case: Case) -> None:
     brokers, current, partitions, factor = case
@@ -213,7 +212,6 @@ def unevenness(counts: Counter[int]) -> int:
     return sum(n * n for n in counts.values())
 
 
-@settings(max_examples=150, deadline=None)
 @given(cases(most_brokers=5, most_partitions=4))
 def test_small_ones_are_as_even_as_can_be(case: Case) -> None:
     brokers, current, partitions, factor = case
@@ -236,7 +234,6 @@ def test_small_ones_are_as_even_as_can_be(case: Case) -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 60), st.data())
 def test_without_a_past_it_is_even(
     racks: int, each: int, factor: int, partitions: int, data: st.DataObject

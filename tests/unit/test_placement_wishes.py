@@ -276,7 +276,7 @@ def is_kept(case: Case, wish: Wish, after: Topics) -> bool:
     return True
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(cases(), WISHES, st.randoms(use_true_random=False))
 def test_whatever_is_wished_for(case: Case, wish: Wish, dice: random.Random) -> None:
     """Valid, as the strategy says, the same from shuffled input, and content with itself."""
@@ -303,7 +303,6 @@ def test_whatever_is_wished_for(case: Case, wish: Wish, dice: random.Random) -> 
     assert place(brokers, dict(shuffled), wish) == placed
 
 
-@settings(max_examples=100, deadline=None)
 @given(cases(), st.frozensets(st.integers(0, 7), max_size=2))
 def test_a_drain_moves_exactly_the_drained(case: Case, without: frozenset[int]) -> None:
     try:
@@ -319,7 +318,6 @@ def test_a_drain_moves_exactly_the_drained(case: Case, without: frozenset[int]) 
                 assert new[0] == old[0]
 
 
-@settings(max_examples=100, deadline=None)
 @given(cases(odd=False), st.integers(1, 4), st.sampled_from([None, Strategy.ANY]))
 def test_a_factor_changes_exactly_the_difference(case: Case, factor: int, strategy: Strategy | None) -> None:
     if factor > len(case.brokers):
@@ -332,7 +330,6 @@ def test_a_factor_changes_exactly_the_difference(case: Case, factor: int, strate
             assert new[: len(old)] == old
 
 
-@settings(max_examples=100, deadline=None)
 @given(cases(odd=False), st.sampled_from([None, Strategy.CROSS_RACK]))
 def test_balanced_leaders_always(case: Case, then: Strategy | None) -> None:
     wish = Wish(strategy=Strategy.BALANCED_LEADERS, even=then is None)
@@ -343,7 +340,6 @@ def test_balanced_leaders_always(case: Case, then: Strategy | None) -> None:
         assert gap(leads[rack] for rack in set(racks.values())) <= 1
 
 
-@settings(max_examples=100, deadline=None)
 @given(cases(odd=False))
 def test_without_a_rack_rule_a_rebalance_ends_even(case: Case) -> None:
     ids = range(len(case.brokers))
@@ -357,7 +353,6 @@ def test_without_a_rack_rule_a_rebalance_ends_even(case: Case) -> None:
         assert moved(case.current, placed) == least
 
 
-@settings(max_examples=100, deadline=None)
 @given(cases(), st.sampled_from([Wish(even=True), Wish(without=frozenset({0})), Wish(replication_factor=2)]))
 def test_fixed_stay_whatever_is_wished_for(case: Case, wish: Wish) -> None:
     fixed = {name: frozenset(range(0, len(topic), 2)) for name, topic in case.current.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -104,8 +104,6 @@ plans = st.builds(
     st.dictionaries(st.integers(0, 2**31 - 1), texts, max_size=3),
 )
 
-quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
 
 def small() -> Plan:
     resource = ResourceId("Topic", "orders")
@@ -139,7 +137,6 @@ def code_of(text: str) -> str:
     return problem.code
 
 
-@quick
 @given(plans)
 def test_a_plan_survives_its_file(plan: Plan) -> None:
     text, identity = plan_file_text(plan, NOW)
@@ -149,7 +146,6 @@ def test_a_plan_survives_its_file(plan: Plan) -> None:
     assert file.created_at == "2026-01-31T12:00:00Z"
 
 
-@quick
 @given(plans)
 def test_the_document_fits_its_schema_and_its_file(plan: Plan) -> None:
     document = plan_document(plan, NOW)
@@ -157,7 +153,6 @@ def test_the_document_fits_its_schema_and_its_file(plan: Plan) -> None:
     assert json.loads(plan_file_text(plan, NOW)[0]) == document
 
 
-@quick
 @given(plans, plans)
 def test_ids_are_equal_when_plans_are(one: Plan, other: Plan) -> None:
     assert (plan_id(one) == plan_id(other)) == (one == other)
@@ -197,7 +192,7 @@ def test_a_plan_of_another_kdeclare_keeps_the_id_of_its_file() -> None:
     assert file.plan_id != plan_id(file.plan)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.data())
 def test_tampering_with_any_byte_is_refused_or_changes_nothing(data: st.DataObject) -> None:
     content = bytearray(plan_file_text(small(), NOW)[0].encode())

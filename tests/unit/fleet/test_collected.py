@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.cluster.memory import MemoryCluster
@@ -126,7 +126,6 @@ def planned(plan: Plan) -> dict[str, list[Change]]:
     return {name: items for name, items in changes.items() if items}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**32))
 def test_an_audit_finds_what_a_plan_changes(seed: int) -> None:
     drawn = Drawn(Random(seed))

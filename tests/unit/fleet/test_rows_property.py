@@ -4,7 +4,7 @@ import json
 from random import Random
 
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.fleet.bodies import snapshot_of
@@ -19,7 +19,6 @@ from kdeclare.kinds.registry import KINDS
 from tests.unit.fleet.fleets import HIDDEN, PLUGIN, SECRET, Fleet, never_asked, random_fleet
 
 Key = tuple[str, str, str]
-_many = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 _seeds = st.integers(0, 2**32)
 
 
@@ -34,7 +33,6 @@ def _findings(fleet: Fleet) -> dict[Key, list[Row]]:
     return by_key
 
 
-@_many
 @given(_seeds)
 def test_the_diff_of_a_row_is_the_diff_of_the_cluster(seed: int) -> None:
     fleet = random_fleet(Random(seed))
@@ -69,7 +67,6 @@ def _said(difference: Difference) -> tuple[object, ...]:
     return told, difference.owned, difference.unmanaged, difference.drifted, sorted(weighty)
 
 
-@_many
 @given(_seeds)
 def test_facts_never_prove_the_order_of_a_row_with_a_finding(seed: int) -> None:
     fleet = random_fleet(Random(seed))
@@ -79,7 +76,6 @@ def test_facts_never_prove_the_order_of_a_row_with_a_finding(seed: int) -> None:
             assert not proves_order(row, live[key]), (row, live[key], findings[key])
 
 
-@_many
 @given(_seeds)
 def test_facts_that_let_unmanaged_keys_pass_hide_nothing_else(seed: int) -> None:
     fleet = random_fleet(Random(seed))
@@ -119,7 +115,6 @@ def test_facts_prove_the_order_of_most_rows_of_all_kinds() -> None:
     assert sum(in_order) / len(in_order) > 0.6
 
 
-@_many
 @given(_seeds)
 def test_plain_data_gives_the_body_again(seed: int) -> None:
     for case in random_fleet(Random(seed), clusters=1).cases:
@@ -133,7 +128,6 @@ def test_plain_data_gives_the_body_again(seed: int) -> None:
             assert again == case.desired.body
 
 
-@settings(_many, max_examples=40)
 @given(_seeds)
 def test_no_row_holds_what_is_or_may_be_secret(seed: int) -> None:
     fleet = random_fleet(Random(seed))
@@ -141,7 +135,6 @@ def test_no_row_holds_what_is_or_may_be_secret(seed: int) -> None:
     assert HIDDEN not in str(_findings(fleet))
 
 
-@_many
 @given(_seeds)
 def test_rows_have_the_columns_of_their_tables(seed: int) -> None:
     fleet = random_fleet(Random(seed))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdeclare.cluster.memory import MemoryCluster
@@ -179,7 +179,7 @@ def _policy(name: str, message: str) -> Found:
     return Found(FindingKind.POLICY, f"policies.{name}", None, None, None, message)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2 * settings().max_examples)
 @given(st.integers(0, 2**32), st.sampled_from([{}, A, GOLD]))
 def test_any_cluster_is_compared_as_a_plan_compares_it(seed: int, selector: Mapping[str, str]) -> None:
     made = RandomCluster(Random(seed))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kdeclare.manifests.load import Loaded, load
@@ -254,7 +254,6 @@ def kafka_text(value: object) -> object:
     return value if value is None else str(value)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(_WORDS, st.one_of(_SCALARS, st.lists(_SCALARS, max_size=3)), max_size=5), st.booleans()
 )
@@ -275,7 +274,6 @@ def test_any_configs_come_through(configs: dict[str, object], flow: bool) -> Non
     assert result.desired[0].body["configs"] == {key: kafka_text(value) for key, value in configs.items()}
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.one_of(st.binary(max_size=200), st.text("{}[]:-?!&*<>|%@`'\"#, \n\ta$0_.~", max_size=80)))
 def test_no_bytes_cause_a_traceback(data: bytes | str) -> None:
     raw = data if isinstance(data, bytes) else data.encode()
@@ -296,7 +294,6 @@ _FIELDS = st.sampled_from(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(_FIELDS, _JSON), _JSON)
 def test_no_spec_causes_a_traceback(spec: dict[str, object], metadata: object) -> None:
     manifest = {"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": metadata, "spec": spec}

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.kinds.export import quoted
@@ -51,7 +51,6 @@ def topic(labels: object, spec: object) -> dict[str, object]:
     return {"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": metadata, "spec": spec}
 
 
-@settings(max_examples=60, deadline=None)
 @given(own=CONFIGS, over=CONFIGS, high=CONFIGS, low=CONFIGS, labels=LABELS)
 def test_what_is_shown_means_what_is_planned(
     tmp_path_factory: pytest.TempPathFactory,
@@ -87,7 +86,6 @@ def test_what_is_shown_means_what_is_planned(
     assert again.labels == planned.labels == labels
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     value=st.lists(
         st.sampled_from(["${env.OUT}", "${var.v}", "$${lit}", "$$${lit}", "${a:b:c}", "a${env.OUT}$${", "x"]),
@@ -127,7 +125,6 @@ PIECES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(pieces=PIECES)
 def test_of_a_secret_nothing_is_shown_but_one_reference(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[str]

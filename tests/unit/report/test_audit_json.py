@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.fleet.finding import FindingKind
@@ -47,7 +47,6 @@ summaries = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(summaries)
 def test_what_is_written_is_read(summary: AuditSummary) -> None:
     text = summary_json(summary)

@@ -3,7 +3,7 @@
 import json
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.fleet.finding import FindingKind
@@ -42,7 +42,6 @@ def test_every_row_is_there_worst_first() -> None:
 names = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=30))
 
 
-@settings(max_examples=60, deadline=None)
 @given(names, names)
 def test_no_name_leaves_its_place(where: str, name: str) -> None:
     rows = (row(FindingKind.CHANGED, where, name, name, "SET", (name, where), message=name),)

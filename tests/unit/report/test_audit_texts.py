@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -138,7 +138,6 @@ def test_markdown_of_endless_names_fits() -> None:
 names = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=30))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(names, names, st.none() | names), min_size=1, max_size=6))
 def test_markdown_keeps_its_structure_whatever_names_there_are(
     found: list[tuple[str, str, str | None]],

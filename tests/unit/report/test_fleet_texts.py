@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.fleet.overview import (
@@ -114,7 +114,6 @@ planned = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(planned, max_size=4), texts)
 def test_an_overview_is_read_as_it_was_written(clusters: list[PlannedCluster], fleet: str) -> None:
     plans = FleetPlan(fleet, NOON, 1.5, tuple(clusters))

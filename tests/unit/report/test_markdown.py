@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -144,7 +144,6 @@ def hostile_plan(text: str) -> Plan:
 NASTY = st.text(st.sampled_from("|`<>@#*_[]()!~\\&;:/$\n\r\t \"'=-+.0awé\x1b\u202e\u2028"), max_size=40)
 
 
-@settings(max_examples=150, deadline=None)
 @given(NASTY | st.text(max_size=30))
 @example("a|b\\|c\\\\|d")
 @example("</details></code></summary><script>alert(1)</script><!--")
@@ -163,7 +162,6 @@ def test_nothing_that_others_wrote_is_syntax(text: str) -> None:
     check(problem_markdown(made.diagnostics))
 
 
-@settings(max_examples=50, deadline=None)
 @given(NASTY)
 def test_values_stand_in_their_cells(text: str) -> None:
     """What stands within a fold is Markdown of its own: GitHub reads it after the empty line."""

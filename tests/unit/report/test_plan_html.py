@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.synthetic.plans import big_plan
@@ -175,7 +175,6 @@ def hostile(name: str) -> Plan:
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(names)
 def test_no_name_leaves_its_place(name: str) -> None:
     made = hostile(name)

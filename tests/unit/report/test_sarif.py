@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from sarif_pydantic import Sarif
@@ -91,7 +91,6 @@ def _version() -> str:
     return VERSION
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(min_size=1, max_size=20))
 def test_whatever_names_and_messages_there_are(text: str) -> None:
     made = hostile_plan(text)

@@ -3,7 +3,7 @@
 import json
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.fleet.bodies import topic_body
@@ -105,7 +105,6 @@ bodies = st.none() | st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(bodies, max_size=6))
 def test_a_turn_is_told_exactly_where_something_differs(story: list[Json]) -> None:
     versions = [version(day, one) for day, one in enumerate(story)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kdeclare.model.diagnostics import KdeclareError
@@ -33,7 +33,6 @@ def test_after_a_cut_it_goes_on_cleanly(tmp_path: Path) -> None:
         assert store.entries("r1") == (ENTRIES[0], "x")
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(DATA) - 1), st.integers(1, 255))
 @example(ENDS[2] - 1, 1)
 def test_no_flipped_byte_goes_unnoticed(at: int, mask: int) -> None:
@@ -47,7 +46,6 @@ def test_no_flipped_byte_goes_unnoticed(at: int, mask: int) -> None:
         assert caught.value.diagnostics[0].code == "state-corrupt"
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=40).filter(lambda tail: b"\n" not in tail))
 def test_any_tail_is_dropped(tail: bytes) -> None:
     assert parse(DATA + tail, "j") == (ENTRIES, len(DATA))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.model.diagnostics import KdeclareError
@@ -168,7 +168,6 @@ json_values: st.SearchStrategy[Json] = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(words, json_values, max_size=3))
 def test_state_text_round_trips(resources: dict[str, Json]) -> None:
     state = State("l", 7, "c", resources)
@@ -191,7 +190,6 @@ def test_a_run_id_says_when_and_what() -> None:
     assert new_run_id(NOON, PLAN_ID, ()) == "20261121T125107Z-1a2b3c4d"
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["00000000", "ffffffff", PLAN_ID])), max_size=30)
 )
