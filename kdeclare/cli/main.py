@@ -1,5 +1,6 @@
 """The entry point: the commands together, and what their ending means to the shell."""
 
+import functools
 import gc
 import importlib
 import os
@@ -106,11 +107,19 @@ def application(first: str = "") -> typer.Typer:
 
 
 def _run(arguments: Sequence[str], shared: Shared | None) -> int:
-    click_command = typer.main.get_command(application(next(iter(arguments), "")))
-    _without_types(click_command)
+    first = next(iter(arguments), "")
+    click_command = _built(first if first in _MODULES else "")
     line = Line(shlex.join(["kdeclare", *without_secrets(arguments)]), shared)
     code = click_command.main(list(arguments), prog_name="kdeclare", standalone_mode=False, obj=line)
     return int(code or 0)
+
+
+@functools.cache
+def _built(first: str) -> Any:
+    """What runs a command line. A shell would build it for every line, and many lines run in less time."""
+    click_command = typer.main.get_command(application(first))
+    _without_types(click_command)
+    return click_command
 
 
 def _without_types(click_command: Any) -> None:
