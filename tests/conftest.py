@@ -1,5 +1,6 @@
 """Fixtures for all tests: real brokers once a session, and the two beds that contract tests run on."""
 
+import gc
 import logging
 import os
 import random
@@ -24,6 +25,13 @@ settings.register_profile(
 )
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=10)
 settings.load_profile("quick")
+
+gc.set_threshold(200_000)  # as the command has it: looking for cycles takes time, and there are few
+
+
+def pytest_collection_finish() -> None:
+    """All tests are here to the end: nobody looks through them for garbage again and again."""
+    gc.freeze()
 
 
 def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:
@@ -57,6 +65,16 @@ def free_ports_of_clusters(clusters: int) -> int:
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """Whoever began the tests may ignore Ctrl-C (a background job of sh does), and what they start would, too."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_power_cuts() -> Iterator[None]:
+    """What is quick does not wait for disks: there, what is synced must be open, and that is all."""
+    with pytest.MonkeyPatch.context() as patch:
+        if settings.get_current_profile_name() == "quick":
+            patch.setattr(os, "fsync", os.fstat)
+        yield
+
 
 _LOGGERS = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
 _AT_FIRST = [(logger.handlers, logger.propagate, logger.level) for logger in _LOGGERS]
