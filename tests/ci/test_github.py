@@ -15,6 +15,8 @@ from tests.ci.memory_kdeclare import keep, load
 from tests.ci.pull_request import HEAD, applied, opened, outputs, planned, succeeded
 from tests.ci.runner import Runner
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def github(runner: Runner) -> Runner:

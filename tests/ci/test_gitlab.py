@@ -11,6 +11,8 @@ from tests.ci.curl_stub import TOKEN
 from tests.ci.memory_kdeclare import load
 from tests.ci.runner import Runner
 
+pytestmark = pytest.mark.slow
+
 HEAD, MERGED = "a" * 40, "b" * 40
 
 

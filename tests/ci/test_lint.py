@@ -13,6 +13,8 @@ import yaml
 from kdeclare.cli.main import main
 from tests.ci.runner import ROOT, STEPS
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = Path(sys.executable).parent
 SCRIPTS = sorted(STEPS.rglob("*.sh"))
 WORKFLOWS = sorted((ROOT / "ci" / "github").glob("*.yml"))

@@ -7,6 +7,8 @@ import pytest
 
 from tests.ci.runner import Runner
 
+pytestmark = pytest.mark.slow
+
 
 def git(runner: Runner, *arguments: str) -> str:
     """Ask the remote repository."""

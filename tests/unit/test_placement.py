@@ -130,6 +130,7 @@ def test_a_new_topic_is_even(count: int, factor: int) -> None:
             assert gap(Counter(r[0] for r in placed), range(count)) <= 1
 
 
+@pytest.mark.slow
 def test_10000_partitions_are_fast() -> None:
     brokers = cluster(*(f"r{i % 5}" for i in range(100)))
     start = time.process_time()

@@ -364,6 +364,7 @@ def test_fixed_stay_whatever_is_wished_for(case: Case, wish: Wish) -> None:
         assert all(placed[name][n] == case.current[name][n] for n in numbers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("topics", "each"), [(1, 10_000), (1_000, 10)])
 def test_10000_partitions_are_fast(topics: int, each: int) -> None:
     thirty = cluster(*(f"r{n % 5}" for n in range(30)))

@@ -208,6 +208,7 @@ def elsewhere(driver: Path, tmp_path: Path, reach: Reach, base: Callable[[Path],
     return [json.loads(json.dumps(here)), list(rows.values())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [lambda task: "fleet", lambda task: str(task / "fleet")])
 def test_a_task_reads_there_what_it_would_read_here(
     driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: Callable[[Path], str]
@@ -228,6 +229,7 @@ def test_a_task_reads_there_what_it_would_read_here(
     assert there[2][0]["error"].startswith("'../ops/none.yaml' cannot be read")
 
 
+@pytest.mark.slow
 def test_a_fleet_named_by_an_absolute_path(
     driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

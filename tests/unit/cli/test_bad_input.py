@@ -141,6 +141,7 @@ def test_no_project_at_all(kdeclare: CommandLine) -> None:
     assert kdeclare("plan", manifest, "--bootstrap-server", "lab:9092").code == 0
 
 
+@pytest.mark.slow
 def test_ten_thousand_resources(kdeclare: CommandLine) -> None:
     text = "".join(
         f"---\napiVersion: kdeclare/v1\nkind: Topic\nmetadata: {{name: t{n}}}\nspec: {{partitions: 1}}\n"

@@ -232,6 +232,7 @@ os._exit(code)  # as the command does: a thread that prints for ever must not ho
 """The command at an empty cluster, where a policy has less time than the 30 s it usually has."""
 
 
+@pytest.mark.slow
 def test_a_class_that_does_not_come_to_an_end(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitions=2)
     assert kdeclare("plan", "--out", "it.plan").code == 0
@@ -245,6 +246,7 @@ def test_a_class_that_does_not_come_to_an_end(kdeclare: CommandLine) -> None:
     assert time.monotonic() - began < 30, "nobody waits for it at the end"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "place"),
     [

@@ -28,6 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_every_page_is_there_and_is_led_to(site: Path) -> None:
     written = {name_of(file).removesuffix(".md") for file in PAGES if name_of(file).startswith(STARTED)}
     made = {file.relative_to(site).as_posix().removesuffix(".html") for file in site.rglob("*.html")}
@@ -37,6 +38,7 @@ def test_every_page_is_there_and_is_led_to(site: Path) -> None:
     assert written - named <= {"README"}
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched_from_anywhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         loaded = re.findall(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"([^\"]+)\"", page.read_text())
@@ -46,6 +48,7 @@ def test_nothing_is_fetched_from_anywhere(site: Path) -> None:
         assert not re.findall(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//", sheet.read_text())
 
 
+@pytest.mark.slow
 def test_links_mean_on_the_site_what_they_mean_in_the_repository(site: Path) -> None:
     first = (site / "index.html").read_text()
     assert 'href="examples/fleet/README.html"' in first, "a folder is the page that its README is"

@@ -146,6 +146,7 @@ def test_what_has_no_place_is_shown_at_the_project_file() -> None:
     assert [r["partialFingerprints"] for r in shown[:1]] == [result["partialFingerprints"]]
 
 
+@pytest.mark.slow
 def test_a_log_has_no_more_results_than_are_shown() -> None:
     verdicts = [Verdict("p", f"Topic/t{n}", WARN, "careful") for n in range(MOST)]
     assert len(check(plan_sarif(plan(verdicts=tuple(verdicts))))) == MOST

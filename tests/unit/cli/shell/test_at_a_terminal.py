@@ -9,6 +9,8 @@ from kdeclare.state.local import LocalStore
 from tests.terminal import CTRL_C, CTRL_D, UP, at_terminal
 from tests.unit.cli.shell.broker import LIST_MOVES, SilentBroker, TopicBroker
 
+pytestmark = pytest.mark.slow
+
 QUIET = "All quiet."
 
 
