@@ -10,10 +10,11 @@ import pytest
 @pytest.fixture
 def own_modules(tmp_path: Path) -> Iterator[None]:
     """What a test imports from its folder is forgotten after it, and where to import from is as before."""
-    path = list(sys.path)
+    path, modules = list(sys.path), set(sys.modules)
     yield
     assert sys.path == path
-    for name, module in list(sys.modules.items()):
+    for name in sys.modules.keys() - modules:
+        module = sys.modules[name]
         places = [getattr(module, "__file__", None) or "", *getattr(module, "__path__", ())]
         if any(Path(place).is_relative_to(tmp_path) for place in places):
             del sys.modules[name]
