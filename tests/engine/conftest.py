@@ -1,0 +1,11 @@
+"""Fixtures for the engine's tests."""
+
+import pytest
+
+from kdeclare.kinds import secrets
+
+
+@pytest.fixture(autouse=True)
+def _hashed_in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes of secrets are slow on purpose, and nobody guesses at those of tests."""
+    monkeypatch.setattr(secrets, "_ITERATIONS", 10)
