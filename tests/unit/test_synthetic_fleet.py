@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+import pytest
 
 from benchmarks.synthetic_fleet import write
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import DECLARED, LIVE
+
+pytestmark = pytest.mark.slow
 
 
 def _rows(folder: Path, name: str) -> list[dict[str, object]]:
