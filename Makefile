@@ -26,8 +26,8 @@ $(READY): pyproject.toml constraints.txt
 
 install: $(READY) ## the virtual environment with everything in it
 
-unit: $(READY)   ## fast tests: no Java, no broker, seconds
-	$(BIN)/python -m pytest
+unit: $(READY)   ## fast tests: no Java, no broker, seconds; on all processors
+	$(BIN)/python -m pytest -n logical --maxprocesses=8
 
 test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromium if it is there, examples, the demo
 	$(MAKE) check
