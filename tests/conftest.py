@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # `make test` asks for the thorough one. A test that needs more examples than others says so as a multiple.
 settings.register_profile(
-    "thorough", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "thorough", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=10)
 settings.load_profile("quick")

@@ -276,7 +276,7 @@ def is_kept(case: Case, wish: Wish, after: Topics) -> bool:
     return True
 
 
-@settings(max_examples=2 * settings().max_examples)
+@settings(max_examples=3 * settings().max_examples)
 @given(cases(), WISHES, st.randoms(use_true_random=False))
 def test_whatever_is_wished_for(case: Case, wish: Wish, dice: random.Random) -> None:
     """Valid, as the strategy says, the same from shuffled input, and content with itself."""

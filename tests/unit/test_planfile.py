@@ -192,7 +192,7 @@ def test_a_plan_of_another_kdeclare_keeps_the_id_of_its_file() -> None:
     assert file.plan_id != plan_id(file.plan)
 
 
-@settings(max_examples=2 * settings().max_examples)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.data())
 def test_tampering_with_any_byte_is_refused_or_changes_nothing(data: st.DataObject) -> None:
     content = bytearray(plan_file_text(small(), NOW)[0].encode())

@@ -179,7 +179,7 @@ def _policy(name: str, message: str) -> Found:
     return Found(FindingKind.POLICY, f"policies.{name}", None, None, None, message)
 
 
-@settings(max_examples=2 * settings().max_examples)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.integers(0, 2**32), st.sampled_from([{}, A, GOLD]))
 def test_any_cluster_is_compared_as_a_plan_compares_it(seed: int, selector: Mapping[str, str]) -> None:
     made = RandomCluster(Random(seed))

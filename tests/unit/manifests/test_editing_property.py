@@ -146,7 +146,7 @@ def untouched(layout: Layout, edits: list[Edit]) -> list[str]:
     ]
 
 
-@settings(max_examples=2 * settings().max_examples)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.data(), layouts())
 def test_edits_do_what_they_say_and_touch_no_other_line(data: st.DataObject, layout: Layout) -> None:
     wanted = dict(layout.model)
@@ -186,7 +186,7 @@ class Braces:
         return text + "  "
 
 
-@settings(max_examples=2 * settings().max_examples)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.data(), st.lists(st.sampled_from(KEYS), max_size=4, unique=True), st.builds(Braces))
 def test_between_braces(data: st.DataObject, keys: list[str], braces: Braces) -> None:
     wanted: Model = dict.fromkeys(keys, "value")
