@@ -106,9 +106,11 @@ def _rank(step: RunStep) -> int:
 def _trouble(step: RunStep, names: Mapping[str, str]) -> Said:
     status = step.known_status
     tag = "not begun" if status is Status.INTERRUPTED else status.value
-    words = ": ".join(clean(part) for part in (step.error, step.message) if part)
-    cause = f"because of {names.get(step.cause, clean(step.cause))}" if step.cause else ""
-    return Said(tag, clean(step.verb), clean(step.resource), _lines((words, cause)))
+    # nothing twice: "stale" is a tag, and "It needs …" names its cause
+    words = ": ".join(clean(part) for part in (step.error, step.message) if part and part != tag)
+    cause = step.cause if step.cause and step.cause not in step.message else None
+    because = f"because of {names.get(cause, clean(cause))}" if cause else ""
+    return Said(tag, clean(step.verb), clean(step.resource), _lines((words, because)))
 
 
 def _risk(found: Diagnostic | Verdict | Change, reasons: Mapping[str, Sequence[str]]) -> Said:

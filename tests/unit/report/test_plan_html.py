@@ -124,6 +124,14 @@ def test_what_did_not_end_well_comes_worst_first() -> None:
     assert [item.tag for item in run_notes(DETAIL)] == ["overridden", "overridden", "warning"]
 
 
+def test_what_an_operation_needs_is_said_once() -> None:
+    said = "Topic/t retention.ms: planned on 1, now it is 2."
+    stale = RunStep("a", "configs.alter", "Topic/t", Status.STALE, error="stale", message=said)
+    needs = RunStep("b", "topic.delete", "Topic/t", Status.SKIPPED, message="It needs a.", cause="a")
+    troubles = run_troubles(replace(DETAIL, steps=(stale, needs)))
+    assert [item.lines for item in troubles] == [(said,), ("It needs a.",)]
+
+
 def test_very_many_risks_are_counted() -> None:
     many = tuple(
         Change(ResourceId("Topic", f"t{n}"), Action.DELETE, Reason.ORPHANED, Risk.IRREVERSIBLE)
