@@ -8,7 +8,7 @@ from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.summary import Audit, AuditRow, AuditSummary, ClusterSummary, Counts
 from kdeclare.model.jsontypes import canonical_json
 from kdeclare.planning.plan_document import timestamp
-from kdeclare.report.audit_words import MEANINGS, raw, sides, teams_by_total, total, worst_first
+from kdeclare.report.audit_words import MEANINGS, raw, sides, teams_by_total, worst_first
 from kdeclare.report.html_page import Strings
 from kdeclare.report.values import clean, clipped, duration
 from kdeclare.version import VERSION
@@ -60,6 +60,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
         "rows": _columns(worst_first(audit.rows), strings),
         "mended": _columns(audit.mended, strings),
         "left": audit.left_out,
+        "unseen": _counts(summary.unseen),
         "strings": list(strings.places),
     }
 
@@ -109,7 +110,6 @@ def _since(summary: AuditSummary) -> dict[str, Any] | None:
     if since is None:
         return None
     counts = {"new": since.new, "known": since.known, "mended": since.mended}
-    counts |= {"unseen": total(summary.unseen)}
     return {"taken": timestamp(since.taken_at)} | counts
 
 

@@ -273,6 +273,8 @@ def test_unread_clusters_and_what_is_mended_are_told(desktop: Watched, small: Pa
     assert "No broker of eu-3:9092 answered in 10 s." in page.locator("#unread").inner_text()
     untold = page.locator("#untold").inner_text().split("\n")
     assert (untold[0], untold[-1]) == ("Of 1 cluster not all could be told", NOT_TOLD)
+    changed = page.locator(".tile[data-kind=changed] .tile-meaning").inner_text()
+    assert changed == "changed outside kdeclare; 3 of them not looked at again"
     assert "Topic/invoices" in page.locator("#mended").inner_text()
     assert (
         "2 new 7 known 1 mended 3 earlier findings not looked at again" in page.locator("#since").inner_text()

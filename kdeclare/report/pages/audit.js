@@ -109,7 +109,8 @@ function facts() {
   if (!since) return;
   const button = (text, status) => el("button", { type: "button", class: "plain", onclick: () => filter({ status }) }, text);
   const mended = `${number.format(since.mended)} mended`;
-  const unseen = since.unseen ? ` ${plural(since.unseen, "earlier finding")} not looked at again` : "";
+  const passed = sum(DATA.unseen);
+  const unseen = passed ? ` ${plural(passed, "earlier finding")} not looked at again` : "";
   byId("since").hidden = false;
   byId("since").replaceChildren(`Since ${minutes(since.taken)} `, button(`${number.format(since.new)} new`, "new"), " ",
     button(`${number.format(since.known)} known`, "known"), " ",

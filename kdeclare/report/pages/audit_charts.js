@@ -26,12 +26,14 @@ function delta(counts) {
 function tiles() {
   byId("tiles").replaceChildren(...KINDS.map((kind, at) => {
     const counts = DATA.trend.map((point) => point.found[at]);
+    const unseen = DATA.unseen[at]; // counted with the others, as in the trend, but not in the list
     return el("button", { type: "button", class: `tile k-${kind.name}${counts.at(-1) ? "" : " none"}`,
       "aria-pressed": "false", "data-kind": kind.name, onclick: () => toggleKind(at) },
       el("span", { class: "tile-name" }, dot(at), kind.name),
       el("span", { class: "tile-count" }, number.format(counts.at(-1))),
       el("span", { class: "tile-trend" }, delta(counts), counts.length > 1 ? spark(counts) : ""),
-      el("span", { class: "tile-meaning" }, kind.meaning));
+      el("span", { class: "tile-meaning" },
+        `${kind.meaning}${unseen ? `; ${number.format(unseen)} of them not looked at again` : ""}`));
   }));
 }
 
