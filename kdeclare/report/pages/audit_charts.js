@@ -133,15 +133,17 @@ function trend() {
   const lines = marks.map((mark) => el("g", {},
     el("line", { class: "grid", x1: left, x2: width - right, y1: y(mark), y2: y(mark) }),
     el("text", { x: left - 6, y: y(mark) + 4, "text-anchor": "end" }, number.format(mark))));
-  const days = [[0, "start"], [points.length - 1, "end"]].map(([i, anchor]) =>
-    el("text", { x: x(i), y: height - 6, "text-anchor": anchor }, points[i].taken.slice(0, 10)));
+  const day = (taken) => taken.slice(0, 10);
+  const moment = day(points[0].taken) === day(points.at(-1).taken) ? minutes : day;
+  const ends = [[0, "start"], [points.length - 1, "end"]].map(([i, anchor]) =>
+    el("text", { x: x(i), y: height - 6, "text-anchor": anchor }, moment(points[i].taken)));
   const paths = shown.map((at) => el("path", { class: `series k-${KINDS[at].name}`,
     d: points.map((point, i) => `${i ? "L" : "M"}${x(i).toFixed(1)} ${y(point.found[at]).toFixed(1)}`).join("") }));
   const rule = el("line", { class: "rule", y1: top, y2: height - bottom });
   const dots = el("g", {});
   const svg = el("svg", { class: "trend", viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: "0",
     "aria-label": `Findings of ${points.length} audits by kind; arrow keys read them one by one` },
-    ...lines, ...days, rule, ...paths, dots);
+    ...lines, ...ends, rule, ...paths, dots);
   const says = el("p", { class: "reading", "aria-live": "polite" });
   let at = points.length - 1;
   const read = (i) => {
