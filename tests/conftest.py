@@ -1,9 +1,10 @@
-"""Fixtures for all tests: real brokers once a session, and the two beds that contract tests run on."""
+"""Fixtures for all tests: real brokers once a session, the two beds of contract tests, and a browser."""
 
 import gc
 import logging
 import os
 import random
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,10 @@ from kdeclare.cluster.memory import MemoryCluster
 from tests.beds import AnyBed, KafkaBed, MemoryBed
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
     from kdeclare.cluster.sandbox import SandboxStatus
+    from tests.browser.watched import Watched
 
 
 # `make test` asks for the thorough one. A test that needs more examples than others says so as a multiple.
@@ -155,3 +159,46 @@ def bed(request: pytest.FixtureRequest) -> Iterator[AnyBed]:
         made.clean()
     finally:
         cluster.close()
+
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_BROWSER_ARGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> "Iterator[Browser]":
+    """A real browser; tests that need it are skipped where there is none. None may change it.
+
+    Once a module and not once a session: as long as it is open, its event loop is the thread's.
+    """
+    path = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.skip(f"no browser: none of {', '.join(_BROWSERS)} is installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(_BROWSER_ARGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def desktop(chromium: "Browser") -> "Iterator[Watched]":
+    """A wide window; the test ends with nothing said on its console and nothing asked of the network."""
+    from tests.browser.watched import Watched
+
+    context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme="light")
+    watched = Watched(context.new_page())
+    yield watched
+    context.close()
+    assert watched.said == []
+    assert [url for url in watched.asked if not url.startswith(("file:", "data:"))] == []

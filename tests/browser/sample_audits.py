@@ -178,15 +178,14 @@ def quiet_audit() -> Audit:
     return Audit(summary_of([], [cluster("eu-1"), cluster("eu-2")]), ())
 
 
-def big_audit(count: int = 10_000, clusters: int = 200, hostile: bool = True, seed: int = 7) -> Audit:
-    """So many findings, most of them in few clusters; hostile: some names are HOSTILE."""
+def big_audit(count: int = 10_000, clusters: int = 200, seed: int = 7) -> Audit:
+    """So many findings, most of them in few clusters; some names are HOSTILE."""
     dice = random.Random(seed)
     names = [f"{region}-{n:03}" for n in range(clusters // 4) for region in ("eu", "us", "ap", "sa")][
         :clusters
     ]
     dice.shuffle(names)
-    if hostile:
-        names[: len(HOSTILE)] = HOSTILE
+    names[: len(HOSTILE)] = HOSTILE
     errors = {
         names[-1]: "Connection to 10.4.7.21:9092 was refused.",
         names[-2]: "No broker answered in 10 s: it accepts connections and says nothing.",
@@ -204,7 +203,7 @@ def big_audit(count: int = 10_000, clusters: int = 200, hostile: bool = True, se
         for name, message in errors.items()
     ]
     for where in dice.choices(drifting, weights, k=count - len(rows)):
-        rows.append(_random_row(dice, where, hostile))
+        rows.append(_random_row(dice, where))
     day = timedelta(days=1)
     found = Counter(item.finding for item in rows)
     trend = tuple(
@@ -212,7 +211,7 @@ def big_audit(count: int = 10_000, clusters: int = 200, hostile: bool = True, se
     )
     new = sum(item.status == "new" for item in rows)
     since = Since("audit-1", NOON - day, new, count - new, 214)
-    mended = tuple(_random_row(dice, dice.choice(names[:-3]), hostile) for _ in range(100))
+    mended = tuple(_random_row(dice, dice.choice(names[:-3])) for _ in range(100))
     summary = summary_of(rows, made, trend=trend, since=since)
     return Audit(summary, tuple(rows), 0, mended)
 
@@ -222,11 +221,11 @@ def _earlier(dice: random.Random, found: Mapping[FindingKind, int], days: int) -
     return {kind: int(count * wave * dice.uniform(0.93, 1.07)) for kind, count in found.items()}
 
 
-def _random_row(dice: random.Random, where: str, hostile: bool) -> AuditRow:
+def _random_row(dice: random.Random, where: str) -> AuditRow:
     kind = dice.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
     team = dice.choices(_TEAMS, range(len(_TEAMS), 0, -1))[0]
     name = f"{team or 'shared'}.{dice.choice(_WORDS)}.{dice.choice(_WORDS)}.v{dice.randrange(1, 40)}"
-    if hostile and dice.random() < 0.02:
+    if dice.random() < 0.02:
         name = dice.choice(HOSTILE)
     path, op, values, message = _drift(dice, kind)
     return row(

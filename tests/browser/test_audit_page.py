@@ -1,9 +1,10 @@
 """The page of an audit with 10,000 findings in a real browser, used as people use it."""
 
 import json
-import os
 import re
 import time
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,19 @@ from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.summary import Audit
 from kdeclare.report.audit_html import audit_html
 from kdeclare.report.audit_words import worst_first
-from tests.browser.sample_audits import HOSTILE, NOT_TOLD, big_audit, every_shape, quiet_audit, small_audit
+from tests.browser.sample_audits import (
+    HOSTILE,
+    NOON,
+    NOT_TOLD,
+    big_audit,
+    every_shape,
+    quiet_audit,
+    small_audit,
+)
 from tests.browser.watched import Watched, weak_texts
 
 pytestmark = pytest.mark.browser
 
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 PAGE = 100
 
 
@@ -290,6 +298,24 @@ def test_the_trend_is_read_by_arrows(desktop: Watched, small: Path) -> None:
     assert "unmanaged 2" in page.locator(".reading").inner_text()
 
 
+@pytest.mark.parametrize(
+    ("apart", "ends"),
+    [
+        (timedelta(days=1), ["2026-01-30", "2026-01-31"]),
+        (timedelta(hours=1), ["2026-01-31 11:00Z", "2026-01-31 12:00Z"]),
+    ],
+)
+def test_a_trend_within_a_day_has_times(
+    desktop: Watched, tmp_path: Path, apart: timedelta, ends: list[str]
+) -> None:
+    audit = small_audit()
+    earlier = replace(audit.summary.trend[0], taken_at=NOON - apart)
+    file = tmp_path / "report.html"
+    file.write_text(audit_html(replace(audit, summary=replace(audit.summary, trend=(earlier,)))), "utf-8")
+    page = desktop.open(file)
+    assert page.locator("svg.trend > text").all_text_contents() == ends
+
+
 def test_an_audit_without_findings(desktop: Watched, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(audit_html(quiet_audit()), encoding="utf-8")
@@ -321,39 +347,3 @@ def test_text_can_be_read(chromium: Browser, small: Path, scheme: str) -> None:
     weak = weak_texts(page)
     context.close()
     assert weak == []
-
-
-@pytest.mark.parametrize(
-    ("name", "width", "height", "scheme"),
-    [
-        ("audit", 1440, 1560, "light"),
-        ("audit-dark", 1440, 1560, "dark"),
-        ("audit-phone", 390, 1900, "light"),
-    ],
-)
-def test_pictures(chromium: Browser, tmp_path: Path, name: str, width: int, height: int, scheme: str) -> None:
-    """Each theme has its own background; KDECLARE_UPDATE_GOLDEN=1 writes the pictures of the docs."""
-    file = tmp_path / "report.html"
-    file.write_text(audit_html(big_audit(hostile=False)), encoding="utf-8")
-    context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto(
-        f"{file.as_uri()}#kind=changed,policy&q=payments&open=%s" % first_changed(big_audit(hostile=False))
-    )
-    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert background == ("rgb(13, 16, 20)" if scheme == "dark" else "rgb(244, 245, 247)")
-    if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
-        PICTURES.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=PICTURES / f"{name}.png")
-    context.close()
-
-
-def first_changed(audit: Audit) -> int:
-    """The place of a row that looks well when it is open: a list of which a part differs."""
-    return next(
-        place
-        for place, row in enumerate(worst_first(audit.rows))
-        if row.finding is FindingKind.CHANGED
-        and "payments" in row.name
-        and {row.before, row.after} == {'"delete"', '"compact,delete"'}
-    )

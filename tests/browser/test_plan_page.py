@@ -1,6 +1,5 @@
 """The pages of a plan and a run in a real browser: real ones, 5,000 changes, and names that mean harm."""
 
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from kdeclare.report.plan_html import plan_html, run_html
 from kdeclare.report.run_times import waterfall
 from kdeclare.report.values import clean
 from kdeclare.report.views import RunDetail
+from tests.browser.pictures import Picture, take
 from tests.browser.sample_audits import HOSTILE
 from tests.browser.sample_runs import BUSY, real_plan, real_run
 from tests.browser.watched import Watched, weak_texts
@@ -26,7 +26,6 @@ from tests.unit.report.test_plan_html import hostile, run_of
 
 pytestmark = pytest.mark.browser
 
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 MANY = 5_000
 CHUNK = 100
 
@@ -375,36 +374,5 @@ def test_without_racks_there_are_brokers_only(desktop: Watched, folder: Path, pl
     assert page.locator("#by button").count() == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "width", "height", "scheme", "link"),
-    [
-        ("plan", 1440, 2020, "light", "#open=1&risk=irreversible"),
-        ("plan-dark", 1440, 1260, "dark", ""),
-        ("plan-phone", 390, 2000, "light", ""),
-        ("plan-5000", 1440, 1120, "light", ""),
-        ("run", 1440, 1260, "light", ""),
-        ("run-dark", 1440, 1260, "dark", ""),
-        ("run-phone", 390, 1500, "dark", ""),
-    ],
-)
-def test_pictures(
-    chromium: Browser,
-    plan_file: Path,
-    run_file: Path,
-    big_file: Path,
-    name: str,
-    width: int,
-    height: int,
-    scheme: str,
-    link: str,
-) -> None:
-    """Each theme has its own background; KDECLARE_UPDATE_GOLDEN=1 writes the pictures of the docs."""
-    file = big_file if name == "plan-5000" else run_file if name.startswith("run") else plan_file
-    context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto(f"{file.as_uri()}{link}")
-    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert background == ("rgb(13, 16, 20)" if scheme == "dark" else "rgb(244, 245, 247)")
-    if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
-        page.screenshot(path=PICTURES / f"{name}.png")
-    context.close()
+def test_picture_of_five_thousand(chromium: Browser, big_file: Path) -> None:
+    take(chromium, big_file, Picture("plan-5000", 1440, 1120))

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.dataset
 import pytest
+from playwright.sync_api import Browser
 
 from kdeclare.cluster import sandbox
 from kdeclare.cluster.kafka import connect
@@ -26,6 +27,8 @@ from kdeclare.cluster.port import Cluster, NewTopic
 from kdeclare.cluster.sandbox import GroupSettings
 from kdeclare.model.ids import ConfigResource
 from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, topic_resource
+from tests.browser.pictures import Picture, take
+from tests.browser.watched import Watched
 from tests.conftest import free_ports_of_clusters
 
 pytestmark = pytest.mark.kafka
@@ -36,10 +39,23 @@ LABELS = {
     "eu-2": {"region": "eu", "tier": "gold"},
     "lab": {"region": "lab", "tier": "canary"},
 }
+TEAMS = ("payments", "checkout", "search", "ledger", "identity")
+THINGS = ("events", "requests", "alerts", "invoices", "clicks", "audit")
 TOPICS = 2_000
-WEEK, BY_HAND = "604800000", "5000"
+WEEK, BY_HAND = "604800000", "3600000"
+SEGMENT_BYTES, SEGMENT_BY_HAND = "104857600", "1073741824"
 RETENTION, CLEANUP, MESSAGE = "configs.retention.ms", "configs.cleanup.policy", "configs.max.message.bytes"
+SEGMENT = "configs.segment.bytes"
 BACKOFF = "log.cleaner.backoff.ms"
+TOUCHED = {"eu-1": range(0, 1_900, 61), "eu-2": range(1, 1_900, 97), "lab": range(2, 1_900, 137)}
+"""Of the many topics, those that other hands are at."""
+WAYS = (
+    ("changed", RETENTION, "SET", BY_HAND, WEEK),
+    ("changed", SEGMENT, "SET", SEGMENT_BY_HAND, SEGMENT_BYTES),
+    ("unmanaged", MESSAGE, None, "2000000", None),
+    ("changed", RETENTION, "SET", BY_HAND, WEEK),
+)
+"""And what they do there, as it is found."""
 
 
 class Finding(NamedTuple):
@@ -165,12 +181,12 @@ def topic(partitions: int = 1, **configs: Any) -> dict[str, Any]:
 
 def bulk(number: int) -> str:
     """The name of one of the many topics."""
-    return f"bulk.{number:04}"
+    return f"{team_of(number)}.{THINGS[number // len(TEAMS) % len(THINGS)]}.{number:04}"
 
 
 def team_of(number: int) -> str:
     """Whose it is."""
-    return f"team-{number % 5}"
+    return TEAMS[number % len(TEAMS)]
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +251,7 @@ def first_specials() -> dict[str, dict[str, Any]]:
         "s.extra": topic(retention_ms=1_000_000),
         "s.placed": topic(2, retention_ms=1_000_000) | {"placement": {"strategy": "cross-rack"}},
         "BrokerConfig/cluster-default": {"configs": {BACKOFF: 14_000}},
-        "Reassignment/even": {"topics": [r"/bulk\.00.*/"], "rebalance": True},
+        "Reassignment/even": {"topics": [r"/.*\.00\d\d/"], "rebalance": True},
     }
 
 
@@ -245,7 +261,7 @@ def write_project(story: Story) -> None:
     folder = story.folder / "manifests"
     folder.mkdir()
     documents = [
-        as_manifest(bulk(n), topic(retention_ms=WEEK, segment_bytes="104857600"), team_of(n))
+        as_manifest(bulk(n), topic(retention_ms=WEEK, segment_bytes=SEGMENT_BYTES), team_of(n))
         for n in range(TOPICS - own)
     ]
     (folder / "bulk.yaml").write_text("---\n".join(documents))
@@ -295,10 +311,25 @@ def drift(story: Story, cluster: str, hand: Hand) -> None:
     defaults = ("BrokerConfig", "cluster-default", "unmanaged", "configs.min.insync.replicas")
     story.expected.append(Finding(cluster, *defaults, before="1"))
     {"eu-1": _drift_of_eu_1, "eu-2": _drift_of_eu_2, "lab": _drift_of_lab}[cluster](story, hand)
-    for number in range(CLUSTERS.index(cluster), 1_900, 100):
-        hand.set(bulk(number), "retention.ms", BY_HAND)
-        changed = (cluster, "Topic", bulk(number), "changed", RETENTION, "SET", BY_HAND, WEEK)
-        story.expected.append(Finding(*changed, team_of(number)))
+    touch(story, cluster, hand, TOUCHED[cluster])
+
+
+def touch(story: Story, cluster: str, hand: Hand, numbers: Iterable[int]) -> None:
+    """A key of each of these topics: one of two that are declared, or one that is not."""
+    for number in numbers:
+        finding, path, op, before, after = WAYS[number % len(WAYS)]
+        hand.set(bulk(number), path.removeprefix("configs."), before)
+        found = Finding(cluster, "Topic", bulk(number), finding, path, op, before, after, team_of(number))
+        story.expected.append(found)
+
+
+def lose(story: Story, cluster: str, hand: Hand, numbers: Iterable[int]) -> None:
+    """Delete these topics."""
+    created = {"partitions": 1, "replicationFactor": 1, RETENTION: WEEK, SEGMENT: SEGMENT_BYTES}
+    for number in numbers:
+        hand.delete(bulk(number))
+        missing = ("missing", None, "create", None, created)
+        story.expected.append(Finding(cluster, "Topic", bulk(number), *missing, team_of(number)))
 
 
 def _drift_of_eu_1(story: Story, hand: Hand) -> None:
@@ -340,12 +371,7 @@ def _drift_of_eu_2(story: Story, hand: Hand) -> None:
 
 
 def _drift_of_lab(story: Story, hand: Hand) -> None:
-    many = range(7, 1_900, 190)
-    hand.delete(*map(bulk, many))
-    created = {"partitions": 1, "replicationFactor": 1, RETENTION: WEEK, "configs.segment.bytes": "104857600"}
-    story.expected += [
-        Finding("lab", "Topic", bulk(n), "missing", None, "create", None, created, team_of(n)) for n in many
-    ]
+    lose(story, "lab", hand, range(7, 1_900, 190))
     story.expected.append(special("lab", "s.dropped", "orphaned", None, "delete"))
 
 
@@ -484,21 +510,55 @@ def test_a_stale_plan_ends_an_apply_or_does_not(story: Story) -> None:
 def test_a_cluster_that_is_down_and_one_that_says_nothing_are_rows(story: Story) -> None:
     before = json.loads((story.folder / "audits" / "summary.json").read_text())
     sandbox.stop(story.settings.members[CLUSTERS.index("lab")].folder)
+    with hand_on(story, "eu-1") as hand:
+        touch(story, "eu-1", hand, range(3, 1_900, 83))
+    with hand_on(story, "eu-2") as hand:
+        touch(story, "eu-2", hand, range(4, 1_900, 113))
+        lose(story, "eu-2", hand, range(60, 1_900, 371))
     (story.folder / "more").mkdir()
     (story.folder / "more" / "topic.yaml").write_text(as_manifest("other", topic(), "orders"))
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         host, port = silent.getsockname()
         fleet = json.loads((story.folder / "fleet.yaml").read_text())["spec"]
-        hangs = {"name": "hangs", "bootstrapServers": f"{host}:{port}", "manifests": ["more"]}
-        write(story.folder / "more.yaml", "Fleet", {"clusters": [hangs, *fleet["clusters"]]})
+        hangs = {"bootstrapServers": f"{host}:{port}", "manifests": ["more"], "labels": {"region": "us"}}
+        clusters = [{"name": "us-1", **hangs}, *fleet["clusters"]]
+        write(story.folder / "more.yaml", "Fleet", {"clusters": clusters})
         summary = story.fleet("audit", "audits", "--timeout", "3", file="more.yaml", code=1)
-    lost = [Finding(name, "Cluster", name, "unreachable") for name in ("lab", "hangs")]
+    lost = [Finding(name, "Cluster", name, "unreachable") for name in ("lab", "us-1")]
     story.expected = [f for f in story.expected if f.cluster != "lab"] + lost
     found = expect_findings(story, summary)
     messages = {row["cluster"]: row["message"] for row in found if row["kind"] == "Cluster"}
     assert story.bootstrap("lab") in messages["lab"]
-    assert f"{host}:{port}" in messages["hangs"]
-    assert [c["name"] for c in summary["clusters"] if c["error"]] == ["hangs", "lab"]
+    assert f"{host}:{port}" in messages["us-1"]
+    assert [c["name"] for c in summary["clusters"] if c["error"]] == ["lab", "us-1"]
     assert summary["seconds"] < before["seconds"] + 60, "it costs its time-out"
     earlier = {as_finding(row)[:5] for row in rows(story, before["audit_id"]) if row["cluster"] != "lab"}
     assert summary["since"]["mended"] == len(earlier - {f[:5] for f in story.expected})
+
+
+def test_the_report_shows_all_of_it(story: Story, desktop: Watched) -> None:
+    summary = json.loads((story.folder / "audits" / "summary.json").read_text())
+    page = desktop.open(story.folder / "audits" / "report.html")
+    assert page.locator("h1").inner_text() == "Drift in 2 of 4 clusters of shop, 2 not read."
+    assert desktop.count() == f"{len(story.expected)} of {len(story.expected)} findings"
+    known = Counter(summary["found"]) + Counter(summary["unseen"])
+    for finding, count in known.items():
+        assert page.locator(f".tile[data-kind={finding}] .tile-count").inner_text() == str(count)
+    assert page.locator("#unread li").count() == 2
+    assert set(page.locator(".team-name").all_inner_texts()) == {*TEAMS, "orders", "(no team)"}
+    since = " ".join(page.locator("#since").inner_text().split())
+    assert f"{summary['since']['new']} new {summary['since']['known']} known" in since
+    assert "3 audits" in page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        Picture("audit", 1200, 1460, link="#kind=changed,missing&q=payments", opened=bulk(335)),
+        Picture("audit-dark", 1200, 952, "dark"),
+        Picture("audit-phone", 390, 1900),
+    ],
+    ids=lambda picture: picture.name,
+)
+def test_pictures(story: Story, chromium: Browser, picture: Picture) -> None:
+    take(chromium, story.folder / "audits" / "report.html", picture)

@@ -1,0 +1,49 @@
+"""Pictures of pages for the docs, each looked at in its own theme and width by the test that makes it."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from playwright.sync_api import Browser
+
+from tests.browser.watched import Watched
+
+FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
+MOST_BYTES = 250_000
+_BACKGROUNDS = {"light": "rgb(244, 245, 247)", "dark": "rgb(13, 16, 20)"}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture. width, height: in CSS pixels. link: what is chosen on the page. opened: words of a row."""
+
+    name: str
+    width: int
+    height: int
+    scheme: Literal["light", "dark"] = "light"
+    link: str = ""
+    opened: str | None = None
+
+
+def take(chromium: Browser, page_file: Path, picture: Picture) -> None:
+    """Open a page as the picture shows it; it is as wide as its window, in its theme, and says nothing.
+
+    KDECLARE_UPDATE_GOLDEN=1 writes the picture into the docs.
+    """
+    size = {"width": picture.width, "height": picture.height}
+    context = chromium.new_context(viewport=size, color_scheme=picture.scheme)  # type: ignore[arg-type]
+    watched = Watched(context.new_page())
+    page = watched.open(page_file, picture.link)
+    if picture.opened:
+        page.locator(".toggle").and_(page.get_by_role("button", name=picture.opened)).click()
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    image = page.screenshot()
+    context.close()
+    assert background == _BACKGROUNDS[picture.scheme]
+    assert wide == picture.width
+    assert watched.said == []
+    assert len(image) < MOST_BYTES, f"{picture.name} has {len(image):,} bytes"
+    if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
+        (FOLDER / f"{picture.name}.png").write_bytes(image)
