@@ -44,6 +44,7 @@ def take(chromium: Browser, page_file: Path, picture: Picture) -> None:
     assert background == _BACKGROUNDS[picture.scheme]
     assert wide == picture.width
     assert watched.said == []
-    assert len(image) < MOST_BYTES, f"{picture.name} has {len(image):,} bytes"
     if os.environ.get("KDECLARE_UPDATE_GOLDEN"):
+        # only here: how much there is depends on a machine's letters, too
+        assert len(image) < MOST_BYTES, f"{picture.name} has {len(image):,} bytes"
         (FOLDER / f"{picture.name}.png").write_bytes(image)
