@@ -14,7 +14,7 @@ from kdeclare.model.jsontypes import Json
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult, Status
 from kdeclare.planning.planfile import is_plan_file, read_plan
-from kdeclare.report.outcome import run_outcome
+from kdeclare.report.outcome import adopting, run_outcome
 from kdeclare.report.views import (
     RunDetail,
     RunOverride,
@@ -115,6 +115,7 @@ def _summary(record: RunRecord, plan: Plan) -> RunSummary:
         counts=Counter(result.status for result in record.results.values()),
         undoes=plan.undoes,
         overridden=len(start.overrides) if start else 0,
+        adopted=adopting(plan),
     )
 
 

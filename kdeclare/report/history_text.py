@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.jsontypes import Json
-from kdeclare.model.plan import Summary
 from kdeclare.model.run import Status
 from kdeclare.report.diagnostics_text import diagnostics_text
 from kdeclare.report.outcome import place_of, to_do
@@ -13,7 +12,7 @@ from kdeclare.report.plan_compare import compare_plans
 from kdeclare.report.plan_text import changes_text
 from kdeclare.report.run_text import Ended, deeds, ended_text
 from kdeclare.report.style import PLAIN, Style
-from kdeclare.report.values import clean, duration, key_of, plural, show
+from kdeclare.report.values import clean, duration, key_of, listed, plural, show
 from kdeclare.report.views import RunDetail, RunStep, RunSummary
 
 _MANY = 20
@@ -48,6 +47,8 @@ def run_detail_text(detail: RunDetail, style: Style = PLAIN, steps: bool = False
         f"  plan      {clean(run.plan_id[:12])}  {to_do(detail.plan)}".rstrip(),
         f"  done      {run.done:,} of {plural(run.operations, 'operation')}",
     ]
+    if run.adopted and run.ended:
+        head.append(f"  adopted   {plural(run.adopted, 'resource')} taken into ownership without a change")
     if run.undoes:
         head.append(f"  undoes    {clean(run.undoes)}")
     if run.undone_by:
@@ -115,15 +116,18 @@ def _row(run: RunSummary) -> tuple[str, ...]:
         what += f" (undone by {clean(run.undone_by)})"
     if run.overridden:
         what += f" ({plural(run.overridden, 'denial')} overridden)"
-    done = f"{run.done:,}/{run.operations:,}"
+    done = f"{run.done:,}/{run.operations:,}" if run.operations else "-"
     outcome, user = clean(run.outcome), clean(run.user)
-    return clean(run.run_id), moment(run.started), took, outcome, done, _tally(run.summary), user, what
+    return clean(run.run_id), moment(run.started), took, outcome, done, _tally(run), user, what
 
 
-def _tally(summary: Summary) -> str:
-    """What a plan was to do in a few signs: ``+5 ~2 -1``."""
-    counts = {"+": summary.create, "~": summary.update, "-": summary.delete}
-    return " ".join(f"{sign}{count:,}" for sign, count in counts.items() if count)
+def _tally(run: RunSummary) -> str:
+    """What a plan was to do in a few signs: ``+5 ~2 -1``, and what only its ownership was to change."""
+    s = run.summary
+    signs = (("+", s.create), ("~", s.update), ("-", s.delete))
+    words = ((run.adopted, "adopted"), (s.forget, "released"))
+    changed = " ".join(f"{sign}{count:,}" for sign, count in signs if count)
+    return listed([changed, *(f"{count:,} {word}" if count else "" for count, word in words)])
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

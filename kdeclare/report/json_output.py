@@ -191,6 +191,7 @@ def _summary(run: RunSummary) -> dict[str, Any]:
         "undone_by": run.undone_by,
         "overridden": run.overridden,
         "summary": summary_document(run.summary),
+        "adopted": run.adopted,
         "operations": run.operations,
         "counts": {status.value: run.counts.get(status, 0) for status in Status},
     }

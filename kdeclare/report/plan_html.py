@@ -98,6 +98,7 @@ def _run_facts(detail: RunDetail) -> Facts:
         ("command", clean(run.command)),
         ("done", f"{run.done:,} of {plural(run.operations, 'operation')}{f': {did}' if did else ''}"),
         ("planned", to_do(detail.plan)),
+        ("adopted", plural(run.adopted, "resource") if run.adopted and run.ended else ""),
         ("undoes", clean(run.undoes or "")),
         ("undone by", clean(run.undone_by or "")),
         ("plan", clean(run.plan_id)),

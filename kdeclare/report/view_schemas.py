@@ -28,6 +28,7 @@ class RunSummaryDocument(TypedDict):
     undone_by: str | None
     overridden: Annotated[int, Field(description="How many denials of policies it did not heed.")]
     summary: SummaryDocument
+    adopted: Annotated[int, Field(description="Resources taken into ownership without a change.")]
     operations: Annotated[int, Field(description="How many the plan has.")]
     counts: CountsDocument
 

@@ -22,6 +22,7 @@ class RunSummary:
     counts: operations by how they ended; those that never began are in ``operations`` only.
     undoes, undone_by: the run that it was to roll back, and the last one that rolled back some of it.
     overridden: how many denials of policies it did not heed.
+    adopted: how many resources its plan takes into ownership without changing them.
     """
 
     run_id: str
@@ -37,6 +38,7 @@ class RunSummary:
     undoes: str | None = None
     undone_by: str | None = None
     overridden: int = 0
+    adopted: int = 0
 
     @property
     def done(self) -> int:

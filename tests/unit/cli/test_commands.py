@@ -91,6 +91,20 @@ def test_history(kdeclare: CommandLine) -> None:
     assert "No such run" in ran.err
 
 
+def test_history_says_what_was_taken_into_ownership(kdeclare: CommandLine) -> None:
+    kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in ("orders", "refunds")])
+    kdeclare.topic("orders")
+    kdeclare.topic("refunds")
+    kdeclare("apply", "--yes")
+    [run] = json.loads(kdeclare("history", "--format", "json").out)["runs"]
+    assert (run["adopted"], run["operations"]) == (2, 0)
+    listed = kdeclare("history").out
+    assert "2 adopted" in listed
+    assert "0/0" not in listed
+    assert "2 resources taken into ownership" in kdeclare("history", run["run_id"]).out
+    assert '["adopted","2 resources"]' in kdeclare("history", run["run_id"], "--format", "html").out
+
+
 def test_status(kdeclare: CommandLine) -> None:
     ran = kdeclare("status")
     assert ran.code == 0

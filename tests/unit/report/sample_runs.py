@@ -132,6 +132,8 @@ HISTORY = (
         overridden=2,
     ),
     summary("20260130-090000-aaaa", "error", 4000, counts={}),
+    summary("20260129-170000-9999", "done", 0.2, operations=0, counts={}, adopted=52),
+    summary("20260129-160000-8888", "done", 0.3, summary=Summary(5, 2, 1, forget=3), adopted=1),
 )
 
 STEPS = (

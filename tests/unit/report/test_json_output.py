@@ -93,7 +93,8 @@ def test_history() -> None:
     _fits("history", document)
     assert document["runs"][0]["ended"] is None
     assert document["runs"][2]["undone_by"] == HISTORY[1].run_id
-    assert [run["overridden"] for run in document["runs"]] == [0, 0, 2, 0]
+    assert [run["overridden"] for run in document["runs"]] == [0, 0, 2, 0, 0, 0]
+    assert [run["adopted"] for run in document["runs"]] == [0, 0, 0, 0, 52, 1]
     detail = run_detail_document(DETAIL)
     _fits("history-run", detail)
     assert detail["run_id"] == RUN_ID
