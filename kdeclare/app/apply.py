@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 
-from kdeclare.app.history import unknown_run
+from kdeclare.app.history import plan_of, unknown_run
 from kdeclare.app.plan import loaded_well, plan_for, save_plan
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked, tidied_up
@@ -19,9 +19,10 @@ from kdeclare.applying.lookout import RunOptions
 from kdeclare.applying.rollback import rollback_plan
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.secrets import SecretSource
+from kdeclare.model.changes import Action, Reason
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult
+from kdeclare.model.run import RunResult, Status
 from kdeclare.planning.build import check_cluster_id
 from kdeclare.planning.judging import judged
 from kdeclare.planning.planfile import PlanFile, read_plan
@@ -138,6 +139,19 @@ def roll_back(
             how.confirm(plan, notices)
             return None
         return confirmed(workspace, cluster, plan, secrets, how, in_force, notices)
+
+
+def undoes_manifests(workspace: Workspace, run: RunResult) -> bool:
+    """Whether a run has undone what came from manifests, which may well say it still. Raises KdeclareError.
+
+    False for what was asked for by hand, and for a rollback undone: that makes it as manifests have it.
+    """
+    undone = run.plan.undoes
+    did = any(result.status in (Status.DONE, Status.STARTED) for result in run.results.values())
+    if undone is None or not did or undone not in workspace.store.runs():
+        return False
+    changes = (c for c in plan_of(workspace, undone).changes if c.action is not Action.NO_OP)
+    return any(change.reason not in (Reason.ASKED, Reason.ROLLBACK) for change in changes)
 
 
 def confirmed(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_UNTOUCHED = "Manifests stay as they are: revert them as well, or the next apply does again what was undone."
+
 
 @dataclass(frozen=True)
 class Manner:
@@ -85,6 +87,7 @@ def run_shown(
 def _shown(
     console: Console, workspace: "Workspace", result: RunResult, identity: str | None, seconds: float
 ) -> ExitCode:
+    from kdeclare.app.apply import undoes_manifests
     from kdeclare.report.outcome import run_outcome
 
     outcome = run_outcome(result)
@@ -98,6 +101,8 @@ def _shown(
         from kdeclare.report.run_text import run_text
 
         console.out(run_text(result, console.style, seconds))
+    if undoes_manifests(workspace, result):
+        console.note(_UNTOUCHED)
     return outcome.exit_code
 
 

@@ -40,6 +40,23 @@ def test_plan_apply_rollback_and_back_again(kdeclare: CommandLine) -> None:
     assert kdeclare("plan", "--detailed-exitcode").code == 0
 
 
+def test_a_rollback_says_that_manifests_stay_as_they_are(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes")
+    told = "Manifests stay as they are: revert them as well"
+    assert told in kdeclare("rollback", "--yes").err
+    assert told not in kdeclare("rollback", "--yes").err, "the rollback undone, they are right again"
+    kdeclare("rollback", "--out", "undo.plan")
+    assert told not in kdeclare("apply", "undo.plan", "--yes").err
+    kdeclare("apply", "--yes")
+    kdeclare("rollback", "--out", "undo.plan")
+    assert told in kdeclare("apply", "undo.plan", "--yes", "--format", "json").err
+    kdeclare("topic", "create", "by-hand", "--yes")
+    ran = kdeclare("rollback", "--yes")
+    assert "Rolled back" in ran.out
+    assert told not in ran.err, "no manifest speaks of it"
+
+
 def test_rollback_can_be_saved_and_applied(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
