@@ -138,6 +138,32 @@ def test_a_stale_plan_is_refused(github: Runner) -> None:
     assert applied(github) == 4
     told = Path(github.environ["GITHUB_STEP_SUMMARY"]).read_text()
     assert "kdeclare apply: exit code 4" in told
+    assert "error: The plan is stale" in told
+
+
+def test_an_apply_that_does_not_begin_says_why(github: Runner) -> None:
+    github.topic("orders")
+    planned(github)
+    Path(github.environ["STUB_CLUSTER"]).unlink()
+    github.well("github/run.sh", KDECLARE_COMMAND="apply")
+    report = (github.out / "report.md").read_text()
+    assert "exit code 1" in report
+    assert "<pre>\nerror: The cluster cannot be reached\n" in report
+    assert github.exit_code == 1
+
+
+def test_what_else_goes_to_the_log_of_an_apply_is_for_nobody_else(github: Runner) -> None:
+    github.topic("orders")
+    planned(github)
+    said = "warning: password='hunter2'\nerror: Held <by> another\n  hint: Wait.\n"
+    fails = f"[ $1 != apply ] || {{ printf '%s' \"{said}\" >&2; exit 6; }}"
+    (github.folder / "bin" / "kdeclare").write_text(f"#!/bin/sh\n{fails}\n")
+    ran = github.well("github/run.sh", KDECLARE_COMMAND="apply")
+    assert said in ran.stderr
+    report = (github.out / "report.md").read_text()
+    assert report.endswith("<pre>\nerror: Held &lt;by&gt; another\n  hint: Wait.\n</pre>\n")
+    assert not any("hunter2" in f.read_text() for f in github.out.rglob("*") if f.is_file())
+    assert github.exit_code == 6
 
 
 NO_PLAN = {
