@@ -7,6 +7,8 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +35,8 @@ __all__ = [
     "read_plan_file",
     "write_plan",
 ]
+
+_MANIFEST = re.compile(r"^apiVersion\s*:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,8 @@ def read_plan_file(text: str, name: str) -> PlanFile:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as problem:
+        if _MANIFEST.search(text):
+            raise _no_plan_but_yaml(name)
         raise _refused("plan-not-json", f"is not JSON ({problem})", name, "It may have been cut short.")
     if not isinstance(raw, dict) or "format_version" not in raw or "plan_id" not in raw:
         raise _refused("not-a-plan", "is not a kdeclare plan", name)
@@ -209,6 +215,17 @@ def _replace(target: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
+
+
+def _no_plan_but_yaml(name: str) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "plan-not-json",
+            "Not a saved plan",
+            f"'{name}' is YAML, as manifests are, and no plan that 'kdeclare plan --out FILE' has saved.",
+            hint=f"To see what a manifest would change: kdeclare plan {shlex.quote(name)}",
+        )
+    )
 
 
 def _refused(code: str, what: str, name: str, more: str = "") -> KdeclareError:

@@ -3,7 +3,6 @@
 import errno
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -110,11 +109,18 @@ def test_a_plan_file_that_was_tampered_with(kdeclare: CommandLine, change: Calla
 
 
 def test_what_is_no_plan_file(kdeclare: CommandLine) -> None:
-    manifest = kdeclare.topic("orders")
-    for file in (manifest, Path("nowhere.plan")):
-        ran = kdeclare("show", file)
-        assert ran.code == 1
-        assert "plan file" in ran.err
+    ran = kdeclare("show", "nowhere.plan")
+    assert ran.code == 1
+    assert "plan file" in ran.err
+
+
+def test_a_manifest_is_no_saved_plan(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders paid")
+    ran = kdeclare("show", "manifests/orders paid.yaml")
+    assert ran.code == 1
+    assert "cut short" not in ran.err
+    assert "'manifests/orders paid.yaml' is YAML, as manifests are" in ran.err
+    assert "kdeclare plan 'manifests/orders paid.yaml'" in ran.err
 
 
 def test_an_empty_project(kdeclare: CommandLine) -> None:
