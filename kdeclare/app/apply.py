@@ -229,7 +229,7 @@ def _same_environment(workspace: Workspace, plan: Plan) -> None:
 def _find_run(workspace: Workspace, run_id: str | None) -> tuple[Plan, RunRecord]:
     runs = workspace.store.runs()
     if run_id is not None and run_id not in runs:
-        raise unknown_run(run_id)
+        raise unknown_run(run_id, runs)
     for chosen in [run_id] if run_id else reversed(runs):
         plan = read_plan(workspace.store.plan_text(chosen), f"run {chosen}")
         if run_id or not is_housekeeping(plan):

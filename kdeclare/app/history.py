@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -54,7 +55,7 @@ def show_run(workspace: Workspace, run_id: str) -> RunDetail:
     """One run in full. Raises KdeclareError."""
     store = workspace.store
     if run_id not in store.runs():
-        raise unknown_run(run_id)
+        raise unknown_run(run_id, store.runs())
     entries = store.entries(run_id)
     record = fold(run_id, entries)
     plan = plan_of(workspace, run_id)
@@ -76,17 +77,21 @@ def plan_document_of(workspace: Workspace, name: str) -> Json:
         text = path.read_text()
         read_plan(text, name)
         return json.loads(text)
-    raise unknown_run(name)
+    raise unknown_run(name, workspace.store.runs(), or_plan=True)
 
 
-def unknown_run(name: str) -> KdeclareError:
-    """What to say of a name that is no run."""
+def unknown_run(name: str, runs: Sequence[str], *, or_plan: bool = False) -> KdeclareError:
+    """What to say of a name that is none of the ``runs``. or_plan: it could have been a plan file's."""
+    is_none = "neither a run" if or_plan else "no run"
+    nor = " nor a plan file" if or_plan else ""
     return KdeclareError(
         error(
             "unknown-run",
             "No such run",
-            f"'{name}' is neither a run of this project and environment nor a plan file.",
-            hint="kdeclare history lists the runs.",
+            f"'{name}' is {is_none} of this project and environment{nor}.",
+            hint=f"kdeclare history lists the runs; the last one is {runs[-1]}."
+            if runs
+            else "There is none yet.",
         )
     )
 

@@ -123,6 +123,21 @@ def test_a_manifest_is_no_saved_plan(kdeclare: CommandLine) -> None:
     assert "kdeclare plan 'manifests/orders paid.yaml'" in ran.err
 
 
+def test_a_run_that_there_is_not(kdeclare: CommandLine) -> None:
+    for line in ("rollback nope --yes", "history nope"):
+        assert "There is none yet." in kdeclare(*line.split()).err
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes")
+    [run] = (kdeclare.folder / "state" / "shop" / "lab" / "runs").iterdir()
+    for line in ("rollback nope --yes", "history nope"):
+        ran = kdeclare(*line.split())
+        assert ran.code == 1
+        assert "'nope' is no run of this project and environment." in ran.err
+        assert "plan file" not in ran.err
+        assert f"kdeclare history lists the runs; the last one is {run.name}." in ran.err
+    assert "nor a plan file" in kdeclare("history", "diff", "nope", run.name).err
+
+
 def test_an_empty_project(kdeclare: CommandLine) -> None:
     for line in ("validate", "plan", "apply", "apply --yes", "status", "history", "import"):
         assert kdeclare(*line.split()).code == 0
