@@ -145,11 +145,14 @@ def new_topic(
     if declared is not None:
         raise KdeclareError(_declared(declared))
     path = new_file(project, resource)
-    text = manifest(_KIND.name, wish.name, _spec(wish))
+    spec = _spec(wish)
+    text = manifest(_KIND.name, wish.name, [line for line, _ in spec])
     loaded = load(whole, None, KINDS, environ, CHECKS, RULES, {path: text.encode()})
     found = tuple(d for d in loaded.diagnostics if d.resource == str(resource) or _is_in(path, d))
     if any(d.is_error for d in found):
-        raise KdeclareError(*found)
+        first = text.count("\n") - len(spec) + 1
+        options = {(path, first + n): option for n, (_, option) in enumerate(spec)}
+        raise KdeclareError(*(_of_option(d, options) for d in found))
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -164,11 +167,24 @@ def _is_in(path: str, found: Diagnostic) -> bool:
     return found.place is not None and found.place.file == path
 
 
-def _spec(wish: TopicWish) -> list[str]:
-    counts = {"partitions": wish.partitions, "replicationFactor": wish.replication_factor}
-    lines = [f"{key}: {count}" for key, count in counts.items() if count is not None]
-    values = [f"  {_with_references(key)}: {_value(key, text)}" for key, text in wish.configs.items()]
-    return [*lines, "configs:", *values] if values else lines
+def _spec(wish: TopicWish) -> list[tuple[str, str]]:
+    """The lines of the spec, each with the option that it comes from."""
+    counts = (
+        ("partitions", wish.partitions, "--partitions"),
+        ("replicationFactor", wish.replication_factor, "--replication-factor"),
+    )
+    lines = [(f"{key}: {count}", option) for key, count, option in counts if count is not None]
+    values = [
+        (f"  {_with_references(key)}: {_value(key, text)}", f"--config {key}")
+        for key, text in wish.configs.items()
+    ]
+    return [*lines, ("configs:", "--config"), *values] if values else lines
+
+
+def _of_option(found: Diagnostic, options: Mapping[tuple[str, int], str]) -> Diagnostic:
+    """About what was typed: a line of a file that is never written is nowhere to be looked at."""
+    option = options.get((found.place.file, found.place.line)) if found.place else None
+    return replace(found, place=None, detail=f"{option}: {found.detail}") if option else found
 
 
 def _value(key: str, text: str) -> str:

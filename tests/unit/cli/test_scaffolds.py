@@ -205,6 +205,23 @@ def test_what_would_not_be_valid_is_not_written(kdeclare: CommandLine, said: str
     assert {path: path.read_text() for path in kdeclare.folder.rglob("*.yaml")} == before
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "detail"),
+    [
+        ("--config retention.ms", "7d", "'retention.ms' takes a whole number, not '7d'."),
+        ("--config retention.ms", "${var.none}", "The environment defines no variable 'none'."),
+        ("--partitions", "3000000000", ""),
+    ],
+)
+def test_a_mistake_is_that_of_an_option(kdeclare: CommandLine, option: str, value: str, detail: str) -> None:
+    flag, _, key = option.partition(" ")
+    given = (flag, f"{key}={value}" if key else value)
+    ran = kdeclare("new", "topic", "orders", "--config", "flush.ms=1", *given)
+    assert ran.code == 1
+    assert f"  Topic/orders\n  {option}: {detail}" in ran.err
+    assert "orders.yaml" not in ran.err, "there is no such file"
+
+
 @pytest.mark.parametrize("key", ["{a", "a: [b", "#", '"', "- a", "${a"])
 def test_a_key_is_text_whatever_yaml_would_take_it_for(kdeclare: CommandLine, key: str) -> None:
     ran = kdeclare("new", "topic", "orders", "--config", f"{key}=1")
