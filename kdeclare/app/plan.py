@@ -73,10 +73,15 @@ def make_plan(
 def loaded_well(workspace: Workspace, paths: Sequence[Path]) -> Loaded:
     """The manifests. Raises KdeclareError unless all that is wrong is for the cluster to judge."""
     loaded = load_manifests(workspace, paths)
-    if any(d.is_error and d.code != UNKNOWN_CONFIG for d in loaded.diagnostics):
+    if has_mistakes(loaded):
         with project_policies(workspace.project, loaded.rules) as found:
             raise KdeclareError(*in_order((*loaded.diagnostics, *found.diagnostics)))
     return loaded
+
+
+def has_mistakes(loaded: Loaded) -> bool:
+    """Whether the manifests are wrong whatever the cluster has: nothing more can be made of them."""
+    return any(d.is_error and d.code != UNKNOWN_CONFIG for d in loaded.diagnostics)
 
 
 def plan_for(

@@ -4,15 +4,16 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kdeclare.app.plan import CHECKS
+from kdeclare.app.plan import CHECKS, has_mistakes
 from kdeclare.app.policies import RULES, project_policies
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS
-from kdeclare.manifests.load import load
+from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import open_project
 from kdeclare.model.diagnostics import Diagnostic, denied, in_order, warning
 from kdeclare.model.plan import Verdict
 from kdeclare.planning.judging import POLICY_VIOLATION
+from kdeclare.planning.order import clashes, contradictions
 from kdeclare.policy.checking import Foreseen, foresee
 from kdeclare.report.views import ValidationView
 
@@ -35,11 +36,21 @@ def validate(
     project = open_project(project_file, env, environ)
     loaded = load(project, paths, KINDS, environ, CHECKS, RULES)
     with project_policies(project, loaded.rules) as found:
-        diagnostics = [*loaded.diagnostics, *found.diagnostics]
+        diagnostics = [*loaded.diagnostics, *found.diagnostics, *_said_by_every_plan(loaded)]
         if not any(d.is_error for d in found.diagnostics):
             diagnostics += _foreseen(foresee(found.policies, loaded.desired), loaded.desired)
     resources = len(loaded.desired) + len(loaded.rules)
     return ValidationView(loaded.files, resources, in_order(diagnostics))
+
+
+def _said_by_every_plan(loaded: Loaded) -> Iterator[Diagnostic]:
+    """What plan and apply say of these whatever the cluster has, where there can be a plan."""
+    if has_mistakes(loaded):
+        return
+    for item in loaded.desired:
+        yield from KINDS[item.id.kind].foresees(item)
+    yield from contradictions(loaded.desired)
+    yield from clashes(loaded.desired)
 
 
 def _foreseen(found: Foreseen, desired: Sequence[Desired]) -> Iterator[Diagnostic]:

@@ -25,7 +25,8 @@ def validate(
 ) -> ExitCode:
     """Check manifests without a cluster.
 
-    Syntax, fields, references, duplicates and config keys, all mistakes at once, each with its place.
+    Syntax, fields, references, duplicates, config keys, contradictions: all mistakes at once, each with its
+    place.
     """
     import os
 

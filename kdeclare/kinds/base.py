@@ -105,6 +105,9 @@ class Kind(Protocol):
         what deleting it would mean. ``place`` is asked where what is declared leaves the brokers open.
         """
 
+    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
+        """What `diff` is going to say of it whatever the cluster has."""
+
     def wants(self, name: str, body: Any) -> Mapping[str, Json]:
         """What the resource says of things that another resource can speak about, too."""
 

@@ -108,6 +108,10 @@ class BrokerConfigKind:
             change, {"configs": configs.owned}, configs.unmanaged, tuple(known), drifted=drifted
         )
 
+    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
+        """Nothing."""
+        return ()
+
     def wants(self, name: str, body: BrokerConfigBody) -> Mapping[str, Json]:
         """Nothing that another kind can speak about."""
         return {}

@@ -109,7 +109,7 @@ def _operations(
             problems.append(not_placed(str(item.id), str(reason), place))
     guarded = [with_guard(op, live, client=request.scope.client_guard) for op in operations]
     problems += order.contradictions(request.desired)
-    problems += order.clashes(request.desired, live)
+    problems += order.clashes(request.desired, live.topics)
     problems += order.deleted_and_used(guarded)
     problems += [unguarded(op) for op in guarded if lacks_guard(op, live)]
     return order.in_order(order.linked(guarded)), problems

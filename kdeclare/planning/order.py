@@ -29,10 +29,13 @@ def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
     return found
 
 
-def clashes(declared: Iterable[Desired], live: Snapshot) -> list[Diagnostic]:
-    """Declared resources that cannot both have the replicas of a topic where they want them."""
+def clashes(declared: Iterable[Desired], there: Iterable[str] = ()) -> list[Diagnostic]:
+    """Declared resources that cannot both have the replicas of a topic where they want them.
+
+    there: topics that are known to exist; more of them can only add to what is found.
+    """
     items = sorted(declared, key=lambda d: d.id)
-    topics = _named(items, live)
+    topics = _named(items, there)
     known: dict[str, list[tuple[Desired, Arrangement]]] = {}
     found: dict[tuple[ResourceId, ResourceId], Diagnostic] = {}
     for item in items:
@@ -44,15 +47,15 @@ def clashes(declared: Iterable[Desired], live: Snapshot) -> list[Diagnostic]:
     return list(found.values())
 
 
-def _named(declared: Iterable[Desired], live: Snapshot) -> frozenset[str]:
+def _named(declared: Iterable[Desired], there: Iterable[str]) -> frozenset[str]:
     """What can be a topic: those that are there, and whatever is declared."""
-    return frozenset(live.topics).union(d.id.name for d in declared)
+    return frozenset(there).union(d.id.name for d in declared)
 
 
 def barred(declared: Iterable[Desired], live: Snapshot) -> dict[str, frozenset[int]]:
     """By topic, the brokers that are to hold no replica of it, whichever resource says so."""
     items = list(declared)
-    topics = _named(items, live)
+    topics = _named(items, live.topics)
     known = frozenset(broker.id for broker in live.cluster.brokers)
     found: dict[str, frozenset[int]] = {}
     for item in items:

@@ -18,6 +18,7 @@ from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import Secret
 from kdeclare.model.changes import Change
+from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
@@ -46,6 +47,10 @@ class ConnectWorkerConfigKind:
     ) -> Difference:
         """See `kinds.base.Kind`."""
         return diff_worker_config(resource, desired, live, owned)
+
+    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
+        """Nothing."""
+        return ()
 
     def wants(self, name: str, body: WorkerConfigBody) -> Mapping[str, Json]:
         """Its keys at each of its workers; of secrets nobody can tell whether they are the same."""

@@ -15,6 +15,7 @@ from kdeclare.kinds.verbs.base import identities, with_inverse
 from kdeclare.kinds.verbs.partitions import topics_of
 from kdeclare.kinds.verbs.reassign import ReassignPartitions
 from kdeclare.model.changes import Change, FieldChange
+from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
@@ -45,6 +46,10 @@ class ReassignmentKind:
     ) -> Difference:
         """See `kinds.base.Kind`."""
         return Difference(None) if desired is None else diff_reassignment(resource, desired, live, place)
+
+    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
+        """Nothing."""
+        return ()
 
     def wants(self, name: str, body: ReassignmentBody) -> Mapping[str, Json]:
         """The replicas of its partitions, and with them the replication factor of their topics."""

@@ -9,12 +9,13 @@ from kdeclare.kinds.base import Desired, Difference, Problem, Stated
 from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.topic.body_json import topic_from, topic_json
-from kdeclare.kinds.topic.diff import diff_topic
+from kdeclare.kinds.topic.diff import diff_topic, min_isr_problems
 from kdeclare.kinds.topic.export import topic_manifests
 from kdeclare.kinds.topic.operations import topic_operations
 from kdeclare.kinds.topic.spec import EXCLUSIVE, TopicBody, TopicSpec, parse_topic
 from kdeclare.kinds.topic.stated import stated
 from kdeclare.model.changes import Change
+from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
@@ -45,6 +46,10 @@ class TopicKind:
     ) -> Difference:
         """See `kinds.base.Kind`."""
         return diff_topic(resource, desired, live, owned, place)
+
+    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
+        """What can be said of the replication factor where that is declared, too."""
+        return min_isr_problems(desired)
 
     def wants(self, name: str, body: TopicBody) -> Mapping[str, Json]:
         """The replicas of each partition, or their number."""

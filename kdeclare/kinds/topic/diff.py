@@ -95,7 +95,7 @@ def _creation(
     wrong = misplaced + _unknown_brokers(resource, desired, live)
     blocked = wrong[0].code if wrong else None
     change = Change(resource, Action.CREATE, reason, Risk.SAFE, tuple(fields), desired.source, blocked)
-    problems = (*wrong, *_min_isr_problems(desired, None))
+    problems = (*wrong, *min_isr_problems(desired))
     return Difference(change, _owned_record(desired, configs), (), problems)
 
 
@@ -119,7 +119,7 @@ def _update(
         problems.append(under_way(str(resource), [TopicPartition(topic.name, n) for n in moving], live))
     drifted = (*_shape_drifted(live, topic, owned), *(f"configs.{key}" for key in configs.drifted))
     fields += configs.fields
-    problems += _min_isr_problems(desired, _factor(live, topic))
+    problems += min_isr_problems(desired, _factor(live, topic))
     change = None
     blocked = next((p.code for p in problems if p.blocks), None)
     if fields or blocked:
@@ -321,7 +321,7 @@ def _unknown_brokers(resource: ResourceId, desired: Desired, live: Snapshot) -> 
     ]
 
 
-def _min_isr_problems(desired: Desired, live_factor: int | None) -> tuple[Diagnostic, ...]:
+def min_isr_problems(desired: Desired, live_factor: int | None = None) -> tuple[Diagnostic, ...]:
     """Kafka takes min.insync.replicas above the factor, and wants every replica in sync then, or more."""
     body: TopicBody = desired.body
     wish = body.configs.get("min.insync.replicas")

@@ -1,6 +1,7 @@
 """Plan, apply and validate treat the same inputs alike: same options, same mistakes in the same words."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -40,23 +41,61 @@ def test_what_can_be_said_of_inputs_can_be_said_to_each() -> None:
 
 
 def errors(text: str) -> list[tuple[object, ...]]:
+    return said(text, "error")
+
+
+def said(text: str, *severities: str) -> list[tuple[object, ...]]:
     return [
-        (d["code"], d["resource"], d["detail"], d["hint"], str(d["place"]))
+        (d["code"], d["resource"], d["detail"], d["hint"], *sorted((d["place"] or {}).items()))
         for d in json.loads(text)["diagnostics"]
-        if d["severity"] == "error"
+        if d["severity"] in severities
     ]
 
 
 @pytest.mark.parametrize("case", MISTAKEN, ids=lambda case: case.name)
 def test_a_mistake_is_the_same_to_all(case: Case, kdeclare: CommandLine) -> None:
     bring_about(case, kdeclare)
-    said = [
+    told = [
         errors(kdeclare(*command, "--format", "json").out)
         for command in (["plan"], ["apply", "--yes"], ["validate"])
     ]
-    assert said[0]
-    assert said[0] == said[1] == said[2]
+    assert told[0]
+    assert told[0] == told[1] == told[2]
 
 
 def test_there_are_mistakes_to_compare() -> None:
     assert len(MISTAKEN) >= 5
+
+
+def declares_too_much_min_isr(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", replicationFactor=1, configs={"min.insync.replicas": 2})
+
+
+def declares_two_factors(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", replicationFactor=2)
+    targets = [{"topic": "orders", "partition": 0, "replicas": [1, 2]}]
+    spec = {"partitions": targets, "allowReplicationFactorChange": True}
+    kdeclare.write("manifests/move.yaml", "Reassignment", "move", **spec)
+    kdeclare.write(
+        "manifests/other.yaml", "Reassignment", "other", partitions=[targets[0] | {"replicas": [2, 1]}]
+    )
+
+
+def declares_two_arrangements(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders", partitions=1, replicationFactor=1, placement={"strategy": "cross-rack"})
+    kdeclare.write("manifests/drain.yaml", "Reassignment", "drain", topics=["orders"], rebalance=True)
+
+
+@pytest.mark.parametrize(
+    "declares", [declares_too_much_min_isr, declares_two_factors, declares_two_arrangements]
+)
+def test_what_needs_no_cluster_is_said_by_validate_too(
+    declares: Callable[[CommandLine], None], kdeclare: CommandLine
+) -> None:
+    declares(kdeclare)
+    offline = said(kdeclare("validate", "--format", "json").out, "error", "warning")
+    assert not kdeclare.cluster.calls
+    planned = said(kdeclare("plan", "--format", "json").out, "error", "warning")
+    assert offline
+    assert set(offline) <= set(planned)
+    assert {"min-isr-above-factor", "contradiction"} & {code for code, *_ in offline}

@@ -20,7 +20,7 @@ def blocks() -> list[dict[str, Any]]:
 
 def test_the_guide_shows_what_can_be_written(kdeclare: CommandLine) -> None:
     """Every block of it, and what it shows as a comment: whole manifests, specs, and the project's part."""
-    kdeclare.topic("orders", partitions=2, replicationFactor=2)
+    kdeclare.topic("orders", partitions=2, replicationFactor=3)
     seen = []
     for n, block in enumerate(blocks()):
         spec = block["spec"]
