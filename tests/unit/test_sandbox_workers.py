@@ -4,7 +4,7 @@ import socket
 import stat
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -386,10 +386,10 @@ def sleeping(tmp_path: Path) -> Iterator[Layout]:
     processes.end(recorded, 5, 5)
 
 
-def wait(layout: Layout, timeout: float) -> list[str]:
+def wait(layout: Layout, timeout: float, started: Sequence[int] = (1, 2)) -> list[str]:
     """What is said while the workers are waited for."""
     said: list[str] = []
-    readiness.wait(layout, MARKER.settings(layout.folder), said.append, timeout)
+    readiness.wait(layout, MARKER.settings(layout.folder), started, said.append, timeout)
     return said
 
 
@@ -406,6 +406,18 @@ def test_all_workers_have_to_be_healthy_after_the_last_one_has_joined(
         "worker 2 is ready",
     ]
     assert [next(left, None) for left in answers.values()] == [None, None]
+
+
+def test_only_workers_that_were_down_are_said_to_be_started(
+    sleeping: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "is_healthy", lambda port, timeout: True)
+    monkeypatch.setattr(readiness, "_POLL_SECONDS", 0)
+    said = wait(sleeping, 60, started=[2])
+    assert [line.partition(" after")[0] for line in said] == [
+        "starting Connect worker(s) 2",
+        "worker 2 is ready",
+    ]
 
 
 def test_a_worker_that_is_late_is_quoted(sleeping: Layout, monkeypatch: pytest.MonkeyPatch) -> None:

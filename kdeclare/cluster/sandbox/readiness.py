@@ -1,7 +1,7 @@
 """Waiting until brokers that were started can be used."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,10 +18,11 @@ _LOG_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """A sandbox whose brokers have been started."""
+    """A sandbox whose brokers have been started. ``started``: those of them that did not run before."""
 
     layout: Layout
     marker: Marker
+    started: Sequence[int]
     progress: Callable[[str], None]
 
 
@@ -32,8 +33,9 @@ def wait(several: Sequence[Awaited], timeout: float) -> None:
     """
     began = time.monotonic()
     waiting = [_Waiting(one, began) for one in several]
-    for one in waiting:
-        one.sandbox.progress(f"starting broker(s) {_listed(one.awaited)}")
+    for sandbox in several:
+        if sandbox.started:
+            sandbox.progress(f"starting broker(s) {_listed(sandbox.started)}")
     while True:
         for one in waiting:
             one.ask()
@@ -67,7 +69,12 @@ class _Waiting:
             view = metadata.ask(HOST, self._settings.open_port(broker_id), _ASK_SECONDS)
             if view and view.cluster_id == sandbox.marker.cluster_id and self.awaited <= view.broker_ids:
                 self.missing.remove(broker_id)
-                sandbox.progress(f"broker {broker_id} is ready after {time.monotonic() - self._began:.1f} s")
+                self._tell(broker_id)
+
+    def _tell(self, broker_id: int) -> None:
+        if broker_id in self.sandbox.started:
+            took = time.monotonic() - self._began
+            self.sandbox.progress(f"broker {broker_id} is ready after {took:.1f} s")
 
 
 def last_lines(path: Path, count: int) -> list[str]:
@@ -96,5 +103,5 @@ def not_started(what: str, files: ProcessFiles, summary: str) -> KdeclareError:
     )
 
 
-def _listed(broker_ids: set[int] | frozenset[int]) -> str:
+def _listed(broker_ids: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(broker_ids)))

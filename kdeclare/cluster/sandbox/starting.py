@@ -97,7 +97,7 @@ def bring_up(kafka: launch.Runtime, rising: Sequence[Rising], timeout: float) ->
             layout = one.layout
             for broker_id in one.down:
                 started.append(launch.spawn_broker(kafka, layout, one.settings, broker_id))
-        readiness.wait([readiness.Awaited(r.layout, r.marker, r.progress) for r in rising], timeout)
+        readiness.wait([readiness.Awaited(r.layout, r.marker, r.down, r.progress) for r in rising], timeout)
         for one in guarded:
             layout = one.layout
             users.admit(layout.security, one.settings, one.progress)

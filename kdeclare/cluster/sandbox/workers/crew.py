@@ -57,7 +57,7 @@ class Crew:
 
     def wait(self, timeout: float) -> None:
         """Return when they can be used. Raise KdeclareError ``sandbox-start``."""
-        readiness.wait(self.layout, self.settings, self.progress, timeout)
+        readiness.wait(self.layout, self.settings, self.down, self.progress, timeout)
 
     def _properties(self, worker_id: int) -> dict[str, str]:
         shared = self.layout.connect

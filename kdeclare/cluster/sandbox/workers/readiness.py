@@ -1,7 +1,7 @@
 """Waiting until Connect workers that were started can be used."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kdeclare.cluster.sandbox.claiming import Progress
 from kdeclare.cluster.sandbox.layout import Layout
@@ -14,20 +14,22 @@ _POLL_SECONDS = 0.2
 _ASK_SECONDS = 5.0
 
 
-def wait(layout: Layout, settings: SandboxSettings, progress: Progress, timeout: float) -> None:
+def wait(
+    layout: Layout, settings: SandboxSettings, started: Sequence[int], progress: Progress, timeout: float
+) -> None:
     """Return when all workers that run are healthy, and still were after the last one had joined.
 
-    The group is formed anew whenever one joins. Raise KdeclareError ``sandbox-start`` when one ends or
-    ``timeout`` seconds have passed.
+    The group is formed anew whenever one joins. ``started``: those that did not run before.
+    Raise KdeclareError ``sandbox-start`` when one ends or ``timeout`` seconds have passed.
     """
     began = time.monotonic()
     awaited = [i for i in settings.worker_ids if running_process(layout.connect.worker(i)) is not None]
-    progress(f"starting Connect worker(s) {_listed(awaited)}")
+    progress(f"starting Connect worker(s) {_listed(started)}")
     seen: set[int] = set()
     while True:
         _refuse_ended(layout, awaited)
         healthy = {i for i in awaited if asking.is_healthy(settings.worker_port(i), _ASK_SECONDS)}
-        for worker_id in sorted(healthy - seen):
+        for worker_id in sorted((healthy - seen).intersection(started)):
             progress(f"worker {worker_id} is ready after {time.monotonic() - began:.1f} s")
         if healthy == seen == set(awaited):
             return
@@ -46,5 +48,5 @@ def _refuse_ended(layout: Layout, worker_ids: Iterable[int]) -> None:
             raise not_started("Connect worker", files, f"Worker {worker_id} ended while it was starting.")
 
 
-def _listed(worker_ids: list[int]) -> str:
+def _listed(worker_ids: Sequence[int]) -> str:
     return ", ".join(map(str, worker_ids))

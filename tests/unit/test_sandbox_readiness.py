@@ -1,0 +1,37 @@
+"""What is said while brokers are waited for."""
+
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.sandbox import metadata, readiness
+from kdeclare.cluster.sandbox.layout import Marker, layout_of
+from kdeclare.cluster.sandbox.metadata import ClusterView
+
+MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1", formatted=True)
+
+
+def waited(started: list[int], folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is said where all three run by now and of them ``started`` were down."""
+    said: list[str] = []
+    asked: list[int] = []
+
+    def ask(host: str, port: int, timeout: float) -> ClusterView:
+        asked.append(port)
+        return ClusterView("abc", frozenset({1, 2, 3}))
+
+    monkeypatch.setattr(readiness, "running_process", lambda files: object())
+    monkeypatch.setattr(metadata, "ask", ask)
+    readiness.wait([readiness.Awaited(layout_of(folder), MARKER, started, said.append)], 60)
+    assert len(asked) == 3, "whoever ran before has to see the others, too"
+    return [line.partition(" after")[0] for line in said]
+
+
+def test_only_brokers_that_were_down_are_said_to_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert waited([2], tmp_path, monkeypatch) == ["starting broker(s) 2", "broker 2 is ready"]
+
+
+def test_where_none_was_down_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert waited([], tmp_path, monkeypatch) == []
