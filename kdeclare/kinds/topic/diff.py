@@ -322,7 +322,7 @@ def _unknown_brokers(resource: ResourceId, desired: Desired, live: Snapshot) -> 
 
 
 def min_isr_problems(desired: Desired, live_factor: int | None = None) -> tuple[Diagnostic, ...]:
-    """Kafka takes min.insync.replicas above the factor, and wants every replica in sync then, or more."""
+    """Kafka takes min.insync.replicas above the factor; see docs/kafka-observed.md for what comes of it."""
     body: TopicBody = desired.body
     wish = body.configs.get("min.insync.replicas")
     sizes = [len(r) for r in (body.assignments or {}).values()]
@@ -335,8 +335,8 @@ def min_isr_problems(desired: Desired, live_factor: int | None = None) -> tuple[
             "min-isr-above-factor",
             "min.insync.replicas above the replication factor",
             f"'{desired.id.name}' would want {value} replicas in sync; its replication factor is {factor}.",
-            hint="Brokers either want all of its replicas in sync then, so that one that is down keeps "
-            "producers with acks=all from writing, or never let them write. Lower it, or raise the "
+            hint="Kafka 4.3 wants all of its replicas in sync then, so that one that is down keeps producers "
+            "with acks=all from writing; older brokers may never let them write. Lower it, or raise the "
             "replication factor.",
             place=desired.source,
             resource=str(desired.id),
