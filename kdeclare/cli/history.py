@@ -67,7 +67,7 @@ def _list(console: Console, where: Where) -> None:
     if console.is_json:
         console.out_json(history_document(runs))
     else:
-        console.out(history_text(runs, console.style))
+        console.out(history_text(runs, console.style, console.width))
 
 
 def _one(console: Console, where: Where, run_id: str, *, steps: bool) -> None:

@@ -1,6 +1,6 @@
 """What was done, for people: the list of runs, one run in full, and how two plans differ."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from kdeclare.model.changes import FieldOp
@@ -12,24 +12,43 @@ from kdeclare.report.plan_compare import compare_plans
 from kdeclare.report.plan_text import changes_text
 from kdeclare.report.run_text import Ended, deeds, ended_text
 from kdeclare.report.style import PLAIN, Style
+from kdeclare.report.table import SHORTENED, Cell, Column, Cut, Painted, elided, is_cut, table, width_of
 from kdeclare.report.values import clean, duration, key_of, listed, plural, show
 from kdeclare.report.views import RunDetail, RunStep, RunSummary
 
 _MANY = 20
+_COLUMNS = (
+    *map(Column, ("RUN", "STARTED", "TOOK", "OUTCOME", "DONE")),
+    Column("CHANGES", cut=Cut.END),
+    *map(Column, ("BY", "WHAT")),
+)
+_NARROW = (0, 2, 3, 4, 5)
+"""Of the columns, those that stay in a terminal that is too narrow for all."""
+_BELOW = "    "
 
 
-def history_text(runs: Sequence[RunSummary], style: Style = PLAIN) -> str:
-    """A table of runs in the order given."""
+def history_text(runs: Sequence[RunSummary], style: Style = PLAIN, width: int | None = None) -> str:
+    """A table of runs in the order given.
+
+    width: columns of the terminal, None for no bound. Where a run does not fit into a line, who did it and
+    what was typed stand in lines below it, and what its id says already is left out.
+    """
     if not runs:
         return "No runs yet.\n"
-    rows = [_row(run) for run in runs]
-    header = ("RUN", "STARTED", "TOOK", "OUTCOME", "DONE", "CHANGES", "BY", "WHAT")
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header) - 1)]
-    lines = [style.dim(_line(header, widths))]
-    for run, row in zip(runs, rows, strict=True):
-        text = _line(row, widths)
-        lines.append(text if run.outcome == "done" else text.replace(row[3], _paint(run, row[3], style), 1))
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    rows = [_row(run, style) for run in runs]
+    if not is_cut(_COLUMNS, rows, width):
+        return "".join(f"{line}\n" for line in table(_COLUMNS, rows, width, style))
+    narrow = [tuple(row[i] for i in _NARROW) for row in rows]
+    header, *lines = table([_COLUMNS[i] for i in _NARROW], narrow, width, style)
+    below = [f"{clean(run.user)}: {clean(run.command)}" for run in runs]
+    room = (width or 0) - len(_BELOW)
+    found = [header]
+    for run, line, text in zip(runs, lines, below, strict=True):
+        more = [text, *_remarks(run)]
+        found += [line, *(f"{_BELOW}{elided(part, room, Cut.END)}" for part in more)]
+    if any(width_of(text) > room for text in below) or is_cut([_COLUMNS[i] for i in _NARROW], narrow, width):
+        found += ["", style.dim(SHORTENED)]
+    return "".join(f"{line}\n" for line in found)
 
 
 def run_detail_text(detail: RunDetail, style: Style = PLAIN, steps: bool = False) -> str:
@@ -107,18 +126,31 @@ def moment(when: datetime) -> str:
     return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def _row(run: RunSummary) -> tuple[str, ...]:
+def _row(run: RunSummary, style: Style) -> tuple[Cell, ...]:
     took = duration((run.ended - run.started).total_seconds()) if run.ended else "-"
-    what = clean(run.command)
-    if run.undoes:
-        what += f" (undoes {clean(run.undoes)})"
-    if run.undone_by:
-        what += f" (undone by {clean(run.undone_by)})"
-    if run.overridden:
-        what += f" ({plural(run.overridden, 'denial')} overridden)"
     done = f"{run.done:,}/{run.operations:,}" if run.operations else "-"
-    outcome, user = clean(run.outcome), clean(run.user)
-    return clean(run.run_id), moment(run.started), took, outcome, done, _tally(run), user, what
+    what = " ".join([clean(run.command), *(f"({remark})" for remark in _remarks(run))])
+    outcome = clean(run.outcome)
+    return (
+        clean(run.run_id),
+        moment(run.started),
+        took,
+        outcome if run.outcome == "done" else Painted(outcome, _paint(run, style)),
+        done,
+        _tally(run),
+        clean(run.user),
+        what,
+    )
+
+
+def _remarks(run: RunSummary) -> list[str]:
+    """What else there is to say of a run."""
+    remarks = (
+        (run.undoes, f"undoes {clean(run.undoes or '')}"),
+        (run.undone_by, f"undone by {clean(run.undone_by or '')}"),
+        (run.overridden, f"{plural(run.overridden, 'denial')} overridden"),
+    )
+    return [text for holds, text in remarks if holds]
 
 
 def _tally(run: RunSummary) -> str:
@@ -130,13 +162,8 @@ def _tally(run: RunSummary) -> str:
     return listed([changed, *(f"{count:,} {word}" if count else "" for count, word in words)])
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    *cells, last = row
-    return "  ".join([*(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)), last])
-
-
-def _paint(run: RunSummary, text: str, style: Style) -> str:
-    return style.red(text) if run.outcome == "error" else style.yellow(text)
+def _paint(run: RunSummary, style: Style) -> Callable[[str], str]:
+    return style.red if run.outcome == "error" else style.yellow
 
 
 def _overrides(detail: RunDetail, style: Style) -> str:

@@ -10,6 +10,9 @@ from kdeclare.report.style import PLAIN, Style
 
 _GAP = "  "
 
+SHORTENED = "…: shortened to fit the terminal; --format json has it whole."
+"""What to say below a table that `is_cut`."""
+
 
 class Painted(NamedTuple):
     """A cell in a colour."""
@@ -57,9 +60,7 @@ def table(
     width: columns of the terminal, None for no bound. Below three for each column it cannot be kept.
     """
     texts = [[_text(cell) for cell in row] for row in rows]
-    widths = [max((width_of(row[i]) for row in texts), default=0) for i in range(len(columns))]
-    kept = [i for i, widest in enumerate(widths) if widest or not rows]
-    wanted = {i: max(widths[i], width_of(columns[i].title)) for i in kept}
+    wanted = _wanted(columns, texts)
     if width is not None:
         _fit(wanted, columns, width - len(indent))
     shape = [(i, columns[i], room) for i, room in wanted.items()]
@@ -68,6 +69,14 @@ def table(
     for row, plain in zip(rows, texts, strict=True):
         cells = (_placed(row[i], plain[i], column, room) for i, column, room in shape)
         yield (indent + _GAP.join(cells)).rstrip()
+
+
+def is_cut(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int | None) -> bool:
+    """Whether a table has to leave something out to be no wider than that."""
+    return (
+        width is not None
+        and _taken(_wanted(columns, [[_text(cell) for cell in row] for row in rows])) > width
+    )
 
 
 def width_of(text: str) -> int:
@@ -85,6 +94,13 @@ def elided(text: str, room: int, cut: Cut) -> str:
     tail = kept // 2 if cut is Cut.MIDDLE else 0
     end = _within(text[::-1], tail)[::-1] if tail else ""
     return f"{_within(text, kept - tail)}…{end}" if kept >= 0 else ""
+
+
+def _wanted(columns: Sequence[Column], texts: Sequence[Sequence[str]]) -> dict[int, int]:
+    """The columns that there are, each as wide as it must be to show everything."""
+    widths = [max((width_of(row[i]) for row in texts), default=0) for i in range(len(columns))]
+    kept = [i for i, widest in enumerate(widths) if widest or not texts]
+    return {i: max(widths[i], width_of(columns[i].title)) for i in kept}
 
 
 def _fit(widths: dict[int, int], columns: Sequence[Column], room: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from kdeclare.model.health import Condition
 from kdeclare.report.style import PLAIN, Style
-from kdeclare.report.table import Cell, Column, Cut, table
+from kdeclare.report.table import SHORTENED, Cell, Column, Cut, is_cut, table
 from kdeclare.report.topic_views import TopicListView, TopicView
 from kdeclare.report.topic_words import UNKNOWN, bytes_text, counts_text, factors, legend, painted
 from kdeclare.report.values import clean, plural
@@ -36,16 +36,19 @@ def _lines(view: TopicListView, width: int | None, style: Style) -> Iterator[str
     if not view.topics:
         return
     yield ""
-    yield from table(_COLUMNS, [_row(topic, view, style) for topic in view.topics], width, style)
-    yield from _legend(view, style)
+    rows = [_row(topic, view, style) for topic in view.topics]
+    yield from table(_COLUMNS, rows, width, style)
+    yield from _legend(view, style, cut=is_cut(_COLUMNS, rows, width))
 
 
-def _legend(view: TopicListView, style: Style) -> Iterator[str]:
+def _legend(view: TopicListView, style: Style, *, cut: bool) -> Iterator[str]:
     lines = list(legend({c for topic in view.topics for c, count in topic.counts.items() if count}))
     if view.with_sizes:
         lines.append("DATA: the replicas of the leaders. ON DISK: all replicas.")
     if any(topic.sizes and None in (topic.sizes.data, topic.sizes.on_disk) for topic in view.topics):
         lines.append(f"{UNKNOWN}: a broker did not answer, or a partition has no leader.")
+    if cut:
+        lines.append(SHORTENED)
     if lines:
         yield ""
     yield from map(style.dim, lines)

@@ -3,15 +3,19 @@
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from kdeclare.report.configs_json import configs_document
 from kdeclare.report.configs_text import configs_text
 from kdeclare.report.looking_schemas import looking_schemas
 from kdeclare.report.style import Style
+from kdeclare.report.table import SHORTENED, width_of
 from kdeclare.report.topic_describe_text import topics_text
 from kdeclare.report.topic_list_text import topic_list_text, topic_names_text
 from kdeclare.report.topics_json import topic_list_document, topics_document
@@ -33,6 +37,19 @@ BY_NAME: Mapping[str, tuple[Text, Any]] = {
 def test_text(name: str, width: int) -> None:
     text, view = BY_NAME[name]
     check_golden(f"{name}-{width}", text(view, width))
+
+
+@given(st.lists(st.from_regex(r"[a-z0-9._-]{1,249}", fullmatch=True), min_size=1), st.integers(80, 250))
+def test_one_long_name_makes_no_line_wider_than_the_terminal(names: list[str], width: int) -> None:
+    view = LISTS["full"]
+    topics = tuple(replace(view.topics[0], name=name) for name in names)
+    _, _, *lines = topic_list_text(replace(view, topics=topics), width).splitlines()
+    assert all(width_of(line) <= width for line in lines[: len(names) + 1])
+    whole = topic_list_text(replace(view, topics=topics))
+    assert all(name in whole for name in names)
+    assert SHORTENED not in whole
+    shown = "\n".join(lines)
+    assert (SHORTENED in shown) or all(name in shown for name in names)
 
 
 @pytest.mark.parametrize("name", BY_NAME)

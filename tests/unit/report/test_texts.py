@@ -4,6 +4,8 @@ import time
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kdeclare.model.changes import Action, Change, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, Place, Severity, denied, error, warning
@@ -17,9 +19,12 @@ from kdeclare.report.plan_text import icon, plan_text
 from kdeclare.report.run_text import run_text
 from kdeclare.report.status_text import status_text
 from kdeclare.report.style import Style
+from kdeclare.report.table import width_of
 from tests.unit.report.golden_files import check_golden
 from tests.unit.report.sample_plans import CREATE_ORDERS, SAMPLES, UPDATE_PAYMENTS, config, op, plan
 from tests.unit.report.sample_runs import BUSY, DETAIL, HISTORY, QUIET, RUNS
+
+TYPED = st.characters(categories=("L", "N", "P", "S", "Zs"), exclude_characters="…")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -39,8 +44,19 @@ def test_status() -> None:
 
 def test_history() -> None:
     check_golden("history", history_text(HISTORY))
+    check_golden("history-80", history_text(HISTORY, width=80))
+    assert history_text(HISTORY, width=200) == history_text(HISTORY)
     check_golden("history-run", run_detail_text(DETAIL, steps=True))
     assert history_text(()) == "No runs yet.\n"
+
+
+@given(st.text(TYPED, max_size=200), st.text(TYPED, max_size=40), st.integers(65, 250))
+def test_no_line_of_the_history_is_wider_than_the_terminal(command: str, user: str, width: int) -> None:
+    runs = [replace(run, command=f"kdeclare {command}", user=user) for run in HISTORY]
+    text = history_text(runs, width=width)
+    assert all(width_of(line) <= width for line in text.splitlines())
+    assert all(run.run_id in text for run in runs), "ids are there to be typed"
+    assert ("…:" in text) == any("…" in line for line in text.replace("…:", "").splitlines())
 
 
 def test_many_overrides_by_somebody_whom_the_brokers_do_not_know() -> None:
