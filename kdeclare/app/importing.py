@@ -1,14 +1,18 @@
 """A live cluster as manifests, so that the next plan says "No changes."."""
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.cluster.port import ConfigQuery
+from kdeclare.kinds.broker_config import CLUSTER_DEFAULTS, HELD_BY_CLUSTER
+from kdeclare.kinds.config_diff import NEVER_RESET
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.verbs.configs import own_source
 from kdeclare.manifests.files import file_name
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
@@ -25,22 +29,40 @@ class Imported:
     text: str
 
 
-def import_cluster(workspace: Workspace, match: str | None = None) -> tuple[Imported, ...]:
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What was seen and is in no manifest, counted.
+
+    internal: topics of Kafka's own. throttles: configs that belong to moves. hidden: configs whose value
+    Kafka shows to nobody, a comment in their manifest. held: configs that the cluster itself holds.
+    """
+
+    internal: int = 0
+    throttles: int = 0
+    hidden: int = 0
+    held: int = 0
+
+
+def import_cluster(
+    workspace: Workspace, match: str | None = None, tell: Callable[[LeftOut], None] = lambda left_out: None
+) -> tuple[Imported, ...]:
     """Manifests of all that the cluster has, or of the topics whose whole name ``match`` matches.
 
-    match: a regular expression. Internal topics are left out. Raises KdeclareError for one that is none, and
-    where the cluster cannot be read.
+    match: a regular expression. Internal topics are left out. tell: is told all that was.
+    Raises KdeclareError for a ``match`` that is none, and where the cluster cannot be read.
     """
     wanted = _pattern(match)
     with workspace.cluster() as cluster:
         info = cluster.describe()
-        names = [t.name for t in cluster.topics().values() if not t.internal and wanted.fullmatch(t.name)]
+        topics = [topic for topic in cluster.topics().values() if wanted.fullmatch(topic.name)]
+        names = [topic.name for topic in topics if not topic.internal]
         brokers = [] if match else ["", *(str(broker.id) for broker in info.brokers)]
         queries = [
             *(ConfigQuery(ConfigResource(ConfigScope.TOPIC, n), overrides=True) for n in names),
             *(ConfigQuery(ConfigResource(ConfigScope.BROKER, n), overrides=True) for n in brokers),
         ]
         live = observe(cluster, Query(frozenset(names), {q.resource: q for q in queries}))
+    tell(_left_out(live, internal=len(topics) - len(names)))
     return tuple(_manifests(live))
 
 
@@ -73,6 +95,21 @@ def _manifests(live: Snapshot) -> Iterable[Imported]:
         for name, text in sorted(kind.export(live).items()):
             resource = ResourceId(kind.name, name)
             yield Imported(resource, Path(f"{kind.name.lower()}s", file_name(resource)), text)
+
+
+def _left_out(live: Snapshot, internal: int) -> LeftOut:
+    counts: Counter[str] = Counter()
+    for entity, entries in live.configs.items():
+        for key, entry in entries.items():
+            if entry.source is not own_source(entity):
+                continue
+            if key in NEVER_RESET:
+                counts["throttles"] += 1
+            elif entity == CLUSTER_DEFAULTS and key in HELD_BY_CLUSTER:
+                counts["held"] += 1
+            elif entry.sensitive or entry.value is None:
+                counts["hidden"] += 1
+    return LeftOut(internal, **counts)
 
 
 def _pattern(match: str | None) -> re.Pattern[str]:

@@ -1,7 +1,7 @@
 """``kdeclare import``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Reach
 from kdeclare.model.exits import ExitCode
+
+if TYPE_CHECKING:
+    from kdeclare.app.importing import LeftOut
 
 _EPILOG = epilog(
     "kdeclare import --out manifests              everything, one file a resource",
@@ -49,12 +52,29 @@ def import_(
 
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
-    imported = import_cluster(workspace, match)
+    left_out: list[LeftOut] = []
+    imported = import_cluster(workspace, match, left_out.append)
     if match and not imported:
         console.note(f"There is no topic whose whole name '{match}' matches; internal ones are left out.")
     if out is None:
         console.out("---\n".join(item.text for item in imported))
-        return ExitCode.OK
-    write_manifests(imported, out)
-    console.note(f"Wrote {plural(len(imported), 'manifest')} to {out}.")
+    else:
+        write_manifests(imported, out)
+        console.note(f"Wrote {plural(len(imported), 'manifest')} to {out}.")
+    for said in filter(None, map(_said, left_out)):
+        console.note(said)
     return ExitCode.OK
+
+
+def _said(left: "LeftOut") -> str:
+    """What is in no manifest, and why; empty where that is nothing."""
+    from kdeclare.report.values import listed, plural
+
+    parts = (
+        (left.internal, "internal topic", "internal topics", "Kafka's own"),
+        (left.throttles, "throttle", "throttles", "which moves bring with them"),
+        (left.hidden, "secret", "secrets", "which Kafka shows to nobody; comments say which"),
+        (left.held, "cluster-wide config", "cluster-wide configs", "which the cluster itself holds"),
+    )
+    said = listed(f"{plural(count, one, many)} ({why})" if count else "" for count, one, many, why in parts)
+    return f"Left out: {said}." if said else ""

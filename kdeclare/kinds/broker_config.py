@@ -27,8 +27,9 @@ from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 
 CLUSTER_DEFAULT = "cluster-default"
+CLUSTER_DEFAULTS = ConfigResource(ConfigScope.BROKER, "")
 
-_HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
+HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
 """With eligible leader replicas on, the cluster keeps a cluster-wide value and refuses to delete it."""
 
 
@@ -90,7 +91,7 @@ class BrokerConfigKind:
             live.configs.get(entity, {}),
             own_source(entity),
             catalog(ConfigScope.BROKER),
-            _HELD_BY_CLUSTER if resource.name == CLUSTER_DEFAULT else frozenset(),
+            HELD_BY_CLUSTER if resource.name == CLUSTER_DEFAULT else frozenset(),
         )
         body: BrokerConfigBody = desired.body if desired else BrokerConfigBody()
         was = (owned or {}).get("configs", {})
@@ -166,7 +167,7 @@ class BrokerConfigKind:
                 continue
             name = entity.name or CLUSTER_DEFAULT
             side = ConfigSide(f"{self.name}/{name}", entries, own_source(entity), catalog(entity.scope))
-            held = _HELD_BY_CLUSTER if not entity.name else frozenset()
+            held = HELD_BY_CLUSTER if not entity.name else frozenset()
             lines = config_lines(side, [k for k in sorted(entries) if k not in NEVER_RESET | held])
             if lines:
                 comments = [f"Dynamic configs imported from cluster {live.cluster.id}."]

@@ -18,9 +18,11 @@ from kdeclare.applying.clock import SystemClock
 from kdeclare.cli import running
 from kdeclare.cluster import sandbox
 from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import NewTopic
+from kdeclare.cluster.port import Alteration, ConfigOp, NewTopic
 from kdeclare.cluster.sandbox import BrokerStatus, SandboxSettings, SandboxStatus
+from kdeclare.model.changes import FieldOp
 from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.state.local import LocalStore
 from tests.engine.moving import throttles
 from tests.unit.cli.command_line import CommandLine
@@ -304,6 +306,27 @@ def test_a_topic_with_a_dot_in_front_gets_a_file_that_is_read(kdeclare: CommandL
     assert "Valid: 3 resources" in kdeclare("validate").out
     assert kdeclare("plan", "--detailed-exitcode").out.startswith("No changes.")
     assert kdeclare("new", "topic", ".y").out == "manifests/topics/topic+.y.yaml\n"
+
+
+def test_import_says_what_it_left_out(kdeclare: CommandLine) -> None:
+    names = ("orders", "moved", "offsets")
+    kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {}) for name in names])
+    kdeclare.cluster.mark_internal("offsets")
+    held = "1 cluster-wide config (which the cluster itself holds)."
+    assert f"Left out: 1 internal topic (Kafka's own), {held}" in kdeclare("import", "--out", "before").err
+    set_ = [
+        (ConfigResource(ConfigScope.TOPIC, "moved"), "leader.replication.throttled.replicas", "*"),
+        (ConfigResource(ConfigScope.BROKER, "1"), "leader.replication.throttled.rate", "1000"),
+        (ConfigResource(ConfigScope.BROKER, "1"), "listener.name.tls.ssl.keystore.password", "hunter2"),
+    ]
+    ops = [Alteration(entity, (ConfigOp(key, FieldOp.SET, value),)) for entity, key, value in set_]
+    assert not any(any(kdeclare.cluster.alter_configs([op]).values()) for op in ops)
+    told = kdeclare("import").err
+    assert "2 throttles (which moves bring with them), 1 secret (which Kafka shows to nobody;" in told
+    assert told.endswith(f", {held}\n")
+    assert "hunter2" not in told
+    ran = kdeclare("import", "--match", "orders")
+    assert not ran.err, "nothing of what was asked for is missing"
 
 
 def test_what_import_prints_is_a_manifest(kdeclare: CommandLine) -> None:
