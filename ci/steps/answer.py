@@ -21,17 +21,19 @@ def github_comment(pages: Any, marker: str, author: str) -> Iterator[Any]:
 
 
 def github_pull(pulls: Any, branch: str) -> Iterator[Any]:
-    """Number and head of the pull request that was merged to ``branch``."""
+    """Number, head and its branch of the pull request that was merged to ``branch``."""
     for pull in pulls:
         if pull["merged_at"] and pull["base"]["ref"] == branch:
-            yield from (pull["number"], pull["head"]["sha"])
+            yield from (pull["number"], pull["head"]["sha"], pull["head"]["ref"])
             return
 
 
-def github_runs(answer: Any, repository: str) -> Iterator[Any]:
-    """The ids of successful runs of the repository's own, newest first; a fork's are not to be trusted."""
+def github_runs(answer: Any, repository: str, branch: str) -> Iterator[Any]:
+    """The ids of successful runs for a branch of the repository's own, newest first; never a fork's."""
+    wanted = ("pull_request", "success", repository, branch)
     for run in sorted(answer["workflow_runs"], key=lambda run: -run["run_number"]):
-        if run["conclusion"] == "success" and (run["head_repository"] or {}).get("full_name") == repository:
+        home = (run["head_repository"] or {}).get("full_name")
+        if (run["event"], run["conclusion"], home, run["head_branch"]) == wanted:
             yield run["id"]
 
 
@@ -52,9 +54,10 @@ def gitlab_merged(requests: Any, branch: str) -> Iterator[Any]:
 
 
 def gitlab_pipeline(request: Any, project: str) -> Iterator[Any]:
-    """The id of its last pipeline, if that was a success and not a fork's."""
+    """The id of its last pipeline, if that was a success, of this merge request, and not a fork's."""
     pipeline = request["head_pipeline"] or {}
-    if pipeline.get("status") == "success" and str(request["source_project_id"]) == project:
+    own = pipeline.get("ref", "").startswith(f"refs/merge-requests/{request['iid']}/")
+    if own and pipeline["status"] == "success" and str(request["source_project_id"]) == project:
         yield pipeline["id"]
 
 

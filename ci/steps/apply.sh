@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
-# Apply the saved plan, that and nothing else. kdeclare refuses a stale one with exit code 4.
+# Apply the saved plan, that and nothing else, if it is what the merged manifests say; otherwise it is refused as
+# stale, with exit code 4. kdeclare itself refuses one that no longer fits the cluster, with the same.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 
 code=0
-kdeclare apply "$plan" "${reach[@]}" --yes 2>&1 > "$out/applied.txt" | tee "$out/said.txt" >&2 ||
-  code=${PIPESTATUS[0]}
+: > "$out/said.txt"
+kdeclare plan "${reach[@]}" --format json > "$out/fresh.json" || true  # with errors it is a plan, too
+python3 "$steps/reviewed.py" "$plan" "$out/fresh.json" > "$out/applied.txt" || code=$?
+if [ "$code" -eq 0 ]; then
+  kdeclare apply "$plan" "${reach[@]}" --yes 2>&1 > "$out/applied.txt" | tee "$out/said.txt" >&2 ||
+    code=${PIPESTATUS[0]}
+fi
 cat "$out/applied.txt"
 # why it could not be applied at all, which other formats have on stdout; not what else went to the log
 sed -n -E '/^(error|denied): /,$p' "$out/said.txt" >> "$out/applied.txt"

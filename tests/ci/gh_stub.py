@@ -54,6 +54,7 @@ def request(service: Service, method: str, path: str, query: dict[str, str], bod
             return [pull for pull in knows["pulls"] if sha in (pull["merge_commit_sha"], pull["head"]["sha"])]
         case "GET", ["actions", "workflows", workflow, "runs"]:
             wanted = {"path": workflow, "head_sha": query["head_sha"], "event": query["event"]}
+            wanted |= {"head_branch": query["branch"]} if "branch" in query else {}
             runs = [r for r in knows["runs"] if {k: r[k] for k in wanted} == wanted]
             return {"workflow_runs": [r for r in runs if r["conclusion"] == query["status"]]}
     raise service.refusal(f"the stub knows no {method} {path}")

@@ -22,7 +22,9 @@ def opened(runner: Runner) -> Runner:
         "KDECLARE_RUN_URL": "https://github.example/shop/kafka/actions/runs/1",
     }
     merged = {"number": 12, "merged_at": "2026-01-01", "merge_commit_sha": MERGED, "base": {"ref": "main"}}
-    runner.teach(comments=[], issues=[], labels=[], runs=[], pulls=[merged | {"head": {"sha": HEAD}}])
+    runner.teach(
+        comments=[], issues=[], labels=[], runs=[], pulls=[merged | {"head": {"sha": HEAD, "ref": "topics"}}]
+    )
     return runner
 
 
@@ -43,6 +45,7 @@ def succeeded(github: Runner, run: int, **facts: Any) -> None:
         "run_number": run,
         "path": "kdeclare-plan.yml",
         "head_sha": HEAD,
+        "head_branch": "topics",
         "event": "pull_request",
     }
     ran |= {"conclusion": "success", "head_repository": {"full_name": "shop/kafka"}}
@@ -55,10 +58,10 @@ def outputs(github: Runner) -> dict[str, str]:
     return {key: value for key, _, value in (line.partition("=") for line in lines)}
 
 
-def applied(github: Runner) -> int:
+def applied(github: Runner, **more: str) -> int:
     """The workflow that applies, on another machine; how it ends."""
     github.afresh()
-    ran = github.run("github/run.sh", KDECLARE_COMMAND="apply")
+    ran = github.run("github/run.sh", KDECLARE_COMMAND="apply", **more)
     saved = github.run("state.sh", "save")
     assert saved.returncode == 0, saved.stderr
     return ran.returncode or github.exit_code

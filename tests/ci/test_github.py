@@ -166,11 +166,45 @@ def test_what_else_goes_to_the_log_of_an_apply_is_for_nobody_else(github: Runner
     assert github.exit_code == 6
 
 
+def test_a_plan_that_the_merged_manifests_do_not_say_is_refused(github: Runner) -> None:
+    """Any workflow on a branch can keep one under the name of the reviewed plan."""
+    github.topic("orders")
+    planned(github)
+    github.topic("evil")
+    planned(github, run=2)
+    (github.checkout / "manifests" / "evil.yaml").unlink()
+    assert applied(github) == 4
+    assert topics(github) == set()
+    told = Path(github.environ["GITHUB_STEP_SUMMARY"]).read_text()
+    assert "The plan is not what the merged manifests say" in told
+    refused = told.partition("kdeclare apply: exit code 4")[2]
+    assert "ownership Topic/evil: is not planned any more" in refused
+    assert refused.count("is not planned any more") == 2, "its operation is the other; the rest is as it was"
+
+
+def test_what_came_up_since_the_review_is_not_applied(github: Runner) -> None:
+    github.topic("orders")
+    planned(github)
+    github.topic("refunds")
+    assert applied(github) == 0
+    assert topics(github) == {"orders"}
+
+
+def test_a_secret_is_no_reason_to_refuse_a_plan_unless_it_has_changed(github: Runner) -> None:
+    configs = {"listener.name.internal.ssl.keystore.password": "${env.KEYSTORE_PASSWORD}"}
+    github.write("manifests/broker.yaml", "BrokerConfig", "1", {"configs": configs})
+    github.environ["KEYSTORE_PASSWORD"] = "hunter2"
+    planned(github)
+    assert applied(github, KEYSTORE_PASSWORD="hunter3") == 4
+    assert applied(github) == 0
+
+
 NO_PLAN = {
     "no successful run": {"conclusion": "failure"},
     "a run for another commit": {"head_sha": "c" * 40},
     "a run of another workflow": {"path": "evil.yml"},
     "a run that is none of a pull request": {"event": "push"},
+    "a run of another branch": {"head_branch": "copy-of-topics"},
     "a fork's run": {"head_repository": {"full_name": "mallory/kafka"}},
     "a repository that is gone": {"head_repository": None},
     "an artifact that is gone": {"id": 99},

@@ -14,6 +14,7 @@ from tests.ci.runner import Runner
 pytestmark = pytest.mark.slow
 
 HEAD, MERGED = "a" * 40, "b" * 40
+PIPELINE = {"id": 50, "status": "success", "ref": "refs/merge-requests/4/head"}
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def gitlab(runner: Runner) -> Runner:
         "target_branch": "main",
         "merge_commit_sha": MERGED,
     }
-    merged |= {"source_project_id": 7, "head_pipeline": {"id": 50, "status": "success"}}
+    merged |= {"source_project_id": 7, "head_pipeline": PIPELINE}
     jobs = [{"id": 60, "name": "kdeclare-plan", "pipeline": 50}, {"id": 61, "name": "lint", "pipeline": 50}]
     runner.teach(notes=[], issues=[], merge_requests=[merged], jobs=jobs)
     return runner
@@ -78,14 +79,33 @@ def test_the_plan_that_was_reviewed_is_applied(gitlab: Runner) -> None:
         assert set(load(Path(gitlab.environ["STUB_CLUSTER"])).topics()) == {"orders"}
 
 
+def test_a_plan_that_the_merged_manifests_do_not_say_is_refused(gitlab: Runner) -> None:
+    gitlab.topic("evil")
+    for step in ("state.sh load", "plan.sh"):
+        gitlab.well(*step.split())
+    shutil.copytree(gitlab.out, gitlab.service / "artifacts" / "60" / ".kdeclare")
+    gitlab.afresh()
+    (gitlab.checkout / "manifests" / "evil.yaml").unlink()
+    for step in ("state.sh load", "gitlab/find-plan.sh", "apply.sh"):
+        ran = gitlab.well(*step.split(), CI_COMMIT_SHA=MERGED)
+    assert "The plan is not what the merged manifests say" in ran.stdout
+    assert gitlab.exit_code == 4
+    assert load(Path(gitlab.environ["STUB_CLUSTER"])).topics() == {}
+
+
 REFUSED = {
     "not merged": ({"state": "closed"}, "was not merged from a merge request"),
     "merged elsewhere": ({"target_branch": "old"}, "was not merged from a merge request"),
-    "failed": ({"head_pipeline": {"id": 50, "status": "failed"}}, "The last pipeline of !4 was no success"),
+    "failed": ({"head_pipeline": PIPELINE | {"status": "failed"}}, "The last pipeline of !4 was no success"),
     "no pipeline": ({"head_pipeline": None}, "The last pipeline of !4 was no success"),
     "a fork's": ({"source_project_id": 8}, "or a fork's"),
+    "a branch's": ({"head_pipeline": PIPELINE | {"ref": "topics"}}, "was no success, or none of its own"),
+    "another merge request's": (
+        {"head_pipeline": PIPELINE | {"ref": "refs/merge-requests/44/head"}},
+        "was no success, or none of its own",
+    ),
     "another pipeline": (
-        {"head_pipeline": {"id": 51, "status": "success"}},
+        {"head_pipeline": PIPELINE | {"id": 51}},
         "no successful job 'kdeclare-plan'",
     ),
     "artifact gone": ({}, "Job 60 of !4 keeps no .kdeclare/kdeclare.plan.json"),

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fetch the plan that was reviewed: that of the last successful plan run for the head of the pull request
-# that this commit was merged from. Where there is none, nothing is applied.
+# that this commit was merged from. Where there is none, nothing is applied. Whoever may push a branch can have
+# such a run keep another plan: apply.sh looks whether it is what the merged manifests say.
 #
 #   GITHUB_SHA, GITHUB_REF_NAME  the commit and its branch; KDECLARE_PLAN_WORKFLOW  the file that plans
 set -euo pipefail
@@ -13,14 +14,14 @@ nothing() {
 
 answer=$(gh api "repos/$GITHUB_REPOSITORY/commits/$GITHUB_SHA/pulls")
 mapfile -t pull <<< "$(pick "$answer" github-pull "$GITHUB_REF_NAME")"
-[ "${#pull[@]}" -eq 2 ] || nothing "$GITHUB_SHA was not merged from a pull request, so nobody reviewed a plan."
+[ "${#pull[@]}" -eq 3 ] || nothing "$GITHUB_SHA was not merged from a pull request, so nobody reviewed a plan."
 
 workflow=${KDECLARE_PLAN_WORKFLOW:-kdeclare-plan.yml}
 query="head_sha=${pull[1]}&event=pull_request&status=success&per_page=100"
 answer=$(gh api "repos/$GITHUB_REPOSITORY/actions/workflows/$workflow/runs?$query")
 fetched=$(mktemp -d)
 artifact="kdeclare-plan-$which-${pull[0]}"
-for run in $(pick "$answer" github-runs "$GITHUB_REPOSITORY"); do
+for run in $(pick "$answer" github-runs "$GITHUB_REPOSITORY" "${pull[2]}"); do
   if gh run download "$run" --repo "$GITHUB_REPOSITORY" --name "$artifact" --dir "$fetched"; then
     mkdir -p "$(dirname "$plan")"
     mv "$fetched/$(basename "$plan")" "$plan"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetch the plan that was reviewed: that of the last pipeline of the merge request that this commit was
-# merged from. Where there is none, nothing is applied.
+# merged from. Where there is none, nothing is applied. apply.sh looks whether it is what the merged manifests say.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/api.sh"
@@ -16,7 +16,7 @@ merged=$(pick "$answer" gitlab-merged "$CI_COMMIT_BRANCH")
 
 answer=$(api "merge_requests/$merged")
 pipeline=$(pick "$answer" gitlab-pipeline "$CI_PROJECT_ID")
-[ -n "$pipeline" ] || nothing "The last pipeline of !$merged was no success, or a fork's."
+[ -n "$pipeline" ] || nothing "The last pipeline of !$merged was no success, or none of its own, or a fork's."
 
 name=${KDECLARE_PLAN_JOB:-kdeclare-plan}
 answer=$(api "pipelines/$pipeline/jobs?scope[]=success&per_page=100" --globoff)

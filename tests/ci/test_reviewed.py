@@ -1,0 +1,87 @@
+"""A saved plan is applied only where the merged manifests say the same."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ci.runner import STEPS
+
+pytestmark = pytest.mark.slow
+
+CREATE = {"id": "create", "verb": "create-topic", "args": {"partitions": 1}, "expect": {"exists": False}}
+OTHER = CREATE | {"id": "other"}
+OWNED = {"id": "Topic/orders", "before": None, "after": {"partitions": 1}}
+PLAN: dict[str, Any] = {
+    "plan_id": "1",
+    "created_at": "2026-01-01T00:00:00Z",
+    "base": {"lineage": "a", "serial": 1},
+    "project": "shop",
+    "env": "lab",
+    "cluster": {"id": "x", "name": "lab:9092"},
+    "undoes": None,
+    "operations": [CREATE],
+    "ownership": [OWNED],
+    "diagnostics": [],
+}
+
+
+def compared(tmp_path: Path, saved: object, fresh: object) -> tuple[int, str]:
+    """The exit code, and what is said."""
+    files = [tmp_path / "saved.json", tmp_path / "fresh.json"]
+    for file, document in zip(files, (saved, fresh), strict=True):
+        file.write_text("" if document is None else json.dumps(document))
+    ran = subprocess.run(
+        [sys.executable, str(STEPS / "reviewed.py"), *map(str, files)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stderr == ""
+    return ran.returncode, ran.stdout
+
+
+SAME = {
+    "another moment, another id": {"plan_id": "2", "created_at": "2026-01-02T00:00:00Z"},
+    "a state that went on elsewhere": {"base": {"lineage": "a", "serial": 7}},
+    "more to do than was reviewed": {
+        "operations": [OTHER, CREATE],
+        "ownership": [OWNED | {"id": "x"}, OWNED],
+    },
+}
+
+
+@pytest.mark.parametrize("facts", SAME.values(), ids=SAME.keys())
+def test_what_makes_no_difference(tmp_path: Path, facts: dict[str, Any]) -> None:
+    assert compared(tmp_path, PLAN, PLAN | facts) == (0, "")
+
+
+OTHERWISE = {
+    "operation gone": ({"operations": []}, "operations create: is not planned any more"),
+    "other arguments": ({"operations": [CREATE | {"args": {}}]}, 'create, args: saved {"partitions": 1}'),
+    "other expectation": ({"operations": [CREATE | {"expect": {"exists": True}}]}, "create, expect: saved"),
+    "an inverse more": ({"operations": [CREATE | {"inverse": {}}]}, "inverse: saved null, planned now {}"),
+    "true is not one": ({"operations": [CREATE | {"args": {"partitions": True}}]}, "create, args: saved"),
+    "ownership gone": ({"ownership": []}, "ownership Topic/orders: is not planned any more"),
+    "other ownership": ({"ownership": [OWNED | {"after": None}]}, "ownership Topic/orders, after: saved"),
+    "another cluster": ({"cluster": {"id": "y", "name": "lab:9092"}}, "cluster: saved"),
+    "a rollback": ({"undoes": "run"}, 'undoes: saved null, planned now "run"'),
+}
+
+
+@pytest.mark.parametrize(("facts", "said"), OTHERWISE.values(), ids=OTHERWISE.keys())
+def test_what_is_refused(tmp_path: Path, facts: dict[str, Any], said: str) -> None:
+    code, told = compared(tmp_path, PLAN, PLAN | facts)
+    assert code == 4
+    assert said in told
+    assert "Nothing is applied." in told
+
+
+def test_without_a_fresh_plan_nothing_is_applied(tmp_path: Path) -> None:
+    mistake = {"severity": "error", "summary": "Unknown field", "detail": "'partitons' is none."}
+    code, told = compared(tmp_path, PLAN, {"outcome": "error", "diagnostics": [mistake]})
+    assert (code, "Unknown field: 'partitons' is none." in told) == (1, True)
+    assert compared(tmp_path, PLAN, None)[0] == 1
