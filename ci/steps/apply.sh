@@ -6,7 +6,7 @@ set -euo pipefail
 
 code=0
 : > "$out/said.txt"
-kdeclare plan "${reach[@]}" --format json > "$out/fresh.json" || true  # with errors it is a plan, too
+kdeclare plan "${reach[@]}" "${arguments[@]}" --format json > "$out/fresh.json" || true  # with errors it is a plan, too
 python3 "$steps/reviewed.py" "$plan" "$out/fresh.json" > "$out/applied.txt" || code=$?
 if [ "$code" -eq 0 ]; then
   kdeclare apply "$plan" "${reach[@]}" --yes 2>&1 > "$out/applied.txt" | tee "$out/said.txt" >&2 ||

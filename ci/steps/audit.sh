@@ -12,6 +12,11 @@ if [ -n "${KDECLARE_FLEET:-}" ]; then
   [ ! -f "$out/audit/report.md" ] || cp "$out/audit/report.md" "$out/report.md"
 else
   kdeclare plan "${reach[@]}" --detailed-exitcode --format markdown > "$out/report.md" || code=$?
+  if [ "$code" -eq 1 ]; then
+    # a plan with errors, as of partitions that are too many to go back: it has looked, and all is not in order
+    kdeclare plan "${reach[@]}" --format json > "$out/looked.json" 2> /dev/null || true
+    ! kdeclare show "$out/looked.json" > /dev/null 2>&1 || code=2
+  fi
 fi
 case $code in
   0) found=in-order ;;

@@ -6,14 +6,14 @@ set -euo pipefail
 
 rm -f "$plan" "$out/report.md" "$out/kdeclare.sarif"
 code=0
-kdeclare plan "${reach[@]}" --out "$plan" --format markdown > "$out/report.md" || code=$?
+kdeclare plan "${reach[@]}" "${arguments[@]}" --out "$plan" --format markdown > "$out/report.md" || code=$?
 [ -s "$out/report.md" ] || printf '## kdeclare failed\n\nExit code %s; the log says why.\n' "$code" > "$out/report.md"
 if [ -s "$plan" ]; then
   kdeclare show "$plan" --format sarif > "$out/kdeclare.sarif"
   tell artifact "kdeclare-plan-$which-${KDECLARE_PULL:-0}"
   tell plan-file "$plan"
 else
-  kdeclare plan "${reach[@]}" --format sarif > "$out/kdeclare.sarif" || true
+  kdeclare plan "${reach[@]}" "${arguments[@]}" --format sarif > "$out/kdeclare.sarif" || true
 fi
 findings
 printf '%s\n' "$code" > "$out/exit-code"

@@ -3,9 +3,9 @@
     python3 reviewed.py SAVED FRESH
 
 Who may push a branch can keep any plan under the name of the reviewed one. So each operation and each change
-of ownership of the saved plan has to stand in the fresh one, and be the same. That the fresh one has more does
-not matter, as it is not applied. Secrets need no exception: the salt of their hashes is made of the place
-where they stand, so equal values have equal hashes.
+of ownership of the saved plan has to stand in the fresh one, and be the same. That the fresh one has more
+does not matter, as it is not applied. Secrets need no exception: the salt of their hashes is made of the
+place where they stand, so equal values have equal hashes.
 
 Exit code: 0 so it is; 4 the plan is refused; 1 there is no fresh plan to tell by.
 """
@@ -75,8 +75,8 @@ def main(saved_file: str, fresh_file: str) -> int:
     print(*(f"  {line}" for line in found), sep="\n")
     print(*_problems(fresh), sep="\n")
     print(
-        "\nManifests, cluster or a secret have changed since the plan was made; or it is not the one that was\n"
-        "reviewed. Plan again with a pull request, and review that."
+        "\nManifests, cluster or a secret have changed since the plan was made; or it is not the one\n"
+        "that was reviewed. Plan again with a pull request, and review that."
     )
     return STALE
 

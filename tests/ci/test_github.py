@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.port import Alteration, ConfigOp
+from kdeclare.cluster.port import Alteration, ConfigOp, NewPartitions
 from kdeclare.model.changes import FieldOp
 from kdeclare.report.markdown import LIMIT
 from tests.beds import topic_resource
@@ -16,6 +16,9 @@ from tests.ci.pull_request import HEAD, applied, opened, outputs, planned, succe
 from tests.ci.runner import Runner
 
 pytestmark = pytest.mark.slow
+
+
+UNNAMED = {"name": "naming", "class": "kdeclare.policy.rules:NamePattern", "config": {"pattern": "shop-.*"}}
 
 
 @pytest.fixture
@@ -75,6 +78,16 @@ def test_a_token_of_somebody_elses_finds_its_comment_again(github: Runner) -> No
     assert "1 to create" in updated["body"]
 
 
+def test_a_plan_that_a_policy_denies_is_not_said_to_be_applied(github: Runner) -> None:
+    github.topic("orders")
+    project = {"environments": {"lab": {"bootstrapServers": "lab:9092"}}, "policies": [UNNAMED]}
+    github.write("kdeclare.yaml", "Project", "shop", project)
+    planned(github)
+    [comment] = github.knows["comments"]
+    assert "this run</a>; nothing is applied until this check passes." in comment["body"]
+    assert github.exit_code == 3
+
+
 def test_another_environment_has_a_comment_of_its_own(github: Runner) -> None:
     github.topic("orders")
     clusters = {name: {"bootstrapServers": f"{name}:9092"} for name in ("lab", "live")}
@@ -90,6 +103,7 @@ def test_a_plan_with_errors_says_so_in_the_comment_and_fails_at_the_end(github: 
     github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12")
     [comment] = github.knows["comments"]
     assert "## kdeclare failed: 1 error." in comment["body"]
+    assert "this run</a>; nothing is applied until this check passes." in comment["body"]
     assert github.exit_code == 1
     assert "plan-file" not in outputs(github), "there is nothing to apply"
     [result] = json.loads((github.checkout / outputs(github)["sarif"]).read_text())["runs"][0]["results"]
@@ -182,6 +196,26 @@ def test_a_plan_that_the_merged_manifests_do_not_say_is_refused(github: Runner) 
     assert refused.count("is not planned any more") == 2, "its operation is the other; the rest is as it was"
 
 
+def test_plans_are_made_with_the_options_that_the_workflows_give(github: Runner) -> None:
+    github.topic("orders")
+    project = {"environments": {"lab": {"bootstrapServers": "lab:9092"}}, "policies": [UNNAMED]}
+    github.write("kdeclare.yaml", "Project", "shop", project)
+    why = '--override-policy=naming\n\n--reason=It\'s * $(touch pwned) "old"\n'
+    github.environ["KDECLARE_PLAN_ARGUMENTS"] = why
+    planned(github)
+    [verdict] = json.loads((github.out / "kdeclare.plan.json").read_text())["verdicts"]
+    assert verdict["override"] == 'It\'s * $(touch pwned) "old"'
+    assert applied(github) == 0
+    assert topics(github) == {"orders"}
+    (github.checkout / "manifests" / "orders.yaml").unlink()
+    github.environ["KDECLARE_PLAN_ARGUMENTS"] = "--allow-deletes"
+    planned(github, run=2)
+    assert applied(github, KDECLARE_PLAN_ARGUMENTS="") == 4, "both workflows need them"
+    assert applied(github) == 0
+    assert topics(github) == set()
+    assert list(github.folder.rglob("pwned")) == []
+
+
 def test_what_came_up_since_the_review_is_not_applied(github: Runner) -> None:
     github.topic("orders")
     planned(github)
@@ -238,6 +272,7 @@ def test_a_service_that_fails_fails_the_step(github: Runner, step: str) -> None:
     github.out.mkdir()
     (github.out / "report.md").write_text("## Plan\n")
     (github.out / "found").write_text("drift\n")
+    (github.out / "exit-code").write_text("0\n")
     ran = github.run(step, KDECLARE_PULL="12", GITHUB_REPOSITORY="shop/other")
     assert ran.returncode != 0
     assert "HTTP 404" in ran.stderr
@@ -267,6 +302,47 @@ def test_drift_is_one_issue(github: Runner) -> None:
     (github.checkout / "manifests" / "refunds.yaml").unlink()
     [(state, kept)] = audited(github)
     assert (state, kept) == ("closed", line)
+
+
+def test_drift_that_no_plan_could_mend_is_told_too(github: Runner) -> None:
+    github.topic("orders", partitions=3)
+    planned(github)
+    assert applied(github) == 0
+    file = Path(github.environ["STUB_CLUSTER"])
+    cluster = load(file)
+    assert not any(cluster.create_partitions([NewPartitions("orders", 5)]).values())
+    keep(cluster, file)
+    [(state, line)] = audited(github)
+    assert (state, "1 error" in line) == ("open", True)
+    assert "InvalidPartitions" in github.knows["issues"][0]["body"]
+    assert github.exit_code == 0, "it has looked"
+
+
+def test_manifests_with_mistakes_are_no_drift(github: Runner) -> None:
+    github.topic("orders", partitons=3)
+    assert audited(github) == []
+    assert github.exit_code == 1
+
+
+def test_audits_do_not_share_an_issue(github: Runner) -> None:
+    """Nor does one that is in order close another's."""
+    settings = (
+        {"KDECLARE_PROJECT": "kafka/kdeclare.yaml", "KDECLARE_ENV": "eu"},
+        {"KDECLARE_PROJECT": "kdeclare.yaml", "KDECLARE_ENV": "kafka-eu"},
+        {"KDECLARE_PROJECT": "kafka-kdeclare.yaml", "KDECLARE_ENV": "eu"},
+        {"KDECLARE_FLEET": "fleet.yaml"},
+        {"KDECLARE_FLEET": "kafka/fleet.yaml"},
+        {"KDECLARE_FLEET": "a-->b"},
+    )
+    github.out.mkdir()
+    (github.out / "report.md").write_text("## Drift\n")
+    for found, count in (("drift", 6), ("drift", 6), ("in-order", 6)):
+        (github.out / "found").write_text(f"{found}\n")
+        for setting in settings:
+            github.well("github/issue.sh", **setting)
+        assert len(github.knows["issues"]) == count
+    assert {issue["state"] for issue in github.knows["issues"]} == {"closed"}
+    assert all(issue["body"].splitlines()[0].count("-->") == 1 for issue in github.knows["issues"])
 
 
 def test_what_is_against_a_policy_in_a_fleet_is_told_too(github: Runner) -> None:

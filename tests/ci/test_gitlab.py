@@ -41,11 +41,12 @@ def gitlab(runner: Runner) -> Runner:
     return runner
 
 
-def reported(gitlab: Runner, text: str, found: str = "drift") -> None:
+def reported(gitlab: Runner, text: str, found: str = "drift", code: int = 0) -> None:
     """What an earlier step has left."""
     gitlab.out.mkdir(exist_ok=True)
     (gitlab.out / "report.md").write_text(text)
     (gitlab.out / "found").write_text(f"{found}\n")
+    (gitlab.out / "exit-code").write_text(f"{code}\n")
 
 
 def test_a_merge_request_has_one_note_that_is_kept_up_to_date(gitlab: Runner) -> None:
@@ -120,6 +121,21 @@ def test_without_a_reviewed_plan_nothing_is_applied(gitlab: Runner, facts: dict[
     assert said in ran.stderr
     assert "Nothing is applied." in ran.stderr
     assert not (gitlab.out / "kdeclare.plan.json").exists()
+
+
+@pytest.mark.parametrize(("code", "said"), [(0, "merged, exactly"), (3, "nothing is applied")])
+def test_the_note_says_what_merging_does(gitlab: Runner, code: int, said: str) -> None:
+    reported(gitlab, "## Plan\n", code=code)
+    gitlab.well("gitlab/note.sh")
+    assert f"this job</a>; {said}" in gitlab.knows["notes"][0]["body"]
+
+
+def test_a_fleet_and_a_project_do_not_share_an_issue(gitlab: Runner) -> None:
+    reported(gitlab, "one")
+    for fleet in ("", "fleet.yaml", "other.yaml", "fleet.yaml"):
+        gitlab.well("gitlab/issue.sh", KDECLARE_FLEET=fleet)
+    titles = [issue["title"].removeprefix("Kafka is not as declared: ") for issue in gitlab.knows["issues"]]
+    assert titles == ["default", "fleet.yaml", "other.yaml"]
 
 
 def test_drift_is_one_issue(gitlab: Runner) -> None:

@@ -97,6 +97,13 @@ def test_what_the_action_is_told_reaches_the_steps() -> None:
     assert [name for name in inputs if f"inputs.{name} " not in text] == []
 
 
+def test_a_job_that_is_run_again_can_keep_its_artifacts_again() -> None:
+    steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+    kept = [step["with"] for step in steps if "upload-artifact" in step.get("uses", "")]
+    assert len(kept) == 2
+    assert all(given["overwrite"] for given in kept)
+
+
 def test_code_scanning_is_told_only_where_that_is_permitted() -> None:
     """In private repositories the upload fails without actions: read, and without code scanning."""
     for workflow in WORKFLOWS:

@@ -10,8 +10,8 @@ marker="<!-- kdeclare plan $which -->"
 {
   printf '%s\n' "$marker"
   cat "$out/report.md"
-  printf '\n<sub>Planned for %s by <a href="%s">this run</a>; merged, exactly this plan is applied.</sub>\n' \
-    "${KDECLARE_REVISION:0:12}" "$KDECLARE_RUN_URL"
+  printf '\n<sub>Planned for %s by <a href="%s">this run</a>; %s.</sub>\n' \
+    "${KDECLARE_REVISION:0:12}" "$KDECLARE_RUN_URL" "$(promise)"
 } > "$out/comment.md"
 
 comments="repos/$GITHUB_REPOSITORY/issues/$KDECLARE_PULL/comments"

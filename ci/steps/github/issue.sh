@@ -3,7 +3,7 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 
-marker="<!-- kdeclare audit $which -->"
+marker="<!-- kdeclare audit $audited -->"
 label=${KDECLARE_ISSUE_LABEL:-kdeclare-drift}
 answer=$(gh issue list --repo "$GITHUB_REPOSITORY" --label "$label" --state open --limit 100 \
   --json number,body)

@@ -4,7 +4,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/api.sh"
 
-marker="<!-- kdeclare audit $which -->"
+marker="<!-- kdeclare audit $audited -->"
 label=${KDECLARE_ISSUE_LABEL:-kdeclare-drift}
 answer=$(api "issues?state=opened&labels=$label&per_page=100")
 found=$(pick "$answer" gitlab-issue "$marker")

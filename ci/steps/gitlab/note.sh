@@ -8,8 +8,8 @@ marker="<!-- kdeclare plan $which -->"
 {
   printf '%s\n' "$marker"
   cat "$out/report.md"
-  printf '\n<sub>Planned for %s by <a href="%s">this job</a>; merged, exactly this plan is applied.</sub>\n' \
-    "${CI_COMMIT_SHA:0:12}" "$CI_JOB_URL"
+  printf '\n<sub>Planned for %s by <a href="%s">this job</a>; %s.</sub>\n' \
+    "${CI_COMMIT_SHA:0:12}" "$CI_JOB_URL" "$(promise)"
 } > "$out/comment.md"
 
 notes="merge_requests/$CI_MERGE_REQUEST_IID/notes"
