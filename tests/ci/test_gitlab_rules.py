@@ -1,0 +1,66 @@
+"""Which of GitLab's jobs run in which pipeline."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.ci.runner import ROOT
+
+JOBS = yaml.safe_load((ROOT / "ci" / "gitlab" / "kdeclare.gitlab-ci.yml").read_text())
+OURS, FORK = "7", "8"
+
+
+def holds(expression: str, variables: dict[str, str]) -> bool:
+    """A rule's ``if``, as far as these rules use it: comparisons joined by ``&&``."""
+    return all(_compares(part.strip(), variables) for part in expression.split("&&"))
+
+
+def _compares(comparison: str, variables: dict[str, str]) -> bool:
+    found = re.fullmatch(r'(\$\w+) (==|!=) (\$\w+|"[^"]*")', comparison)
+    assert found, f"an expression that this test does not know: {comparison}"
+    left, right = (_value(found[n], variables) for n in (1, 3))
+    return (left == right) == (found[2] == "==")
+
+
+def _value(text: str, variables: dict[str, str]) -> str | None:
+    return variables.get(text[1:]) if text.startswith("$") else text[1:-1]
+
+
+def run_in(variables: dict[str, str]) -> set[str]:
+    """The jobs of a pipeline with these variables, whatever has changed."""
+    jobs: dict[str, Any] = {name: job for name, job in JOBS.items() if "rules" in job}
+    return {name for name, job in jobs.items() if any(holds(rule["if"], variables) for rule in job["rules"])}
+
+
+def merge_request(pipeline_of: str, source: str) -> dict[str, str]:
+    """Of a merge request to our project, from a branch of ``source``."""
+    return {
+        "CI_PIPELINE_SOURCE": "merge_request_event",
+        "CI_PROJECT_ID": pipeline_of,
+        "CI_MERGE_REQUEST_PROJECT_ID": OURS,
+        "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": source,
+    }
+
+
+PIPELINES = {
+    "our own branch": (merge_request(OURS, OURS), "kdeclare-plan"),
+    "a fork's branch, run by us": (merge_request(OURS, FORK), "kdeclare-validate"),
+    "a fork's branch, run by the fork": (merge_request(FORK, FORK), "kdeclare-validate"),
+    "merged": (
+        {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"},
+        "kdeclare-apply",
+    ),
+    "every night": ({"CI_PIPELINE_SOURCE": "schedule"}, "kdeclare-audit"),
+}
+
+
+@pytest.mark.parametrize(("variables", "job"), PIPELINES.values(), ids=PIPELINES.keys())
+def test_each_pipeline_has_its_job(variables: dict[str, str], job: str) -> None:
+    assert run_in(variables) == {job}
+
+
+def test_another_branch_is_not_applied() -> None:
+    pushed = {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "topics", "CI_DEFAULT_BRANCH": "main"}
+    assert run_in(pushed) == set()
