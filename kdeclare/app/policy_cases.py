@@ -19,7 +19,7 @@ def run_policy_tests(
 
     Raises KdeclareError with all that is wrong with the project, its policies or the files.
     """
-    project = open_project(project_file, env, environ)
+    project = open_project(project_file, env, environ, offline=True)
     rules, unread = load_rules(project, RULES, environ)
     cases, wrong = load_cases(files, project, environ)
     with project_policies(project, rules) as in_force:

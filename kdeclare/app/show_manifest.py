@@ -29,7 +29,7 @@ def show_manifest(
 
     Raises KdeclareError: for a resource that is not declared or has mistakes, and where there is no project.
     """
-    project = open_project(project_file, env, environ)
+    project = open_project(project_file, env, environ, offline=True)
     if project.file is None:
         raise KdeclareError(_no_project())
     loaded = load(project, (), KINDS, environ, CHECKS, RULES, layers_of=resource)

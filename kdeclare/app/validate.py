@@ -33,7 +33,7 @@ def validate(
     all of the project's manifests where none is given.
     Raises KdeclareError for a project file that cannot be used, or has no such environment.
     """
-    project = open_project(project_file, env, environ)
+    project = open_project(project_file, env, environ, offline=True)
     loaded = load(project, paths, KINDS, environ, CHECKS, RULES)
     with project_policies(project, loaded.rules) as found:
         diagnostics = [*loaded.diagnostics, *found.diagnostics, *_said_by_every_plan(loaded)]

@@ -1,7 +1,7 @@
 """Kind `Project`: which manifests, which environments; and one environment of it made ready for use."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,9 @@ from kdeclare.model.diagnostics import KdeclareError, Place, error
 PROJECT_FILE = "kdeclare.yaml"
 DEFAULT = "default"
 MANIFESTS_FOLDER = "manifests"
+
+_CONNECTION = frozenset({"bootstrapServers", "clientConfig", "clientConfigFile"})
+"""Fields of an environment that only who connects needs."""
 
 
 class EnvironmentSpec(BaseModel):
@@ -101,16 +104,19 @@ class Project:
     policies: tuple[PolicyEntry, ...] = ()
 
 
-def open_project(file: Path | None, env: str | None, environ: Mapping[str, str]) -> Project:
+def open_project(
+    file: Path | None, env: str | None, environ: Mapping[str, str], *, offline: bool = False
+) -> Project:
     """The project of a file (default: ``kdeclare.yaml`` here, if there is one) in an environment.
 
+    offline: leave out how cluster and state are reached, as references there may be to secrets.
     Raises KdeclareError with all that is wrong with the file, or when there is no such environment.
     """
     path = file if file is not None else Path(PROJECT_FILE)
     if file is None and not (path.exists() or path.is_symlink()):
         _choose(env, None, {}, None)
         return Project()
-    return read_project(path).within(env, environ)
+    return read_project(path).within(env, environ, offline=offline)
 
 
 def manifest_roots(project: Project) -> Sequence[Path]:
@@ -129,12 +135,16 @@ class ProjectDocument:
     root: Node = field(repr=False)
     spec: ProjectSpec = field(repr=False)
 
-    def within(self, env: str | None, environ: Mapping[str, str]) -> Project:
-        """The project in one environment. Raises KdeclareError, also when there is no such environment."""
+    def within(self, env: str | None, environ: Mapping[str, str], *, offline: bool = False) -> Project:
+        """The project in one environment. Raises KdeclareError, also when there is no such environment.
+
+        offline: see `open_project`.
+        """
         name = _choose(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
         # references are resolved where they are used only: another environment's need not be set here
         reader = Reader(Scope(self.file.parent, environ, variables=None))
-        manifest = validated(ProjectManifest, _only_environment(self.root, name), reader)
+        needed = _only_environment(self.root, name)
+        manifest = validated(ProjectManifest, _unconnected(needed, name) if offline else needed, reader)
         return _project(self.file, self.root, reader, manifest.spec, manifest.metadata.name, name, self.spec)
 
 
@@ -217,6 +227,22 @@ def _only_environment(root: Node, env: str) -> Node:
         return root
     chosen = [pair for pair in environments[1].value if pair[0].value == env]
     return _with(root, "spec", _with(spec[1], "environments", _mapping(environments[1], chosen)))
+
+
+def _unconnected(root: Node, env: str) -> Node:
+    """The document without what only leads to the cluster and the state."""
+    spec = node_at(root, ("spec",))
+    environments, chosen = (node_at(root, ("spec", "environments", *more)) for more in ((), (env,)))
+    if spec is None:
+        return root
+    if environments is not None and chosen is not None:
+        environments = _with(environments, env, _without(chosen, _CONNECTION))
+        spec = _with(spec, "environments", environments)
+    return _with(root, "spec", _without(spec, {"state"}))
+
+
+def _without(node: Node, keys: Set[str]) -> Node:
+    return _mapping(node, [(k, v) for k, v in node.value if k.value not in keys])
 
 
 def _with(node: Node, key: str, value: Node) -> Node:

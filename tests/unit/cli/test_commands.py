@@ -366,6 +366,17 @@ def test_validate(kdeclare: CommandLine) -> None:
     assert kdeclare("validate", "manifests/orders.yaml").code == 0
 
 
+def test_validate_needs_no_secret_of_the_connection(kdeclare: CommandLine) -> None:
+    lab = {"bootstrapServers": "${env.SERVERS}", "clientConfig": {"sasl.password": "${env.KAFKA_SECRET}"}}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
+    kdeclare.topic("orders")
+    assert kdeclare("validate").code == 0
+    assert kdeclare("show-manifest", "Topic/orders").code == 0
+    assert "KAFKA_SECRET" in kdeclare("plan").err
+    kdeclare.topic("payments", configs={"retention.ms": "${env.RETENTION}"})
+    assert "RETENTION" in kdeclare("validate").out
+
+
 def test_validate_asks_no_cluster(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("validate")

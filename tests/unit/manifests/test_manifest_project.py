@@ -88,6 +88,22 @@ def test_another_environment_needs_only_its_own_references(tmp_path: Path) -> No
     assert prod.client_config_file == tmp_path / "prod.properties"
 
 
+@pytest.mark.parametrize("env", ["dev", "prod"])
+def test_offline_no_reference_about_the_connection_is_resolved(tmp_path: Path, env: str) -> None:
+    """Whoever only reads manifests, as a fork's job, has no secrets."""
+    path = tmp_path / "kdeclare.yaml"
+    path.write_text(PROJECT.replace("STATE", "${env.STATE}"))
+    found = open_project(path, env, {}, offline=True)
+    assert (found.name, found.manifests) == (
+        "payments",
+        (tmp_path / "topics", tmp_path / "more/brokers.yaml"),
+    )
+    assert found.environment.overlays[0] == tmp_path / f"overlays/{env}"
+    assert found.environment.client_config == {}
+    with pytest.raises(KdeclareError, match=r"PW|PROD_SERVERS"):
+        open_project(path, env, {})
+
+
 @pytest.mark.parametrize("uri", ["kafka://a:1/topic", "file:///var/state"])
 def test_a_state_can_be_a_uri(tmp_path: Path, uri: str) -> None:
     assert opened(tmp_path, state=uri).state == uri
