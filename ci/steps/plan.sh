@@ -9,7 +9,7 @@ code=0
 kdeclare plan "${reach[@]}" "${arguments[@]}" --out "$plan" --format markdown > "$out/report.md" || code=$?
 [ -s "$out/report.md" ] || printf '## kdeclare failed\n\nExit code %s; the log says why.\n' "$code" > "$out/report.md"
 if [ -s "$plan" ]; then
-  kdeclare show "$plan" --format sarif > "$out/kdeclare.sarif"
+  kdeclare show "$plan" --project "$project" --format sarif > "$out/kdeclare.sarif"
   tell artifact "kdeclare-plan-$which-${KDECLARE_PULL:-0}"
   tell plan-file "$plan"
 else

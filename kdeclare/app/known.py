@@ -1,4 +1,4 @@
-"""The names that there are, for whoever completes what a person types."""
+"""The names that there are, for whoever completes what a person types, or says what a failure is about."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
 from kdeclare.cluster.port import ConfigQuery
-from kdeclare.manifests.project import PROJECT_FILE, read_project
+from kdeclare.manifests.project import PROJECT_FILE, project_names, read_project
+from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.ids import ConfigResource
 
 
@@ -43,3 +44,11 @@ def environment_names(project: Path | None) -> tuple[str, ...]:
     """The environments of a project file (default: the one that is here). Raises KdeclareError."""
     file = project or Path(PROJECT_FILE)
     return tuple(read_project(file).spec.environments) if file.is_file() else ()
+
+
+def project_and_environment(project: Path | None, env: str | None) -> tuple[str, str] | None:
+    """What they are called; None where the project file cannot be read, or has no such environment."""
+    try:
+        return project_names(project, env)
+    except KdeclareError:
+        return None

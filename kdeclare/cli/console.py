@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -41,6 +41,8 @@ class Console:
         self.is_text = output == "text"
         self.command = command
         self._pager = pager
+        self._project: Path | None = None
+        self._category: Callable[[], str | None] = lambda: None
         self.style = Style(_colours(sys.stdout, talk.no_color))
         self.width = _width(sys.stdout)
         self.err_style = Style(_colours(sys.stderr, talk.no_color))
@@ -81,6 +83,25 @@ class Console:
         if text:
             self.say(text.rstrip("\n"))
 
+    def concerns(self, project: Path | None, category: Callable[[], str | None] | None = None) -> None:
+        """What logs of findings are about.
+
+        project: the file that was given, at which findings are shown that are about no file. category: what
+        the log of a failure is a run of; asked for only if there is one, and None where it is not known.
+        """
+        self._project = project
+        self._category = category or self._category
+
+    def checkout(self) -> "Checkout":
+        """The checkout that one stands in; a folder is one of its own where there is none."""
+        from kdeclare.manifests.project import PROJECT_FILE
+        from kdeclare.report.sarif_places import Checkout
+
+        folder = Path.cwd()
+        root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
+        project = self._project or Path(PROJECT_FILE)
+        return Checkout(str(root), str(folder), str(project) if project.is_file() else "")
+
     def fail(self, diagnostics: Iterable[Diagnostic], exit_code: ExitCode) -> ExitCode:
         """Say why the command as a whole failed."""
         items = tuple(diagnostics)
@@ -90,9 +111,9 @@ class Console:
 
             self.out_json(problem_document(items, exit_code))
         elif output == "sarif":
-            from kdeclare.report.sarif import problem_sarif
+            from kdeclare.report.sarif import PROBLEM, problem_sarif
 
-            self.out_json(problem_sarif(items, checkout()))
+            self.out_json(problem_sarif(items, self.checkout(), self._category() or PROBLEM))
         elif output == "markdown":
             from kdeclare.report.markdown import problem_markdown
 
@@ -114,20 +135,6 @@ class Console:
         from kdeclare.planning.planfile import plan_file_text
 
         self.out(plan_file_text(plan, datetime.now(UTC))[0])
-
-
-def checkout() -> "Checkout":
-    """The checkout that one stands in; a folder is one of its own where there is none.
-
-    A project file that is here is where findings are shown that are about no file.
-    """
-    from kdeclare.manifests.project import PROJECT_FILE
-    from kdeclare.report.sarif_places import Checkout
-
-    folder = Path.cwd()
-    root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
-    here = PROJECT_FILE if (folder / PROJECT_FILE).is_file() else ""
-    return Checkout(str(root), str(folder), here)
 
 
 def _colours(stream: TextIO, no_color: bool) -> bool:

@@ -1,16 +1,19 @@
 """``kdeclare plan`` and ``kdeclare show``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.console import Console, checkout
+from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Graph, Paths, PlanFormat, Planning, Reach
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import Plan
+
+if TYPE_CHECKING:
+    from kdeclare.app.workspace import Options
 
 _PLAN_EPILOG = epilog(
     "kdeclare plan                                        the whole project",
@@ -50,6 +53,8 @@ def plan(
     from kdeclare.app.plan import make_plan, save_plan
     from kdeclare.report.outcome import plan_outcome
 
+    options = reach.options()
+    console.concerns(options.project, lambda: _category(options))
     scope = planning.scope()
     workspace = reach.workspace()
     console.progress("Connecting", 0, 0)
@@ -73,17 +78,30 @@ def show(
     *,
     output: PlanFormat = "text",
     graph: Graph = False,
+    project: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Project file, where --format sarif shows what is about no file."),
+    ] = None,
     console: Console,
 ) -> ExitCode:
     """Show a saved plan. No cluster is asked."""
     from kdeclare.planning.planfile import load_plan
 
+    console.concerns(project)
     loaded = load_plan(file)
     if console.is_json:
         console.out(file.read_text(encoding="utf-8-sig"))
     else:
         show_plan(console, loaded.plan, graph=graph, identity=loaded.plan_id)
     return ExitCode.OK
+
+
+def _category(options: "Options") -> str | None:
+    from kdeclare.app.known import project_and_environment
+    from kdeclare.report.sarif import plan_category
+
+    names = project_and_environment(options.project, options.env)
+    return plan_category(*names) if names else None
 
 
 def show_plan(console: Console, plan: Plan, *, graph: bool = False, identity: str | None = None) -> None:
@@ -93,7 +111,7 @@ def show_plan(console: Console, plan: Plan, *, graph: bool = False, identity: st
     elif console.output == "sarif":
         from kdeclare.report.sarif import plan_sarif
 
-        console.out_json(plan_sarif(plan, checkout()))
+        console.out_json(plan_sarif(plan, console.checkout()))
     elif console.output == "markdown":
         from kdeclare.report.markdown import plan_markdown
 

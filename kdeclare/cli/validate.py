@@ -3,7 +3,7 @@
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.console import Console, checkout
+from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import FindingsFormat, Paths, Setting
 from kdeclare.model.exits import ExitCode
@@ -34,6 +34,7 @@ def validate(
     from kdeclare.report.outcome import validation_outcome
 
     options = setting.options()
+    console.concerns(options.project, _category)
     view = check(options.project, options.env, paths or (), os.environ)
     outcome = validation_outcome(view)
     if console.output == "json":
@@ -43,7 +44,7 @@ def validate(
     elif console.output == "sarif":
         from kdeclare.report.sarif import validation_sarif
 
-        console.out_json(validation_sarif(view, checkout()))
+        console.out_json(validation_sarif(view, console.checkout()))
     else:
         from kdeclare.report.diagnostics_text import diagnostics_text
 
@@ -53,3 +54,9 @@ def validate(
         console.out(f"{said}\n" if said else "")
         console.out(f"{paint(word + colon)}{rest}\n")
     return outcome.exit_code
+
+
+def _category() -> str:
+    from kdeclare.report.sarif import VALIDATION
+
+    return VALIDATION

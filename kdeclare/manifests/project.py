@@ -112,11 +112,23 @@ def open_project(
     offline: leave out how cluster and state are reached, as references there may be to secrets.
     Raises KdeclareError with all that is wrong with the file, or when there is no such environment.
     """
-    path = file if file is not None else Path(PROJECT_FILE)
-    if file is None and not (path.exists() or path.is_symlink()):
+    path = _project_file(file)
+    if path is None:
         _choose(env, None, {}, None)
         return Project()
     return read_project(path).within(env, environ, offline=offline)
+
+
+def project_names(file: Path | None, env: str | None) -> tuple[str, str]:
+    """What the project of `open_project` and its environment are called; no reference is resolved.
+
+    Raises KdeclareError as `open_project` does.
+    """
+    path = _project_file(file)
+    if path is None:
+        return DEFAULT, _choose(env, None, {}, None)
+    found = read_project(path)
+    return found.name, _choose(env, found.spec.defaultEnvironment, found.spec.environments, found.root)
 
 
 def manifest_roots(project: Project) -> Sequence[Path]:
@@ -132,6 +144,7 @@ class ProjectDocument:
     """A project file that was read, and is well but for its references; of any of its environments."""
 
     file: Path
+    name: str
     root: Node = field(repr=False)
     spec: ProjectSpec = field(repr=False)
 
@@ -154,7 +167,15 @@ def read_project(file: Path) -> ProjectDocument:
     Raises KdeclareError with all that is wrong with it.
     """
     root = document(file, "Project", "--project FILE names it.")
-    return ProjectDocument(file, root, validated(ProjectManifest, root, Reader(scope=None)).spec)
+    manifest = validated(ProjectManifest, root, Reader(scope=None))
+    return ProjectDocument(file, manifest.metadata.name, root, manifest.spec)
+
+
+def _project_file(file: Path | None) -> Path | None:
+    here = Path(PROJECT_FILE)
+    if file is None and not (here.exists() or here.is_symlink()):
+        return None
+    return file if file is not None else here
 
 
 def _project(

@@ -22,6 +22,9 @@ from kdeclare.version import VERSION
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT = "kdeclare/v1"
 """The key among ``partialFingerprints``: those are what GitHub reads, and not ``fingerprints``."""
+VALIDATION = "kdeclare/validate/"
+PROBLEM = "kdeclare/problem/"
+"""What a log is a run of (section 3.17.3); the next one of the same closes what is found no longer."""
 MOST = 5_000
 """Results a log: GitHub shows no more, and takes no log with more than five times as many."""
 
@@ -52,19 +55,26 @@ def plan_sarif(plan: Plan, checkout: Checkout = NO_CHECKOUT) -> dict[str, Any]:
     places = {str(change.id): change.source for change in plan.changes}
     found = [_of_diagnostic(item, places) for item in in_order(plan.diagnostics)]
     found += [_of_verdict(item, places) for item in spoken(plan.verdicts)]
-    return _log(found, f"kdeclare/plan/{plan.project}/{plan.env}/", checkout)
+    return _log(found, plan_category(plan.project, plan.env), checkout)
+
+
+def plan_category(project: str, env: str) -> str:
+    """What the log of a plan is a run of, also where no plan could be made."""
+    return f"kdeclare/plan/{project}/{env}/"
 
 
 def validation_sarif(view: ValidationView, checkout: Checkout = NO_CHECKOUT) -> dict[str, Any]:
     """The log of a validation."""
     found = [_of_diagnostic(item, {}) for item in in_order(view.diagnostics)]
-    return _log(found, "kdeclare/validate/", checkout)
+    return _log(found, VALIDATION, checkout)
 
 
-def problem_sarif(diagnostics: Iterable[Diagnostic], checkout: Checkout = NO_CHECKOUT) -> dict[str, Any]:
-    """The log of a command that failed as a whole."""
+def problem_sarif(
+    diagnostics: Iterable[Diagnostic], checkout: Checkout = NO_CHECKOUT, category: str = PROBLEM
+) -> dict[str, Any]:
+    """The log of a command that failed as a whole. category: that of its log when all is well, if known."""
     found = [_of_diagnostic(item, {}) for item in in_order(diagnostics)]
-    return _log(found, "kdeclare/problem/", checkout, successful=False)
+    return _log(found, category, checkout, successful=False)
 
 
 def _log(

@@ -110,6 +110,22 @@ def test_a_plan_with_errors_says_so_in_the_comment_and_fails_at_the_end(github: 
     assert result["ruleId"] == "unknown-field"
 
 
+def test_findings_about_no_file_are_shown_at_a_project_file_that_is_there(github: Runner) -> None:
+    (github.checkout / ".git").mkdir()
+    (github.checkout / "kafka").mkdir()
+    for name in ("kdeclare.yaml", "manifests"):
+        (github.checkout / name).rename(github.checkout / "kafka" / name)
+    github.environ["KDECLARE_PROJECT"] = "kafka/kdeclare.yaml"
+    github.write("kafka/manifests/orders.yaml", "Topic", "orders", {"partitions": 1})
+    planned(github)
+    assert applied(github) == 0
+    (github.checkout / "kafka" / "manifests" / "orders.yaml").unlink()
+    planned(github, run=2)
+    [result] = json.loads((github.checkout / outputs(github)["sarif"]).read_text())["runs"][0]["results"]
+    [place] = result["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "kafka/kdeclare.yaml"
+
+
 def test_wrong_usage_is_told_too(github: Runner) -> None:
     github.well("github/run.sh", KDECLARE_COMMAND="plan", KDECLARE_PULL="12", KDECLARE_ENV="labb")
     [comment] = github.knows["comments"]

@@ -105,6 +105,54 @@ def test_what_has_no_file_is_shown_at_the_project_file(kdeclare: CommandLine) ->
     ]
 
 
+def test_a_project_below_is_where_findings_about_no_file_are_shown(kdeclare: CommandLine) -> None:
+    orders = kdeclare.topic("orders")
+    kdeclare.topic("payments")
+    assert kdeclare("apply", "--yes").code == 0
+    orders.unlink()
+    (kdeclare.folder / ".git").mkdir()
+    kdeclare("plan", "--out", "it.plan")
+    for name in ("kdeclare.yaml", "manifests", "state"):
+        (kdeclare.folder / "kafka").mkdir(exist_ok=True)
+        (kdeclare.folder / name).rename(kdeclare.folder / "kafka" / name)
+    below = ("--project", "kafka/kdeclare.yaml", "--format", "sarif")
+    expected = [("orphaned", "warning", "kafka/kdeclare.yaml")]
+    assert results(kdeclare("plan", *below)) == expected
+    assert results(kdeclare("show", "it.plan", *below)) == expected
+    kdeclare.monkeypatch.chdir(kdeclare.folder / "kafka")
+    assert results(kdeclare("plan", "--format", "sarif")) == expected
+    ran = kdeclare("plan", "--format", "sarif", "--env", "labb")
+    assert results(ran) == [("unknown-environment", "error", "kafka/kdeclare.yaml")]
+
+
+@pytest.mark.parametrize("command", ["plan", "validate"])
+def test_a_host_of_code_closes_what_was_mended(kdeclare: CommandLine, command: str) -> None:
+    """It takes a log for the next one of those with the same id."""
+    ids = set()
+    kdeclare.topic("orders", partitons=1)
+    ids.add(run_id(kdeclare(command, "--format", "sarif")))
+    kdeclare.topic("orders")
+    ids.add(run_id(kdeclare(command, "--format", "sarif")))
+    ids.add(run_id(kdeclare(command, "--format", "sarif", "--env", "lab")))
+    assert ids == {{"plan": "kdeclare/plan/shop/lab/", "validate": "kdeclare/validate/"}[command]}
+
+
+def test_a_project_file_with_mistakes_has_no_name_to_go_by(kdeclare: CommandLine) -> None:
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environmnts={})
+    assert run_id(kdeclare("plan", "--format", "sarif")) == "kdeclare/problem/"
+    assert run_id(kdeclare("validate", "--format", "sarif")) == "kdeclare/validate/"
+    (kdeclare.folder / "kdeclare.yaml").unlink()
+    kdeclare.topic("orders", partitons=1)
+    assert run_id(kdeclare("plan", "--format", "sarif")) == "kdeclare/plan/default/default/"
+
+
+def run_id(ran: Ran) -> str:
+    """What the log of findings says it is a run of."""
+    found = json.loads(ran.out)["runs"][0]["automationDetails"]["id"]
+    assert isinstance(found, str)
+    return found
+
+
 def test_a_failure_as_annotations(kdeclare: CommandLine) -> None:
     kdeclare.topic("payments", partitons=1)
     ran = kdeclare("plan", "--format", "sarif")
