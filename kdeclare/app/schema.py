@@ -1,10 +1,11 @@
-"""The JSON Schema of manifests."""
+"""The JSON Schemas of manifests and of overlays."""
 
 from collections.abc import Mapping
 
 from kdeclare.app.policies import RULES
 from kdeclare.kinds.registry import KINDS
 from kdeclare.manifests.defaults_schema import DefaultsShape
+from kdeclare.manifests.overlay_schema import overlay_of
 from kdeclare.manifests.schema import json_schema
 from kdeclare.manifests.shapes import Declarable
 from kdeclare.model.jsontypes import Json
@@ -22,6 +23,11 @@ def known_kinds() -> tuple[str, ...]:
     return (*_DECLARABLE, *_SINGLES)
 
 
+def overlaid_kinds() -> tuple[str, ...]:
+    """What overlays can be of: resources; rules and defaults hold in all environments."""
+    return (*KINDS,)
+
+
 def manifest_schema(kind: str | None) -> Json:
     """The schema of one kind, or of all that a file can hold. Raises KeyError for an unknown kind."""
     if kind is None:
@@ -31,6 +37,13 @@ def manifest_schema(kind: str | None) -> Json:
     definitions = _reachable(wanted, whole["$defs"], {})
     head = {key: whole[key] for key in ("$schema", "title")}
     return head | wanted | {"$defs": definitions}
+
+
+def overlay_schema(kind: str | None) -> Json:
+    """The schema of overlays over resources of one kind, or of all. Raises KeyError for an unknown kind."""
+    whole = json_schema(KINDS if kind is None else {kind: KINDS[kind]})
+    resources = [alternative for alternative in whole["oneOf"] if _single(alternative) is None]
+    return overlay_of({**whole, "oneOf": resources, "$defs": _reachable(resources, whole["$defs"], {})})
 
 
 def _single(alternative: Json) -> str | None:

@@ -397,6 +397,20 @@ def test_schema(kdeclare: CommandLine, kind: str | None) -> None:
     assert Draft202012Validator(schema).is_valid(topic) is (kind in (None, "Topic"))
 
 
+@pytest.mark.parametrize("kind", [None, "Topic"])
+def test_schema_of_overlays(kdeclare: CommandLine, kind: str | None) -> None:
+    ran = kdeclare("schema", "--overlay", *(["--kind", kind] if kind else []))
+    schema = json.loads(ran.out)
+    Draft202012Validator.check_schema(schema)
+    assert Draft202012Validator(schema).is_valid({"kind": "Topic", "metadata": {"name": "x"}})
+
+
+def test_no_overlays_of_what_holds_everywhere(kdeclare: CommandLine) -> None:
+    ran = kdeclare("schema", "--overlay", "--kind", "Defaults")
+    assert (ran.code, ran.out) == (64, "")
+    assert "'Defaults' is no kind that can be overlaid." in ran.err
+
+
 def _stub(folder: Path, *, ready: bool) -> SandboxStatus:
     brokers = tuple(
         BrokerStatus(i, 100 + i if ready else None, 19091 + i, "rack-a", ready, ready, Path(f"{i}.log"))

@@ -14,7 +14,7 @@ import typer
 import yaml
 from jsonschema import Draft202012Validator
 
-from kdeclare.app.schema import manifest_schema
+from kdeclare.app.schema import manifest_schema, overlay_schema
 from kdeclare.cli.main import application
 from tests.unit.docs.written import PAGES, ROOT, blocks, command_lines, links, name_of
 
@@ -71,6 +71,13 @@ def manifests() -> Iterator[Any]:
             if language == "yaml" and "apiVersion: " in text:
                 for number, document in enumerate(yaml.safe_load_all(text)):
                     yield pytest.param(document, id=f"{name_of(file)}-{document['kind']}-{number}")
+
+
+def test_the_overlay_that_is_shown_is_one() -> None:
+    shown = [text for _, text in blocks(ROOT / "docs/environments.md") if text.startswith("# overlays/")]
+    assert shown
+    for text in shown:
+        Draft202012Validator(overlay_schema(None)).validate(yaml.safe_load(text))
 
 
 @pytest.mark.parametrize("manifest", list(manifests()))

@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from kdeclare.app.schema import manifest_schema
+from kdeclare.app.schema import manifest_schema, overlaid_kinds, overlay_schema
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.catalog.hover import meanings
 from kdeclare.manifests.field_docs import FIELD_DOCS
@@ -94,3 +94,37 @@ def test_values_to_choose_from_are_offered() -> None:
 
 def test_one_kind_alone_has_the_same_words() -> None:
     assert manifest_schema("Topic")["$defs"]["TopicSpec"] == SCHEMA["$defs"]["TopicSpec"]
+
+
+def test_overlays_say_what_they_are_over_and_nothing_else_has_to_be_there() -> None:
+    """The overlay of docs/environments.md, and what a merge adds to it."""
+    whole: dict[str, Any] = {"kind": "Topic", "metadata": {"name": "orders"}, "spec": {"partitions": 48}}
+    assert overlays_take(whole)
+    assert overlays_take(whole | {"apiVersion": "kdeclare/v1"})
+    assert overlays_take({"kind": "Topic", "metadata": {"name": "orders", "labels": {"tier": "gold"}}})
+    connect = {"kind": "ConnectWorkerConfig", "metadata": {"name": "c"}, "spec": {"config": {"a.b": "c"}}}
+    assert overlays_take(connect)
+    assert not overlays_take(whole | {"apiVersion": "kdeclare/v2"})
+    assert not overlays_take(whole | {"spec": {"partitoins": 48}})
+    assert not overlays_take({key: whole[key] for key in ("metadata", "spec")})
+    assert not overlays_take(whole | {"metadata": {"labels": {"tier": "gold"}}})
+
+
+def test_a_list_in_an_overlay_is_whole() -> None:
+    move = {"topic": "orders", "partition": 0, "replicas": [1, 2]}
+    drain = {"kind": "Reassignment", "metadata": {"name": "drain"}}
+    assert overlays_take(drain | {"spec": {"partitions": [move], "placement": {"racks": ["a"]}}})
+    assert not overlays_take(drain | {"spec": {"partitions": [{"topic": "orders", "partition": 0}]}})
+
+
+@pytest.mark.parametrize("kind", ["Defaults", "Policy", "PolicyTest", "Project", "Fleet"])
+def test_what_holds_everywhere_is_no_overlay(kind: str) -> None:
+    assert not overlays_take({"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": "x"}})
+
+
+def overlays_take(document: dict[str, Any]) -> bool:
+    """Whether the schema of overlays has nothing against it, nor that of its kind alone."""
+    schemas = [overlay_schema(None), *map(overlay_schema, {document.get("kind")} & {*overlaid_kinds()})]
+    said = {jsonschema.Draft202012Validator(schema).is_valid(document) for schema in schemas}
+    assert len(said) == 1
+    return said.pop()
