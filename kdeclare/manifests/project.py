@@ -16,9 +16,10 @@ from kdeclare.manifests.policies import PolicyEntry, PolicyEntrySpec, policy_ent
 from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.schema_errors import Location
 from kdeclare.manifests.shapes import Envelope, Metadata, TextMap
-from kdeclare.manifests.substitution import Scope, Variable
+from kdeclare.manifests.substitution import Scope, Variable, has_reference
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.diagnostics import KdeclareError, Place, error
+from kdeclare.state.names import is_folder_name
 
 PROJECT_FILE = "kdeclare.yaml"
 DEFAULT = "default"
@@ -158,6 +159,7 @@ class ProjectDocument:
         reader = Reader(Scope(self.file.parent, environ, variables=None))
         needed = _only_environment(self.root, name)
         manifest = validated(ProjectManifest, _unconnected(needed, name) if offline else needed, reader)
+        _refuse_names(manifest, self.root)
         return _project(self.file, self.root, reader, manifest.spec, manifest.metadata.name, name, self.spec)
 
 
@@ -168,7 +170,30 @@ def read_project(file: Path) -> ProjectDocument:
     """
     root = document(file, "Project", "--project FILE names it.")
     manifest = validated(ProjectManifest, root, Reader(scope=None))
+    _refuse_names(manifest, root)
     return ProjectDocument(file, manifest.metadata.name, root, manifest.spec)
+
+
+def _refuse_names(manifest: ProjectManifest, root: Node) -> None:
+    """Raise KdeclareError for names that no state can be kept under; references are asked once resolved."""
+    name, environments = manifest.metadata.name, manifest.spec.environments
+    names = [] if has_reference(name) else [("project", name, find(root, ("metadata", "name")))]
+    for env in environments:
+        names.append(("environment", env, find(root, ("spec", "environments", env), key=True)))
+    wrong = [
+        error(
+            "illegal-name",
+            "Illegal name",
+            f"The {what} name '{name}' cannot be the name of a folder, and the state is kept in one.",
+            hint="Give it another name: no slashes, and no dot in front.",
+            place=place,
+            subject=name,
+        )
+        for what, name, place in names
+        if not is_folder_name(name)
+    ]
+    if wrong:
+        raise KdeclareError(*wrong)
 
 
 def _project_file(file: Path | None) -> Path | None:

@@ -5,12 +5,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from .local import LocalStore
+from .names import is_folder_name
 from .port import StateStore
 from .problems import bad_location
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _HINT = "Give a folder, or file:///absolute/folder."
-_BAD_IN_NAME = re.compile(r"[/\\\x00-\x1f]")
 
 
 def open_store(location: str | Path, project: str, env: str) -> StateStore:
@@ -26,7 +26,7 @@ def folder_of(location: str | Path, project: str, env: str) -> Path:
     """Where the store of one project in one environment is. Raises KdeclareError as `open_store` does."""
     folder = _folder(str(location))
     for what, name in (("project", project), ("environment", env)):
-        if not name or name.startswith(".") or _BAD_IN_NAME.search(name):
+        if not is_folder_name(name):
             raise bad_location(
                 f"The {what} name '{name}' cannot be the name of a folder.",
                 "Give it another name: no slashes, and no dot in front.",

@@ -377,6 +377,15 @@ def test_validate_needs_no_secret_of_the_connection(kdeclare: CommandLine) -> No
     assert "RETENTION" in kdeclare("validate").out
 
 
+def test_validate_says_which_name_cannot_be_a_folder(kdeclare: CommandLine) -> None:
+    head = "apiVersion: kdeclare/v1\nkind: Project\n"
+    Path("kdeclare.yaml").write_text(f"{head}metadata: {{name: ..}}\nspec: {{environments: {{a/b: {{}}}}}}\n")
+    ran = kdeclare("validate")
+    assert ran.code == 1
+    assert "kdeclare.yaml:3:18" in ran.out + ran.err
+    assert "kdeclare.yaml:4:23" in ran.out + ran.err
+
+
 def test_validate_asks_no_cluster(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("validate")

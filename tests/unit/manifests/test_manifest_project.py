@@ -10,6 +10,7 @@ import yaml
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.manifests.schema import json_schema
 from kdeclare.model.diagnostics import KdeclareError, Place
+from kdeclare.state.location import folder_of
 from tests.unit.manifests.small_kinds import KINDS, RULES
 
 HEAD = "{apiVersion: kdeclare/v1, kind: Project, metadata: {name: p}, "
@@ -188,3 +189,38 @@ def test_the_schema_agrees(text: str, valid: bool) -> None:
     schema = json_schema({**KINDS, **RULES})
     jsonschema.Draft202012Validator.check_schema(schema)
     assert jsonschema.Draft202012Validator(schema).is_valid(yaml.safe_load(text)) is valid
+
+
+@pytest.mark.parametrize("name", ["..", ".hidden", "a/b", "a\\b", "../../x"])
+def test_names_that_no_state_can_be_kept_under(tmp_path: Path, name: str) -> None:
+    """The same that a store refuses, said when the file is read, of every environment."""
+    file = tmp_path / "kdeclare.yaml"
+    with pytest.raises(KdeclareError, match="cannot be the name of a folder"):
+        folder_of(tmp_path, name, "default")
+    file.write_text(
+        f"apiVersion: kdeclare/v1\nkind: Project\nmetadata: {{name: '{name}'}}\n"
+        f"spec:\n  defaultEnvironment: good\n  environments:\n    good: {{}}\n    '{name}': {{}}\n"
+    )
+    with pytest.raises(KdeclareError) as caught:
+        open_project(file, None, {})
+    said = [(d.code, d.place, d.subject) for d in caught.value.diagnostics]
+    assert said == [
+        ("illegal-name", Place(str(file), 3, 18), name),
+        ("illegal-name", Place(str(file), 8, 5), name),
+    ]
+
+
+def test_a_name_from_outside_is_asked_once_it_is_known(tmp_path: Path) -> None:
+    file = tmp_path / "kdeclare.yaml"
+    file.write_text(
+        'apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: "${file.names/project}"}\nspec: {}\n'
+    )
+    (tmp_path / "names").mkdir()
+    (tmp_path / "names" / "project").write_text("payments")
+    assert open_project(file, None, {}).name == "payments"
+    (tmp_path / "names" / "project").write_text("../payments")
+    with pytest.raises(KdeclareError) as caught:
+        open_project(file, None, {})
+    assert [(d.code, d.place) for d in caught.value.diagnostics] == [
+        ("illegal-name", Place(str(file), 3, 18))
+    ]
