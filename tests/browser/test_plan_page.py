@@ -112,6 +112,25 @@ def test_a_change_opens_by_keyboard_and_marks_what_differs(desktop: Watched, pla
     expect(page.locator(".detail")).to_have_count(0)
 
 
+def test_tiles_count_what_the_headline_counts(desktop: Watched, plan_file: Path, plan: Plan) -> None:
+    """What is blocked is counted as blocked and as nothing else."""
+    page = desktop.open(plan_file)
+    assert plan.summary.blocked == 1
+    headline = page.locator("h1").inner_text()
+    for value, word, count in (
+        ("create", "create", plan.summary.create),
+        ("change", "change", plan.summary.update),
+        ("delete", "delete", plan.summary.delete),
+        ("blocked", "blocked", plan.summary.blocked),
+    ):
+        tile = page.locator(f'.tile[data-value="{value}"]')
+        assert tile.locator(".tile-count").inner_text() == str(count)
+        assert not count or re.search(rf"\b{count} (to )?{word}", headline)
+        tile.click()
+        assert desktop.count() == f"{count} of 14 changes"
+        tile.click()
+
+
 def test_tiles_choices_and_words_filter_together(desktop: Watched, plan_file: Path, plan: Plan) -> None:
     page = desktop.open(plan_file)
     page.locator('.tile[data-value="create"]').click()

@@ -204,8 +204,9 @@ def expect_value(bed: KafkaBed, topic: str, key: str, value: str) -> None:
 def test_the_page_of_the_plan_has_its_numbers(desktop: Watched, release: Release) -> None:
     page, plan = desktop.open(release.plan_page), release.plan
     summary = plan["summary"]
-    for what in ("create", "delete", "blocked"):
-        assert summary[what] == int(tile(page, what))
+    names = {"create": "create", "update": "change", "delete": "delete", "blocked": "blocked"}
+    for what, name in names.items():
+        assert summary[what] == int(tile(page, name))
     assert (summary["create"], summary["delete"], summary["blocked"]) == (3, 1, 1)
     risks = Counter(change["risk"] for change in plan["changes"] if change["id"] != "Topic/search.clicks")
     for risk in ("irreversible", "destructive", "disruptive"):

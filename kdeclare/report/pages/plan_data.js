@@ -7,8 +7,9 @@ CHANGES.length = DATA.changes.kind.length; // "first" has one more
 const RUN = DATA.run;
 
 const actionOf = (row) => DATA.actions[DATA.changes.action[row]][0];
+const isBlocked = (row) => DATA.changes.blocked[row] >= 0;
 /** A change that is blocked does no harm: that it is blocked is what counts. */
-const riskOf = (row) => (DATA.changes.blocked[row] < 0 ? DATA.risks[DATA.changes.risk[row]] : "blocked");
+const riskOf = (row) => (isBlocked(row) ? "blocked" : DATA.risks[DATA.changes.risk[row]]);
 const statusName = (at) => (RUN.statuses[at] === "interrupted" ? "not begun" : RUN.statuses[at]);
 const css = (name) => `k-${name.replace(/\W/g, "-")}`;
 const dot = (name) => el("span", { class: `dot ${css(name)}`, "aria-hidden": "true" });
@@ -33,7 +34,7 @@ const statusOf = (ops) => (RUN ? worst(ops.map((op) => statusName(RUN.status[op]
 const state = { open: new Set(), q: "" };
 const VALUES = {
   kind: (row) => [CHANGES.text(row, "kind")],
-  action: (row) => [actionOf(row)],
+  action: (row) => (isBlocked(row) ? [] : [actionOf(row)]), // counted as blocked alone, as in the headline
   risk: (row) => [riskOf(row)],
   verb: (row) => [...new Set(operationsOf[row].map((op) => OPERATIONS.text(op, "verb")))],
   status: (row) => [statusOf(operationsOf[row])].filter((name) => name !== null),
