@@ -247,6 +247,7 @@ def tile(page: Page, name: str) -> str:
 @pytest.mark.parametrize(
     "picture",
     [
+        Picture("plan-top", 1200, 600),
         Picture("plan", 1200, 1782, link="#q=checkout", opened="checkout.orders"),
         Picture("plan-dark", 1200, 1340, "dark"),
         Picture("plan-phone", 390, 1880),
