@@ -23,6 +23,7 @@ from kdeclare.cluster.sandbox import BrokerStatus, SandboxSettings, SandboxStatu
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.report.local_schemas import local_schemas
 from kdeclare.state.local import LocalStore
 from tests.engine.moving import throttles
 from tests.unit.cli.command_line import CommandLine
@@ -337,11 +338,14 @@ def test_what_import_prints_is_a_manifest(kdeclare: CommandLine) -> None:
 
 def test_lock(kdeclare: CommandLine) -> None:
     assert kdeclare("lock", "show").out == "Not locked.\n"
+    nobody = json.loads(kdeclare("lock", "show", "--format", "json").out)
+    Draft202012Validator(local_schemas()["lock"]).validate(nobody)
     assert kdeclare("lock", "break").out == "Not locked.\n"
     with LocalStore(kdeclare.folder / "state" / "shop" / "lab").lock("apply by hand"):
         assert "apply by hand" in kdeclare("lock", "show").out
         shown = json.loads(kdeclare("lock", "show", "--format", "json").out)
         assert shown["lock"]["pid"] == os.getpid()
+        Draft202012Validator(local_schemas()["lock"]).validate(shown)
         assert "locked" in kdeclare("status").out
         assert kdeclare("lock", "break").code == 64
         assert kdeclare("lock", "break", answer="no\n").code == 1

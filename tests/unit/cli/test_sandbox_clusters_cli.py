@@ -5,9 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from kdeclare.cluster import sandbox
 from kdeclare.cluster.sandbox import BrokerStatus, GroupSettings, GroupStatus, SandboxSettings, SandboxStatus
+from kdeclare.report.local_schemas import local_schemas
 from tests.unit.cli.command_line import CommandLine
 
 
@@ -71,6 +73,7 @@ def test_status_shows_each(kdeclare: CommandLine) -> None:
     assert "Sandbox in .sandbox/cluster-1: ready." in text
     assert "Address: 127.0.0.1:19292" in text
     document = json.loads(kdeclare("sandbox", "status", "--format", "json").out)
+    Draft202012Validator(local_schemas()["sandbox-status"]).validate(document)
     assert document["format_version"] == "1.0"
     assert (document["ready"], document["bootstrap"], document["brokers"]) == (True, "", [])
     shown = [(one["name"], one["bootstrap"], one["cluster_id"]) for one in document["clusters"]]
@@ -84,6 +87,7 @@ def test_status_shows_each(kdeclare: CommandLine) -> None:
 def test_the_document_of_one_cluster_is_as_ever(kdeclare: CommandLine) -> None:
     kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _member(SandboxSettings(folder, 1, 1)))
     document = json.loads(kdeclare("sandbox", "status", "--format", "json").out)
+    Draft202012Validator(local_schemas()["sandbox-status"]).validate(document)
     assert list(document) == [
         "format_version",
         "folder",

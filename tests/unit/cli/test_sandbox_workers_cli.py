@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from kdeclare.cluster import sandbox
 from kdeclare.cluster.sandbox import (
@@ -14,6 +15,7 @@ from kdeclare.cluster.sandbox import (
     SandboxStatus,
     WorkerStatus,
 )
+from kdeclare.report.local_schemas import local_schemas
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.sandbox_starts import starts
 
@@ -75,6 +77,7 @@ def test_status_shows_each_worker(kdeclare: CommandLine) -> None:
         "The workers' certificates are signed by: /sandbox/connect/ca.pem",
     ]
     document = json.loads(kdeclare("sandbox", "status", "--format", "json").out)
+    Draft202012Validator(local_schemas()["sandbox-status"]).validate(document)
     assert document["ca_file"] == "/sandbox/connect/ca.pem"
     assert document["workers"][1] == {
         "id": 2,
