@@ -78,8 +78,8 @@ def policies_line(verdicts: Iterable[Verdict]) -> str:
         return ""
     asked = len({v.policy for v in found})
     allow = len(found) - len(spoken(found))
-    verb = "allows" if allow == 1 else "allow"
-    return f"Policies: {asked:,} asked, {allow:,} of {plural(len(found), 'verdict')} {verb}."
+    words = "verdict allows" if allow == len(found) == 1 else "verdicts allow"
+    return f"Policies: {asked:,} asked, {allow:,} of {len(found):,} {words}."
 
 
 def policies_text(

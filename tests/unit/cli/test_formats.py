@@ -220,7 +220,7 @@ def test_a_team_that_was_denied_is_told_what_to_do(kdeclare: CommandLine) -> Non
     ran = kdeclare("plan")
     assert ran.code == 3
     assert "denied by policy bounds: " in ran.out
-    assert "Policies: 2 asked, 1 of 2 verdicts allows.\n  hint: change the manifest, or ask" in ran.out
+    assert "Policies: 2 asked, 1 of 2 verdicts allow.\n  hint: change the manifest, or ask" in ran.out
     comment = kdeclare("plan", "--format", "markdown").out
     assert "- **denied** by policy <code>bounds</code>, <code>Topic/orders</code>" in comment
     assert "Hint: change the manifest" in comment

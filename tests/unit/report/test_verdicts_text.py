@@ -23,6 +23,8 @@ def test_the_brokers_are_not_counted() -> None:
         "Policies: 4 asked, 2 of 4 verdicts allow."
     )
     assert policies_line([ALLOWED]) == "Policies: 1 asked, 1 of 1 verdict allows."
+    assert policies_line([DENIED]) == "Policies: 1 asked, 0 of 1 verdicts allow."
+    assert policies_line([ALLOWED, DENIED]).endswith(" 1 of 2 verdicts allow.")
     assert policies_line([BROKERS]) == policies_line([]) == ""
 
 
