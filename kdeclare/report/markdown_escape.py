@@ -16,13 +16,17 @@ _SYNTAX = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _CALLS = re.compile(
-    r"""&\#(?:64;(?=\w|&\#95;)|35;(?=\d))
-    | (?<![A-Za-z0-9])(?:GH|gh|Gh|gH)-\d+ | (?<![A-Za-z0-9])[0-9a-f]{40}(?![A-Za-z0-9])
+    r"""&\#(?:64;(?=\w|&\#95;)|(?:33|35|36|38);(?=\d)|126;(?=\w|&\#(?:34|95);)|91;(?=[a-z_]+:))
+    | %(?=\w|&\#(?:34|95);)
+    | :(?:100|1234|(?!\d+:)(?:[a-z0-9_+-]|&\#95;)+):
+    | (?<![A-Za-z0-9])(?:[Gg][HhLl])-\d+ | (?<![A-Za-z0-9])[0-9a-f]{40}(?![A-Za-z0-9])
     """,
     re.VERBOSE,
 )
-"""``@somebody``, ``#123``, ``GH-123`` and the id of a commit: hosts of code look for them in the text that
-came of it, but not in code."""
+"""What hosts of code look for in the text that came of it, but not in code.
+
+``@somebody``, ``#123``, ``GH-123``, the id of a commit and ``:boom:`` (of numbers, two are such); on GitLab
+``!123``, ``$123``, ``&123``, ``~label``, ``%milestone``, ``[epic:123]`` and ``GL-123``, too."""
 
 
 def prose(text: str, most: int = 1000) -> str:
