@@ -11,6 +11,7 @@ from typing import Any
 from kdeclare.api import (
     Action,
     Change,
+    ExitCode,
     KdeclareError,
     Plan,
     Risk,
@@ -30,7 +31,7 @@ SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.FORG
 
 def message(plan: Plan) -> dict[str, Any]:
     """Headline, changes and what keeps some of them from being made."""
-    headline = plan_outcome(plan).headline
+    headline = escaped(plan_outcome(plan).headline)
     acting = [change for change in plan.changes if change.action is not Action.NO_OP]
     worst_first = sorted(acting, key=lambda change: list(Risk).index(change.risk), reverse=True)
     told = [line(change) for change in worst_first]
@@ -39,7 +40,7 @@ def message(plan: Plan) -> dict[str, Any]:
         for found in plan.diagnostics
         if found.severity in (Severity.ERROR, Severity.DENIED)
     ]
-    blocks = [f"*{escaped(headline)}*", "\n".join(first(told)), "\n".join(first(troubles))]
+    blocks = [f"*{headline}*", "\n".join(first(told)), "\n".join(first(troubles))]
     return {"text": headline, "blocks": [text_block(text) for text in blocks if text]}
 
 
@@ -73,6 +74,9 @@ def escaped(text: str) -> str:
 
 def main() -> int:
     """Print the message of the plan file that is named."""
+    if len(sys.argv) != 2:
+        print("usage: python chat_message.py PLANFILE", file=sys.stderr)
+        return ExitCode.USAGE
     try:
         plan = load_plan(Path(sys.argv[1])).plan
     except KdeclareError as problem:

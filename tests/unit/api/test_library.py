@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -237,6 +238,19 @@ def test_the_program_that_tells_a_chat(
     assert told["blocks"][1]["text"]["text"].startswith("+ Topic/library.parcels")
     monkeypatch.setattr(sys, "argv", ["chat_message.py", "kdeclare.yaml"])
     assert _program("chat_message").main() == 1
+    capsys.readouterr()
+    for words in ([], ["it.plan", "more"]):
+        monkeypatch.setattr(sys, "argv", ["chat_message.py", *words])
+        assert _program("chat_message").main() == 64
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err) == ("", "usage: python chat_message.py PLANFILE\n")
+
+
+@pytest.mark.usefixtures("example")
+def test_the_line_that_a_chat_shows_first_calls_nobody() -> None:
+    told = _program("chat_message").message(replace(SAMPLES["create"], project="<!channel> & co"))
+    assert "&lt;!channel&gt; &amp; co" in told["text"]
+    assert "<" not in told["text"]
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
