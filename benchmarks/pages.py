@@ -24,6 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__)
     parser.add_argument("--changes", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--chromium", metavar="FILE", help="scroll the plan's page in this browser, too")
     options = parser.parse_args()
     gc.set_threshold(200_000)  # as the command does
     plan = big_plan(options.changes)
@@ -42,6 +43,22 @@ def main() -> None:
         least = least or seconds
         kilobytes = len(text.encode()) / 1000
         print(f"{size}| {name} | {seconds:.2f} | {seconds / least:.1f} | {kilobytes:,.0f} |")
+    if options.chromium:
+        _scroll(options.chromium, plan_html(plan))
+
+
+def _scroll(chromium: str, page: str) -> None:
+    """A second table: how the page scrolls, as wide as a desktop and as a phone."""
+    from benchmarks.scrolling import browser, scrolled  # Playwright only where a browser is asked for
+
+    print("\n| width | px a second | frames a second | 95 % within ms | main thread ms a frame |")
+    print("|---:|---:|---:|---:|---:|")
+    with browser(chromium) as opened:
+        for width in (1440, 390):
+            for speed in (6000, 36000):
+                found = scrolled(opened, page, width, speed)
+                frames = f"{found.frames_per_second:.0f} | {found.most_ms:.0f} | {found.main_thread_ms:.0f}"
+                print(f"| {width:,} | {speed:,} | {frames} |")
 
 
 def _measured(make: Callable[[], str], rounds: int) -> tuple[float, str]:

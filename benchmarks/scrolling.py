@@ -1,0 +1,77 @@
+"""How smoothly a page scrolls in headless Chromium: frames, and what each costs the page's main thread."""
+
+import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, sync_playwright
+
+_SECONDS = 10
+"""How long one measurement scrolls at most."""
+
+_SCROLL = """([speed, seconds]) => new Promise((done) => {
+  const frames = [];
+  let begun = null, before = null, still = 0;
+  const frame = (now) => {
+    if (before !== null) frames.push(now - before);
+    begun ??= now;
+    const was = scrollY;
+    if (before !== null) scrollBy({ top: speed * (now - before) / 1000, behavior: "instant" });
+    still = scrollY === was ? still + 1 : 0;
+    before = now;
+    if (still > 30 || now - begun > seconds * 1000) done(frames.slice(0, frames.length - still));
+    else requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+})"""
+"""The milliseconds from frame to frame, to the end of the page or for some seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scrolled:
+    """What scrolling came to. most_ms: 95 % of the frames came within it."""
+
+    frames_per_second: float
+    most_ms: float
+    main_thread_ms: float
+
+
+@contextmanager
+def browser(executable: str) -> Iterator[Browser]:
+    """A browser without a window."""
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=executable)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+def scrolled(chromium: Browser, html: str, width: int, speed: int) -> Scrolled:
+    """A page of ``width`` CSS pixels, scrolled from its top at ``speed`` pixels a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "page.html"
+        file.write_text(html, encoding="utf-8")
+        context = chromium.new_context(viewport={"width": width, "height": 900})
+        page = context.new_page()
+        page.goto(file.as_uri())
+        session = context.new_cdp_session(page)
+        session.send("Performance.enable")
+        before = _busy(session)
+        frames: list[float] = page.evaluate(_SCROLL, [speed, _SECONDS])
+        if page.evaluate("scrollY") < speed:
+            raise RuntimeError("The page has not scrolled for a second.")
+        busy = _busy(session) - before
+        context.close()
+    most = statistics.quantiles(frames, n=20)[-1]
+    return Scrolled(1000 * len(frames) / sum(frames), most, busy * 1000 / len(frames))
+
+
+def _busy(session: Any) -> float:
+    """Seconds that the page's main thread has worked."""
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return float(next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration"))
