@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from kdeclare.cli.completing import environments, resources
 from kdeclare.cli.line import Line
 
 if TYPE_CHECKING:
@@ -85,7 +86,10 @@ class Setting:
         Path | None,
         typer.Option(metavar="FILE", help="Project file (default: kdeclare.yaml, if it is here)."),
     ] = None
-    env: Annotated[str | None, typer.Option(metavar="NAME", help="Environment of the project.")] = None
+    env: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Environment of the project.", autocompletion=environments),
+    ] = None
     line: Line = field(default_factory=Line, kw_only=True)
 
     def given(self) -> "Options":
@@ -245,7 +249,11 @@ class Planning(Careful):
 
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND/NAME", help="Only this resource, for instance Topic/orders. Repeatable."),
+        typer.Option(
+            metavar="KIND/NAME",
+            help="Only this resource, for instance Topic/orders. Repeatable.",
+            autocompletion=resources,
+        ),
     ] = None
     selector: Annotated[
         list[str] | None,

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from kdeclare.cli.command import command
+from kdeclare.cli.completing import resources
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Setting, one_resource
@@ -23,7 +24,9 @@ def register(app: typer.Typer) -> None:
 
 
 def show_manifest(
-    resource: Annotated[str, typer.Argument(metavar="KIND/NAME", help="What a manifest declares.")],
+    resource: Annotated[
+        str, typer.Argument(metavar="KIND/NAME", help="What a manifest declares.", autocompletion=resources)
+    ],
     *,
     output: Format = "text",
     setting: Setting,

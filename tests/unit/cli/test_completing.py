@@ -1,0 +1,84 @@
+"""What Tab offers in bash and zsh, asked as their scripts ask: by variables of the environment."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cli.main import main
+from tests.unit.cli.command_line import CommandLine
+
+ZSH = ("_arguments '*: :((", "))'")
+each_shell = pytest.mark.parametrize("shell", ["bash", "zsh"])
+
+
+def tab(typed: CommandLine, shell: str, line: str) -> list[str]:
+    """What Tab at the end of a line offers: lines in bash; in zsh what a function is called with."""
+    typed.monkeypatch.setenv("_KDECLARE_COMPLETE", f"complete_{shell}")
+    typed.monkeypatch.setenv("COMP_WORDS", line)
+    typed.monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+    typed.monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+    typed.capsys.readouterr()
+    with pytest.raises(SystemExit) as left:
+        main([])
+    shown = typed.capsys.readouterr()
+    assert (left.value.code, shown.err) == (0, "")
+    text = shown.out.strip()
+    if shell == "bash":
+        return text.splitlines()
+    if text == "_files":
+        return []
+    assert text.startswith(ZSH[0])
+    assert text.endswith(ZSH[1])
+    return shlex.split(text.removeprefix(ZSH[0]).removesuffix(ZSH[1]))
+
+
+@pytest.fixture
+def project(kdeclare: CommandLine) -> CommandLine:
+    """Two environments, of which one has a name for what the other does without."""
+    Path("kdeclare.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\nspec:\n  defaultEnvironment: live\n"
+        "  environments:\n    live: {bootstrapServers: 'live:9092', variables: {name: orders}}\n"
+        "    lab: {bootstrapServers: 'lab:9092', variables: {name: trials}}\n"
+    )
+    kdeclare.write("manifests/one.yaml", "Topic", "${var.name}", partitions=1)
+    kdeclare.write("manifests/two.yaml", "Topic", "payments", partitions=1)
+    return kdeclare
+
+
+@each_shell
+def test_environments(project: CommandLine, shell: str) -> None:
+    assert tab(project, shell, "kdeclare plan --env ") == ["live", "lab"]
+    assert tab(project, shell, "kdeclare validate --env la") == ["lab"]
+
+
+@each_shell
+@pytest.mark.parametrize("line", ["apply --target ", "show-manifest "])
+def test_what_is_declared(project: CommandLine, shell: str, line: str) -> None:
+    found = tab(project, shell, f"kdeclare {line}")
+    assert found == ["Topic/orders", "Topic/payments"]
+    assert tab(project, shell, f"kdeclare {line}Topic/p") == ["Topic/payments"]
+    assert not project.cluster.calls
+
+
+@each_shell
+def test_what_is_declared_in_the_environment_that_is_typed(project: CommandLine, shell: str) -> None:
+    found = tab(project, shell, "kdeclare plan --env lab --target ")
+    assert found == ["Topic/payments", "Topic/trials"]
+
+
+@each_shell
+def test_of_the_project_that_is_typed(project: CommandLine, shell: str) -> None:
+    Path("other").mkdir()
+    Path("kdeclare.yaml").rename("other/it.yaml")
+    assert tab(project, shell, "kdeclare plan --env ") == []
+    found = tab(project, shell, "kdeclare plan --project other/it.yaml --env l")
+    assert found == ["live", "lab"]
+
+
+@each_shell
+@pytest.mark.parametrize("text", ["{", "kind: Nothing", "", "\0", "a: [b"])
+@pytest.mark.parametrize("line", ["plan --env ", "plan --target "])
+def test_mistakes_are_silent(project: CommandLine, shell: str, text: str, line: str) -> None:
+    Path("kdeclare.yaml").write_text(text)
+    assert tab(project, shell, f"kdeclare {line}") == []
