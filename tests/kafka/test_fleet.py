@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.dataset
 import pytest
+from jsonschema import Draft202012Validator
 from playwright.sync_api import Browser
 
 from kdeclare.cluster import sandbox
@@ -26,6 +27,7 @@ from kdeclare.cluster.kafka import connect
 from kdeclare.cluster.port import Cluster, NewTopic
 from kdeclare.cluster.sandbox import GroupSettings
 from kdeclare.model.ids import ConfigResource
+from kdeclare.report.fleet_schemas import fleet_schemas
 from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, topic_resource
 from tests.browser.pictures import Picture, take
 from tests.browser.watched import Watched
@@ -72,6 +74,13 @@ class Finding(NamedTuple):
     team: str = ""
 
 
+def fitting(schema: str, printed: str) -> dict[str, Any]:
+    """What a command printed, which fits its schema."""
+    document: dict[str, Any] = json.loads(printed)
+    Draft202012Validator(fleet_schemas()[schema]).validate(document)
+    return document
+
+
 @dataclass
 class Story:
     """The clusters, the folder from which commands are run, and what should be found right now."""
@@ -100,15 +109,17 @@ class Story:
         assert done.returncode == code, f"{done.returncode}: " + done.stdout[-4000:] + done.stderr[-4000:]
         return done.stdout
 
-    def fleet(self, what: str, out: str, *arguments: str, code: int = 0, file: str = "fleet.yaml") -> Any:
+    def fleet(
+        self, what: str, out: str, *arguments: str, code: int = 0, file: str = "fleet.yaml"
+    ) -> dict[str, Any]:
         """Run a fleet command that starts Spark; the JSON that it printed."""
         more = ("--out", out, "--master", "local[2]", "--format", "json", *arguments)
-        return json.loads(self.kdeclare("fleet", what, file, *more, code=code))
+        return fitting(f"fleet-{what}", self.kdeclare("fleet", what, file, *more, code=code))
 
     def apply(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         """Run ``fleet apply``; the JSON that it printed."""
         more = ("--out", "plans", "--yes", "--batch-size", "1", "--format", "json", *arguments)
-        return dict(json.loads(self.kdeclare("fleet", "apply", "fleet.yaml", *more, code=code)))
+        return fitting("fleet-apply", self.kdeclare("fleet", "apply", "fleet.yaml", *more, code=code))
 
     def each(self, *arguments: str) -> None:
         """Run a command of one cluster for all of them at once; ``{}`` is the cluster's name."""
@@ -452,7 +463,7 @@ def test_a_snapshot_says_the_same_and_what_is_mended_and_new_is_told(story: Stor
 
 def test_the_history_of_a_topic_is_in_the_snapshots(story: Story) -> None:
     words = ("eu-1", "s.altered", "--out", "snapshots", "--master", "local[2]", "--format", "json")
-    told = json.loads(story.kdeclare("fleet", "history", *words))
+    told = fitting("fleet-history", story.kdeclare("fleet", "history", *words))
     assert told["snapshots"] == 1
     assert [turn["turn"] for turn in told["history"]] == ["appeared"]
 
