@@ -55,7 +55,9 @@ def _told(saved: Any, fresh: Any) -> str:
 def _problems(fresh: Mapping[str, Any]) -> Iterator[str]:
     for found in fresh.get("diagnostics", ()):
         if found["severity"] == "error":
-            yield f"  {found['summary']}: {found['detail']}"
+            yield f"error: {found['summary']}"
+            if found["detail"]:
+                yield f"  {found['detail']}"
 
 
 def main(saved_file: str, fresh_file: str) -> int:
