@@ -83,5 +83,5 @@ def test_what_is_refused(tmp_path: Path, facts: dict[str, Any], said: str) -> No
 def test_without_a_fresh_plan_nothing_is_applied(tmp_path: Path) -> None:
     mistake = {"severity": "error", "summary": "Unknown field", "detail": "'partitons' is none."}
     code, told = compared(tmp_path, PLAN, {"outcome": "error", "diagnostics": [mistake]})
-    assert (code, "Unknown field: 'partitons' is none." in told) == (1, True)
+    assert (code, "error: Unknown field\n  'partitons' is none." in told) == (1, True)
     assert compared(tmp_path, PLAN, None)[0] == 1
