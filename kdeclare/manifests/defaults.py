@@ -31,7 +31,7 @@ DEFAULTS = "Defaults"
 
 _GIVEN = ("spec", "defaults")
 
-Path = tuple[str, ...]
+FieldPath = tuple[str, ...]
 """Keys from a spec down."""
 
 
@@ -233,14 +233,14 @@ class Defaults:
                         self._told.add(fact)
                         yield _ambiguous(first, second, theirs, mine)
 
-    def _clashes(self, first: Given, second: Given) -> Iterator[tuple[Path, Path]]:
+    def _clashes(self, first: Given, second: Given) -> Iterator[tuple[FieldPath, FieldPath]]:
         """What each says that cannot stand beside what the other says."""
         yield from ((path, path) for path in differing(first.defaults, second.defaults))
         for mine, others in self._kinds[second.body.kind].exclusive.items():
             if says(second.defaults, mine):
                 yield from (((one,), (mine,)) for one in sorted(others) if says(first.defaults, one))
 
-    def _is_open(self, spec: Node | None, given: Given, path: Path) -> bool:
+    def _is_open(self, spec: Node | None, given: Given, path: FieldPath) -> bool:
         """Whether what is given at a path would be filled in where ``spec`` is what holds already."""
         exclusive = self._kinds[given.body.kind].exclusive
         gives_way = any(says(spec, other) for name in path[:1] for other in exclusive.get(name, ()))
@@ -275,7 +275,7 @@ def _is_certain(problem: Diagnostic) -> bool:
     return problem.is_error and problem.code != UNKNOWN_CONFIG
 
 
-def _ambiguous(first: Given, second: Given, theirs: Path, mine: Path) -> Diagnostic:
+def _ambiguous(first: Given, second: Given, theirs: FieldPath, mine: FieldPath) -> Diagnostic:
     """theirs, mine: what the first and the second say that cannot both hold."""
     there = find(first.defaults, theirs, key=True)
     detail = (
