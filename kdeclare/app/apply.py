@@ -22,7 +22,7 @@ from kdeclare.kinds.secrets import SecretSource
 from kdeclare.model.changes import Action, Reason
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult, Status
+from kdeclare.model.run import RunResult
 from kdeclare.planning.build import check_cluster_id
 from kdeclare.planning.judging import judged
 from kdeclare.planning.planfile import PlanFile, read_plan
@@ -147,7 +147,7 @@ def undoes_manifests(workspace: Workspace, run: RunResult) -> bool:
     False for what was asked for by hand, and for a rollback undone: that makes it as manifests have it.
     """
     undone = run.plan.undoes
-    did = any(result.status in (Status.DONE, Status.STARTED) for result in run.results.values())
+    did = any(result.is_good for result in run.results.values())
     if undone is None or not did or undone not in workspace.store.runs():
         return False
     changes = (c for c in plan_of(workspace, undone).changes if c.action is not Action.NO_OP)

@@ -13,7 +13,7 @@ from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult, Status
+from kdeclare.model.run import RunResult
 from kdeclare.planning.planfile import is_plan_file, read_plan
 from kdeclare.report.outcome import adopting, run_outcome
 from kdeclare.report.views import (
@@ -48,7 +48,7 @@ def _undid_something(record: RunRecord, plan: Plan, target: RunSummary) -> bool:
         return record.is_over and not target.done
     meant = [op for op in plan.operations if not VERBS[op.verb].accompanies] or plan.operations
     results = (record.results.get(op.id) for op in meant)
-    return any(r.status in (Status.DONE, Status.STARTED) or r.is_in_part for r in results if r)
+    return any(r.had_effect for r in results if r)
 
 
 def show_run(workspace: Workspace, run_id: str) -> RunDetail:
@@ -82,13 +82,13 @@ def plan_document_of(workspace: Workspace, name: str) -> Json:
 
 def unknown_run(name: str, runs: Sequence[str], *, or_plan: bool = False) -> KdeclareError:
     """What to say of a name that is none of the ``runs``. or_plan: it could have been a plan file's."""
-    is_none = "neither a run" if or_plan else "no run"
-    nor = " nor a plan file" if or_plan else ""
+    a_run = "run of this project and environment"
+    what = f"neither a {a_run} nor a plan file" if or_plan else f"no {a_run}"
     return KdeclareError(
         error(
             "unknown-run",
             "No such run",
-            f"'{name}' is {is_none} of this project and environment{nor}.",
+            f"'{name}' is {what}.",
             hint=f"kdeclare history lists the runs; the last one is {runs[-1]}."
             if runs
             else "There is none yet.",

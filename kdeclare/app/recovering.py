@@ -106,7 +106,7 @@ def _under_way(lock: Diagnostic) -> Diagnostic:
 
 
 def _notice(item: Recovered) -> Diagnostic:
-    done = sum(r.status in (Status.DONE, Status.STARTED) for r in item.settled.values())
+    done = sum(r.is_good for r in item.settled.values())
     not_done = sum(r.status in (Status.INTERRUPTED, Status.UNKNOWN) for r in item.settled.values())
     unclear = [r for r in item.settled.values() if r.status is Status.FAILED]
     parts = [

@@ -183,7 +183,7 @@ def _refuse_again(identity: str, store: StateStore) -> None:
         if identity[:8] not in run_id:
             continue
         record = fold(run_id, store.entries(run_id))
-        good = any(r.status in (Status.DONE, Status.STARTED) for r in record.results.values())
+        good = any(r.is_good for r in record.results.values())
         same = record.start is not None and record.start.plan_id == identity
         if same and (good or not record.begun):
             raise _stale_plan(

@@ -8,10 +8,8 @@ from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
-from kdeclare.model.run import OperationResult, Status
+from kdeclare.model.run import OperationResult
 from kdeclare.model.state import Leftovers, State
-
-_GOOD = (Status.DONE, Status.STARTED)
 
 
 def owned_after(
@@ -62,4 +60,4 @@ def next_state(plan: Plan, results: Mapping[str, OperationResult], state: State 
 
 
 def _went_well(result: OperationResult | None) -> bool:
-    return result is not None and (result.status in _GOOD or result.is_in_part)
+    return result is not None and result.had_effect

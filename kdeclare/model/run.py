@@ -41,6 +41,16 @@ class OperationResult:
     cause: str | None = None
 
     @property
+    def is_good(self) -> bool:
+        """Whether it was done; a move that goes on counts."""
+        return self.status in (Status.DONE, Status.STARTED)
+
+    @property
+    def had_effect(self) -> bool:
+        """Whether anything was changed, as far as is known."""
+        return self.is_good or self.is_in_part
+
+    @property
     def is_in_part(self) -> bool:
         """Whether it failed, and has changed something all the same."""
         return self.status is Status.FAILED and self.error == NOT_EVERYWHERE
@@ -105,5 +115,4 @@ class RunResult:
     @property
     def complete(self) -> bool:
         """Whether every operation ended well (a move that was not to be waited for counts)."""
-        good = (Status.DONE, Status.STARTED)
-        return all(r.status in good and r.error is None for r in self.results.values())
+        return all(r.is_good and r.error is None for r in self.results.values())

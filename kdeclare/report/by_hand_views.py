@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import RunResult, Status
+from kdeclare.model.run import RunResult
 from kdeclare.report.outcome import run_outcome
 
 
@@ -86,7 +86,7 @@ def hand_exit_code(view: HandView) -> ExitCode:
     code = run_outcome(view.run).exit_code if view.run else ExitCode.OK
     failed = [item for item in view.items if item.came is Came.FAILED]
     results = view.run.results.values() if view.run else ()
-    something_done = any(result.status in (Status.DONE, Status.STARTED) for result in results)
+    something_done = any(result.is_good for result in results)
     if failed and len(failed) == len(view.items):
         return ExitCode.PARTIAL if something_done else ExitCode.ERROR
     lacking = failed or any(item.unlike for item in view.items) or any(d.is_error for d in view.notices)

@@ -55,7 +55,7 @@ def run_outcome(run: RunResult) -> Outcome:
     place = f"{to} {place_of(run.plan)}"
     total = len(run.plan.operations)
     later = sum(_is_later(run, op) for op in run.plan.operations)
-    good = sum(r.status in (Status.DONE, Status.STARTED) and not r.error for r in run.results.values())
+    good = sum(r.is_good and not r.error for r in run.results.values())
     good -= later
     of_total = f"{good:,} of {plural(total, 'operation')} done"
     of_total = listed([of_total, f"{later:,} left for when the moves are over" if later else ""])

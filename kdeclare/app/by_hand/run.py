@@ -110,8 +110,7 @@ def _verified(
     cluster: Cluster, run: RunResult, manners: Manners
 ) -> tuple[Verified | None, tuple[Diagnostic, ...]]:
     """What was seen, and why nothing was. Moves that go on count: where they are heading is expected."""
-    good = (Status.DONE, Status.STARTED)
-    done = [op for op in run.plan.operations if (r := run.results.get(op.id)) and r.status in good]
+    done = [op for op in run.plan.operations if (r := run.results.get(op.id)) and r.is_good]
     if run.interrupted or not done:
         return None, ()
     try:

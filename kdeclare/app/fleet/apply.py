@@ -24,7 +24,7 @@ from kdeclare.manifests.fleet import Fleet, Rollout
 from kdeclare.manifests.fleet.spec import unknown_labels
 from kdeclare.model.diagnostics import KdeclareError, error, gist
 from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import RunResult, Status
+from kdeclare.model.run import RunResult
 from kdeclare.planning.planfile import PlanFile
 from kdeclare.report.outcome import run_outcome
 
@@ -232,7 +232,7 @@ def _status_of(problem: KdeclareError) -> AppliedStatus:
 
 def _applied(name: str, wave: int, run: RunResult) -> AppliedCluster:
     outcome = run_outcome(run)
-    done = sum(r.status in (Status.DONE, Status.STARTED) for r in run.results.values())
+    done = sum(r.is_good for r in run.results.values())
     status = AppliedStatus.DONE
     if outcome.exit_code is ExitCode.DENIED:
         status = AppliedStatus.DENIED
