@@ -6,7 +6,7 @@ from kdeclare.app.policies import RULES
 from kdeclare.kinds.registry import KINDS
 from kdeclare.manifests.defaults_schema import DefaultsShape
 from kdeclare.manifests.overlay_schema import overlay_of
-from kdeclare.manifests.schema import json_schema
+from kdeclare.manifests.schema import definition_of, json_schema, reachable
 from kdeclare.manifests.shapes import Declarable
 from kdeclare.model.jsontypes import Json
 from kdeclare.policy.testing.cases import PolicyTestKind
@@ -34,7 +34,7 @@ def manifest_schema(kind: str | None) -> Json:
         return json_schema(_DECLARABLE)
     whole = json_schema({} if kind in _SINGLES else {kind: _DECLARABLE[kind]})
     [wanted] = [a for a in whole["oneOf"] if _SINGLES.get(kind) == _single(a)]
-    definitions = _reachable(wanted, whole["$defs"], {})
+    definitions = reachable(wanted, whole["$defs"])
     head = {key: whole[key] for key in ("$schema", "title")}
     return head | wanted | {"$defs": definitions}
 
@@ -43,22 +43,10 @@ def overlay_schema(kind: str | None) -> Json:
     """The schema of overlays over resources of one kind, or of all. Raises KeyError for an unknown kind."""
     whole = json_schema(KINDS if kind is None else {kind: KINDS[kind]})
     resources = [alternative for alternative in whole["oneOf"] if _single(alternative) is None]
-    return overlay_of({**whole, "oneOf": resources, "$defs": _reachable(resources, whole["$defs"], {})})
+    return overlay_of({**whole, "oneOf": resources, "$defs": reachable(resources, whole["$defs"])})
 
 
 def _single(alternative: Json) -> str | None:
     """The model that an alternative is, if it is that of a file."""
-    name: str = alternative["$ref"].rpartition("/")[2]
+    name = definition_of(alternative)
     return name if name in _SINGLES.values() else None
-
-
-def _reachable(schema: Json, definitions: Json, found: dict[str, Json]) -> dict[str, Json]:
-    """What ``schema`` refers to, however far."""
-    if isinstance(schema, dict):
-        name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
-        if name in definitions and name not in found:
-            found[name] = definitions[name]
-            _reachable(definitions[name], definitions, found)
-    for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
-        _reachable(inner, definitions, found)
-    return found

@@ -1,6 +1,6 @@
 """The JSON Schema of manifests, which editors use; made from the same models that validate them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -40,6 +40,33 @@ def json_schema(kinds: Mapping[str, Declarable]) -> Json:
     }
     alternatives = [references[model, mode] for model in models]
     return {"$schema": _DIALECT, "title": "kdeclare manifest", "oneOf": alternatives, "$defs": found}
+
+
+def definition_of(reference: Json) -> str:
+    """The name of the definition that a schema refers to."""
+    name: str = reference["$ref"].rpartition("/")[2]
+    return name
+
+
+def reachable(schema: Json, definitions: Json, *, in_lists: bool = True) -> dict[str, Json]:
+    """The definitions that a schema refers to, however far, by name.
+
+    in_lists: also what only elements of lists refer to.
+    """
+    found: dict[str, Json] = {}
+    _reach(schema, definitions, found, () if in_lists else ("items",))
+    return found
+
+
+def _reach(schema: Json, definitions: Json, found: dict[str, Json], without: Sequence[str]) -> None:
+    inner = schema if isinstance(schema, list) else ()
+    if isinstance(schema, dict):
+        if isinstance(schema.get("$ref"), str) and (name := definition_of(schema)) not in found:
+            found[name] = definitions[name]
+            _reach(definitions[name], definitions, found, without)
+        inner = [value for key, value in schema.items() if key not in without]
+    for part in inner:
+        _reach(part, definitions, found, without)
 
 
 def _told(model: str, schema: Json) -> Json:
