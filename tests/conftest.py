@@ -143,22 +143,27 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus]":
         kafka_sandbox.reset(settings.folder)
 
 
-@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
-def bed(request: pytest.FixtureRequest) -> Iterator[AnyBed]:
-    """Three brokers on three racks: in this process, and real ones (marker ``kafka``)."""
-    if request.param == "memory":
-        yield MemoryBed(MemoryCluster({1: "rack-a", 2: "rack-b", 3: "rack-c"}))
-        return
+@pytest.fixture
+def kafka_bed(sandbox: "SandboxStatus") -> Iterator[KafkaBed]:
+    """Three real brokers on three racks, for one test."""
     from kdeclare.cluster.kafka import connect
 
-    bootstrap = request.getfixturevalue("sandbox").bootstrap
-    cluster = connect(bootstrap, {})
-    made = KafkaBed(cluster, bootstrap)
+    cluster = connect(sandbox.bootstrap, {})
+    made = KafkaBed(cluster, sandbox.bootstrap)
     try:
         yield made
         made.clean()
     finally:
         cluster.close()
+
+
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+def bed(request: pytest.FixtureRequest) -> AnyBed:
+    """Three brokers on three racks: in this process, and real ones (marker ``kafka``)."""
+    if request.param == "memory":
+        return MemoryBed(MemoryCluster({1: "rack-a", 2: "rack-b", 3: "rack-c"}))
+    made: KafkaBed = request.getfixturevalue("kafka_bed")
+    return made
 
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -5,7 +5,6 @@ Beside it, what read-modify-write (AlterConfigs, which replaces all overrides) m
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -14,7 +13,6 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from kdeclare.cluster.kafka import connect
 from kdeclare.cluster.sandbox import SandboxStatus
 from tests.beds import KafkaBed, topic_resource
 
@@ -34,18 +32,8 @@ for value in range(1, int(times) + 1):
 """
 
 
-@pytest.fixture
-def bed(sandbox: SandboxStatus) -> Iterator[KafkaBed]:
-    """Real brokers."""
-    cluster = connect(sandbox.bootstrap, {})
-    made = KafkaBed(cluster, sandbox.bootstrap)
-    yield made
-    made.clean()
-    cluster.close()
-
-
-def test_two_processes_lose_nothing(bed: KafkaBed, sandbox: SandboxStatus, tmp_path: Path) -> None:
-    topic = bed.create()
+def test_two_processes_lose_nothing(kafka_bed: KafkaBed, sandbox: SandboxStatus, tmp_path: Path) -> None:
+    topic = kafka_bed.create()
     lines = [
         [sys.executable, "-c", _ALTERING, sandbox.bootstrap, topic, key, str(TIMES), str(tmp_path / key)]
         for key in KEYS
@@ -56,11 +44,11 @@ def test_two_processes_lose_nothing(bed: KafkaBed, sandbox: SandboxStatus, tmp_p
     ]
     said = [process.communicate(timeout=300)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], said
-    bed.expect_overrides(topic_resource(topic), dict.fromkeys(KEYS, str(TIMES)))
+    kafka_bed.expect_overrides(topic_resource(topic), dict.fromkeys(KEYS, str(TIMES)))
 
 
-def test_read_modify_write_loses(bed: KafkaBed, sandbox: SandboxStatus) -> None:
-    topic = bed.create()
+def test_read_modify_write_loses(kafka_bed: KafkaBed, sandbox: SandboxStatus) -> None:
+    topic = kafka_bed.create()
     both_have_read, both_have_written = Barrier(len(KEYS)), Barrier(len(KEYS))
 
     def alter(key: str) -> int:
@@ -68,12 +56,12 @@ def test_read_modify_write_loses(bed: KafkaBed, sandbox: SandboxStatus) -> None:
         lost = 0
         client = KafkaAdminClient(bootstrap_servers=sandbox.bootstrap)
         for value in range(1, TIMES + 1):
-            configs = {**bed.overrides(topic_resource(topic)), key: str(value)}
+            configs = {**kafka_bed.overrides(topic_resource(topic)), key: str(value)}
             both_have_read.wait(60)
             whole = ConfigResource(ConfigResourceType.TOPIC, topic, configs=configs)
             client.alter_configs([whole], raise_on_unknown=False, incremental=False)
             both_have_written.wait(60)
-            lost += bed.overrides(topic_resource(topic)).get(key) != str(value)
+            lost += kafka_bed.overrides(topic_resource(topic)).get(key) != str(value)
         client.close()
         return lost
 

@@ -1,28 +1,15 @@
 """What min.insync.replicas above the replication factor means to those who write."""
 
-from collections.abc import Iterator
-
 import pytest
 from kafka import KafkaProducer
 from kafka.errors import NotEnoughReplicasError
 
 from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.kafka import connect
 from kdeclare.cluster.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.records import eventually, expect
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def bed(sandbox: SandboxStatus) -> Iterator[KafkaBed]:
-    """Real brokers."""
-    cluster = connect(sandbox.bootstrap, {})
-    made = KafkaBed(cluster, sandbox.bootstrap)
-    yield made
-    made.clean()
-    cluster.close()
 
 
 def write(sandbox: SandboxStatus, topic: str) -> int:
@@ -35,17 +22,19 @@ def write(sandbox: SandboxStatus, topic: str) -> int:
         producer.close(timeout=10)
 
 
-def test_above_the_factor_it_asks_for_all_replicas_and_no_more(bed: KafkaBed, sandbox: SandboxStatus) -> None:
-    alone = bed.create({0: (1,)}, configs={"min.insync.replicas": "2"})
-    pair = bed.create({0: (1, 2)}, configs={"min.insync.replicas": "3"})
+def test_above_the_factor_it_asks_for_all_replicas_and_no_more(
+    kafka_bed: KafkaBed, sandbox: SandboxStatus
+) -> None:
+    alone = kafka_bed.create({0: (1,)}, configs={"min.insync.replicas": "2"})
+    pair = kafka_bed.create({0: (1, 2)}, configs={"min.insync.replicas": "3"})
     assert (write(sandbox, alone), write(sandbox, pair)) == (0, 0)
     try:
         kafka_sandbox.kill_broker(sandbox.folder, 2)
-        eventually(lambda: expect(bed.topic(pair).partitions[0].isr == (1,)))
+        eventually(lambda: expect(kafka_bed.topic(pair).partitions[0].isr == (1,)))
         with pytest.raises(NotEnoughReplicasError):
             write(sandbox, pair)
         assert write(sandbox, alone) == 1
     finally:
         kafka_sandbox.start_broker(sandbox.folder, 2)
-    eventually(lambda: expect(set(bed.topic(pair).partitions[0].isr) == {1, 2}))
+    eventually(lambda: expect(set(kafka_bed.topic(pair).partitions[0].isr) == {1, 2}))
     assert write(sandbox, pair) == 1, "what was refused is not there"
