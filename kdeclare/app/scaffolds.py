@@ -19,12 +19,12 @@ from kdeclare.manifests.load import load
 from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, open_project
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.ids import ConfigScope, ResourceId
+from kdeclare.state.names import is_folder_name
 
 _KIND = TopicKind()
 _IGNORED = (b"/state/", b"*.plan", b"*.plan.json")
 _EXAMPLE = "example.yaml"
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9.-]*:[0-9]+")
-_NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f]")
 _PROJECT = """\
 # What kdeclare looks after, and where. The fields and what they are for: kdeclare schema --kind Project
 apiVersion: kdeclare/v1
@@ -76,7 +76,7 @@ def begin_project(folder: Path, name: str | None, servers: str | None, *, exampl
     """
     project = folder / PROJECT_FILE
     called = name if name is not None else _name_of(folder)
-    if _NOT_IN_NAMES.search(called) or not called or called.startswith("."):
+    if not is_folder_name(called):
         raise KdeclareError(_bad_name(called))
     text = _PROJECT.format(
         name=_in_flow(called),

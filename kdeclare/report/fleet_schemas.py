@@ -21,14 +21,20 @@ Found = Annotated[
 
 
 @with_config(CLOSED)
-class SnapshotClusterDocument(TypedDict):
-    """One cluster of a snapshot."""
+class ClusterDocument(TypedDict):
+    """One cluster, and when it was read."""
 
     name: str
     labels: Labels
     cluster_id: str | None
     version: Annotated[str | None, Field(description="Kafka's, as far as the cluster tells.")]
     taken_at: Time | None
+
+
+@with_config(CLOSED)
+class SnapshotClusterDocument(ClusterDocument):
+    """One cluster of a snapshot."""
+
     topics: Annotated[int, Field(description="With the internal ones.")]
     internal: int
     resources: Annotated[int, Field(description="Rows with a body.")]
@@ -50,14 +56,9 @@ class SnapshotDocument(TypedDict):
 
 
 @with_config(CLOSED)
-class AuditedClusterDocument(TypedDict):
+class AuditedClusterDocument(ClusterDocument):
     """One cluster of an audit."""
 
-    name: str
-    labels: Labels
-    cluster_id: str | None
-    version: Annotated[str | None, Field(description="Kafka's, as far as the cluster tells.")]
-    taken_at: Time | None
     topics: Annotated[int, Field(description="Live, without the internal ones.")]
     declared: Annotated[int, Field(description="Resources.")]
     found: Found

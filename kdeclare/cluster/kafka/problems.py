@@ -43,6 +43,11 @@ _RENEW_HINT = "Renew it."
 _SILENT_HINT = (
     "One of them may hang, or be too busy: look at their logs, try again, or wait longer with --timeout."
 )
+_NO_ANSWER = Seen("connected, but no answer in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
+_REACHED = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
+    _NO_ANSWER.hint: _SILENT_HINT
+}
+"""What to do about brokers that were reached, and so are advertised rightly, by the hint for an address."""
 _NAME_HINT = (
     "Use a host name that the certificate holds, or set ssl.endpoint.identification.algorithm= (empty) "
     "to do without the check."
@@ -63,24 +68,16 @@ def explain(exc: BaseException, *, tls: bool) -> Seen:
             "it answers, but gives no metadata",
             "This may be a controller; name brokers in --bootstrap-server.",
         )
-    if _timed_out(exc):
-        return Seen("connected, but no answer in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
+    if isinstance(exc, client.RequestTimedOutError | client.KafkaTimeoutError):
+        return _NO_ANSWER
     return Seen(text, _ADDRESS_HINT)
 
 
 def explain_brokers(exc: BaseException, where: str, *, tls: bool) -> Seen:
     """The same where an address answered and the brokers that it names cannot be used."""
     seen = explain(exc, tls=tls)
-    if _timed_out(exc):
-        seen = Seen("connected, but no answer in time", _SILENT_HINT)
     what = f"it answers, but no broker can be used where it says it is ({where}): {seen.what}"
-    # who was reached, and did not please or did not answer, is advertised rightly
-    reached = (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT, _SILENT_HINT)
-    return Seen(what, seen.hint if seen.hint in reached else "Check advertised.listeners of the brokers.")
-
-
-def _timed_out(exc: BaseException) -> bool:
-    return isinstance(exc, client.RequestTimedOutError | client.KafkaTimeoutError)
+    return Seen(what, _REACHED.get(seen.hint, "Check advertised.listeners of the brokers."))
 
 
 def _login(exc: BaseException, text: str) -> Seen | None:

@@ -35,7 +35,7 @@ def wait(several: Sequence[Awaited], timeout: float) -> None:
     waiting = [_Waiting(one, began) for one in several]
     for sandbox in several:
         if sandbox.started:
-            sandbox.progress(f"starting broker(s) {_listed(sandbox.started)}")
+            sandbox.progress(f"starting broker(s) {listed(sandbox.started)}")
     while True:
         for one in waiting:
             one.ask()
@@ -43,7 +43,7 @@ def wait(several: Sequence[Awaited], timeout: float) -> None:
         if not late:
             return
         if time.monotonic() - began > timeout:
-            said = f"Broker(s) {_listed(late[0].missing)} were not ready within {timeout:.0f} s."
+            said = f"Broker(s) {listed(late[0].missing)} were not ready within {timeout:.0f} s."
             raise not_started("broker", late[0].sandbox.layout.broker(min(late[0].missing)), said)
         time.sleep(_POLL_SECONDS)
 
@@ -103,5 +103,6 @@ def not_started(what: str, files: ProcessFiles, summary: str) -> KdeclareError:
     )
 
 
-def _listed(broker_ids: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(broker_ids)))
+def listed(ids: Iterable[int]) -> str:
+    """Ids of brokers or workers, for a message."""
+    return ", ".join(map(str, sorted(ids)))

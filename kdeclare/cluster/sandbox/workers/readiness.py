@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from kdeclare.cluster.sandbox.claiming import Progress
 from kdeclare.cluster.sandbox.layout import Layout
-from kdeclare.cluster.sandbox.readiness import not_started
+from kdeclare.cluster.sandbox.readiness import listed, not_started
 from kdeclare.cluster.sandbox.settings import SandboxSettings
 from kdeclare.cluster.sandbox.status import running_process
 from kdeclare.cluster.sandbox.workers import asking
@@ -24,7 +24,7 @@ def wait(
     """
     began = time.monotonic()
     awaited = [i for i in settings.worker_ids if running_process(layout.connect.worker(i)) is not None]
-    progress(f"starting Connect worker(s) {_listed(started)}")
+    progress(f"starting Connect worker(s) {listed(started)}")
     seen: set[int] = set()
     while True:
         _refuse_ended(layout, awaited)
@@ -36,7 +36,7 @@ def wait(
         seen |= healthy
         missing = [i for i in awaited if i not in healthy]
         if missing and time.monotonic() - began > timeout:
-            said = f"Worker(s) {_listed(missing)} were not ready within {timeout:.0f} s."
+            said = f"Worker(s) {listed(missing)} were not ready within {timeout:.0f} s."
             raise not_started("Connect worker", layout.connect.worker(missing[0]), said)
         time.sleep(_POLL_SECONDS)
 
@@ -46,7 +46,3 @@ def _refuse_ended(layout: Layout, worker_ids: Iterable[int]) -> None:
         files = layout.connect.worker(worker_id)
         if running_process(files) is None:
             raise not_started("Connect worker", files, f"Worker {worker_id} ended while it was starting.")
-
-
-def _listed(worker_ids: Sequence[int]) -> str:
-    return ", ".join(map(str, worker_ids))
