@@ -10,20 +10,22 @@ from typing import Any
 import pytest
 from kafka.protocol.admin import (
     AlterPartitionReassignmentsResponse,
+    CreatePartitionsResponse,
     CreateTopicsResponse,
+    DeleteTopicsResponse,
     DescribeConfigsResponse,
     IncrementalAlterConfigsResponse,
 )
 
 from kdeclare.cluster.kafka import KafkaCluster, connect
 from kdeclare.cluster.kafka.batches import chunks
-from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind, NewTopic
+from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind, NewPartitions, NewTopic
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
 from tests.cases import case
 from tests.fake_broker import Answer, FakeBroker, fake_broker
 
-METADATA, CREATE, DESCRIBE, LEGACY_ALTER, ALTER, REASSIGN = 3, 19, 32, 33, 44, 45
+METADATA, CREATE, DELETE, DESCRIBE, LEGACY_ALTER, GROW, ALTER, REASSIGN = 3, 19, 20, 32, 33, 37, 44, 45
 
 
 @contextmanager
@@ -53,6 +55,21 @@ def created(request: Any) -> Any:
     )
 
 
+def deleted(request: Any) -> Any:
+    kind = DeleteTopicsResponse.DeletableTopicResult
+    names = request.topic_names or [topic.name for topic in request.topics]
+    return DeleteTopicsResponse(
+        throttle_time_ms=0, responses=[kind(name=name, error_code=0) for name in names]
+    )
+
+
+def grown(request: Any) -> Any:
+    kind = CreatePartitionsResponse.CreatePartitionsTopicResult
+    return CreatePartitionsResponse(
+        throttle_time_ms=0, results=[kind(name=topic.name, error_code=0) for topic in request.topics]
+    )
+
+
 def test_batches_keep_each_items_code_and_message() -> None:
     names = [f"t{i}" for i in range(1200)] + ["bad"]
     with cluster({CREATE: created}) as (kafka, broker):
@@ -71,7 +88,23 @@ def test_requests_stay_below_what_a_controller_writes_at_once() -> None:
     sent = broker.asked(CREATE)
     assert [len(request.topics) for request in sent] == [4, 4, 1]
     assert all(request.validate_only for request in sent)
-    assert {request.API_VERSION for request in sent} == {4}  # later ones repeat all configs in the answer
+
+
+@pytest.mark.parametrize(
+    ("versions", "sent"),
+    [({}, (7, 6, 3)), ({CREATE: 4, DELETE: 3, GROW: 1}, (4, 3, 1))],
+    ids=["current brokers", "brokers before Kafka 2.7"],
+)
+def test_topic_requests_use_the_highest_version_of_the_broker(
+    versions: dict[int, int], sent: tuple[int, int, int]
+) -> None:
+    """From these versions on, a strict mutation quota is an error code instead of minutes of silence."""
+    with cluster({CREATE: created, DELETE: deleted, GROW: grown}, versions) as (kafka, broker):
+        assert kafka.create_topics([new("t")]) == {"t": None}
+        assert kafka.create_partitions([NewPartitions("t", 2, None)]) == {"t": None}
+        assert kafka.delete_topics(["t"]) == {"t": None}
+    asked = [broker.asked(api)[0].API_VERSION for api in (CREATE, DELETE, GROW)]
+    assert tuple(asked) == sent
 
 
 def test_chunks_never_lose_an_item() -> None:
