@@ -21,6 +21,7 @@ from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.model.changes import Action, Reason
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult
 from kdeclare.planning.build import check_cluster_id
@@ -89,6 +90,7 @@ def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | N
     that has been applied or no longer holds (exit code 4): then nothing was done.
     """
     plan = file.plan
+    _refuse_outdated(file)
     _same_environment(workspace, plan)
     with (
         policies_in_force(workspace) as in_force,
@@ -210,6 +212,21 @@ def stops_at_ctrl_c(stop: Event, stopping: Callable[[], None]) -> Iterator[None]
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _refuse_outdated(file: PlanFile) -> None:
+    if not file.is_outdated:
+        return
+    raise KdeclareError(
+        error(
+            "outdated-plan",
+            "The plan was made by an earlier version",
+            f"The plan has format {file.format_version} (kdeclare {file.kdeclare_version}). Since then the "
+            "rules for adopting, deleting and owning resources have changed. Nothing was applied.",
+            hint="Run 'kdeclare plan --out FILE' again and review the new plan.",
+        ),
+        exit_code=ExitCode.STALE,
+    )
 
 
 def _same_environment(workspace: Workspace, plan: Plan) -> None:

@@ -83,7 +83,7 @@ def diff_configs(
             unmanaged.append(key)
     return ConfigDiff(
         tuple(fields),
-        {key: _owned_record(wish) for key, wish in wishes.items()},
+        {key: _owned_record(wish, now.get(key), owned.get(key)) for key, wish in wishes.items()},
         tuple(unmanaged),
         tuple(key for key in sorted(owned) if _drifted(side, key, now.get(key), owned[key])),
         tuple(kept),
@@ -234,20 +234,27 @@ def _field(key: str, op: FieldOp, before: Json, after: Json, value: Json = None)
 
 
 def own_elements(record: Json) -> tuple[str, ...]:
-    """What kdeclare put into a list, by part or whole."""
+    """The elements of a list that kdeclare owns: those it added, or all of a list declared whole.
+
+    An element that was there before its part was first applied is someone else's.
+    """
     if not isinstance(record, Mapping):
         return ()
     whole = record.get("value")
-    return tuple(whole) if isinstance(whole, list) else tuple(record.get("append", ()))
+    return tuple(whole) if isinstance(whole, list) else tuple(record.get("added", ()))
 
 
-def _owned_record(wish: Wish) -> Json:
+def _owned_record(wish: Wish, before: Json, record: Json) -> Json:
+    """What is owned once ``wish`` is applied to a key with the override ``before``."""
     if isinstance(wish, Unset):
         return {"value": None}
     if isinstance(wish, Secret):
         return wish.as_json()
     if isinstance(wish, Parts):
-        return {"append": list(wish.append), "subtract": list(wish.subtract)}
+        mine = set(own_elements(record))
+        have = {e.strip() for e in before} if isinstance(before, list) else set()
+        added = [e for e in wish.append if e in mine or e not in have]
+        return {"append": list(wish.append), "subtract": list(wish.subtract), "added": added}
     return {"value": list(wish.value) if isinstance(wish.value, tuple) else str(wish.value)}
 
 

@@ -29,6 +29,8 @@ class Reason(StrEnum):
     FORGOTTEN = "forgotten"  # released by --forget
     ROLLBACK = "rollback"  # a run is being undone
     ASKED = "asked"  # the command itself says so, no manifest does
+    ADOPT = "adopt"  # it exists and was never owned: kdeclare takes it over
+    RECREATED = "recreated"  # deleted and created again under the same name since it was applied
 
 
 class Risk(StrEnum):
@@ -57,6 +59,8 @@ class FieldChange:
     path: ``partitions``, ``configs.retention.ms``, ``replicas.orders-0`` …
     before, after: the whole value as it is and as it will be; None is "not set".
     value: the elements of an APPEND or SUBTRACT, else None.
+    risk: the worst that this field's change can do. cause: why, in a sentence; empty for a safe one.
+    reason: why the field changes, where that is not the reason of the whole change.
     """
 
     path: str
@@ -64,12 +68,16 @@ class FieldChange:
     before: Json
     after: Json
     value: Json = None
+    risk: Risk = Risk.SAFE
+    cause: str = ""
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One resource that is not in order, or an orphan (action ``no-op``).
 
+    risk: the highest of all risks that it has, its fields' included.
     blocked: the code of the diagnostic that keeps it from being applied, if one does.
     """
 
@@ -80,3 +88,9 @@ class Change:
     fields: tuple[FieldChange, ...] = ()
     source: Place | None = None
     blocked: str | None = None
+
+    @property
+    def risks(self) -> tuple[Risk, ...]:
+        """All risks that the change has, from the highest down, each once."""
+        having = {self.risk, *(field.risk for field in self.fields)}
+        return tuple(risk for risk in reversed(Risk) if risk in having)

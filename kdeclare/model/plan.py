@@ -10,7 +10,7 @@ from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
 
-FORMAT_VERSION = "1.0"
+FORMAT_VERSION = "2.0"
 
 
 @dataclass(frozen=True, slots=True)

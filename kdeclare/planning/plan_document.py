@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kdeclare.model.changes import Change
+from kdeclare.model.changes import Change, FieldChange, Reason
 from kdeclare.model.diagnostics import Diagnostic, Place
 from kdeclare.model.jsontypes import fingerprint
 from kdeclare.model.operations import Operation
@@ -100,15 +100,26 @@ def _change_document(change: Change) -> dict[str, Any]:
         "action": change.action.value,
         "reason": change.reason.value,
         "risk": change.risk.value,
-        "fields": [
-            {"path": f.path, "op": f.op.value, "before": f.before, "after": f.after, "value": f.value}
-            for f in change.fields
-        ],
+        "risks": [risk.value for risk in change.risks],
+        "fields": [_field_document(item, change.reason) for item in change.fields],
         "source": _place_document(change.source),
     }
     if change.blocked is not None:
         document["blocked"] = change.blocked
     return document
+
+
+def _field_document(item: FieldChange, reason: Reason) -> dict[str, Any]:
+    return {
+        "path": item.path,
+        "op": item.op.value,
+        "before": item.before,
+        "after": item.after,
+        "value": item.value,
+        "risk": item.risk.value,
+        "cause": item.cause,
+        "reason": (item.reason or reason).value,
+    }
 
 
 def _operation_document(operation: Operation) -> dict[str, Any]:

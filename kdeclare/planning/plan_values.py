@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kdeclare.planning.planfile_schema import (
         ChangeDocument,
         DiagnosticDocument,
+        FieldDocument,
         OperationDocument,
         PlaceDocument,
         PlanDocument,
@@ -48,11 +49,17 @@ def _change(c: "ChangeDocument") -> Change:
         Action(c["action"]),
         Reason(c["reason"]),
         Risk(c["risk"]),
-        tuple(
-            FieldChange(f["path"], FieldOp(f["op"]), f["before"], f["after"], f["value"]) for f in c["fields"]
-        ),
+        tuple(_field(f, c["reason"]) for f in c["fields"]),
         _place(c["source"]),
         c.get("blocked"),
+    )
+
+
+def _field(f: "FieldDocument", reason: str) -> FieldChange:
+    own = None if f["reason"] == reason else Reason(f["reason"])
+    risk = Risk(f["risk"])
+    return FieldChange(
+        f["path"], FieldOp(f["op"]), f["before"], f["after"], f["value"], risk, f["cause"], own
     )
 
 

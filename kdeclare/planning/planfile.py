@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.plan import FORMAT_VERSION, Plan
 from kdeclare.planning.plan_document import content_hash, plan_body, plan_document, plan_id, timestamp
+from kdeclare.planning.plan_migrations import STEPS, migrate_plan
 from kdeclare.planning.plan_values import plan_of
 from kdeclare.version import VERSION
 
@@ -45,12 +46,19 @@ class PlanFile:
 
     plan_id: as in the file and checked; it can differ from ``plan_id(plan)`` when another
     version of kdeclare made the plan, so it is the one to remember.
+    format_version: as in the file; ``plan`` is in the current one in any case.
     """
 
     plan: Plan
     plan_id: str
     created_at: str | None
     kdeclare_version: str
+    format_version: str = FORMAT_VERSION
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether an earlier kdeclare made it, by rules that no longer hold: it must not be applied."""
+        return self.format_version != FORMAT_VERSION
 
 
 def plan_file_text(
@@ -140,7 +148,7 @@ def read_plan_file(text: str, name: str) -> PlanFile:
     if not isinstance(raw, dict) or "format_version" not in raw or "plan_id" not in raw:
         raise _refused("not-a-plan", "is not a kdeclare plan", name)
     version = raw["format_version"]
-    if version != FORMAT_VERSION:
+    if not isinstance(version, str) or version not in (*STEPS, FORMAT_VERSION):
         made_by = raw.get("kdeclare_version")
         made = f" (made by kdeclare {made_by})" if isinstance(made_by, str) else ""
         raise _refused(
@@ -156,9 +164,13 @@ def read_plan_file(text: str, name: str) -> PlanFile:
             name,
             "Plan files are not edited by hand; change the manifests.",
         )
-    document = _validated(raw, name)
+    document = _validated(_migrated(raw, name), name)
     return PlanFile(
-        plan_of(document), document["plan_id"], document["created_at"], document["kdeclare_version"]
+        plan_of(document),
+        document["plan_id"],
+        document["created_at"],
+        document["kdeclare_version"],
+        version,
     )
 
 
@@ -180,6 +192,13 @@ def _hash(raw: Mapping[str, Any]) -> str | None:
         return content_hash(raw)
     except (UnicodeEncodeError, RecursionError):  # half a surrogate pair: nothing that kdeclare writes
         return None
+
+
+def _migrated(raw: dict[str, Any], name: str) -> dict[str, Any]:
+    try:
+        return migrate_plan(raw)
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise _malformed(f"it lacks what its format has ({problem})", raw, name)
 
 
 def _validated(raw: dict[str, Any], name: str) -> "PlanDocument":

@@ -16,6 +16,20 @@ from kdeclare.model.plan import FORMAT_VERSION
 
 CLOSED = ConfigDict(extra="forbid", strict=True)
 
+RiskText = Literal["safe", "disruptive", "destructive", "irreversible"]
+ReasonText = Literal[
+    "declared",
+    "changed",
+    "drifted",
+    "missing",
+    "orphaned",
+    "forgotten",
+    "rollback",
+    "asked",
+    "adopt",
+    "recreated",
+]
+
 ResourceText = Annotated[str, Field(pattern=r"^[^/]+/.+$", description="Kind/name")]
 
 
@@ -69,6 +83,9 @@ class FieldDocument(TypedDict):
     before: Json
     after: Json
     value: Json
+    risk: RiskText
+    cause: Annotated[str, Field(description="Why it has that risk; empty for a safe one.")]
+    reason: ReasonText
 
 
 @with_config(CLOSED)
@@ -77,8 +94,9 @@ class ChangeDocument(TypedDict):
 
     id: ResourceText
     action: Literal["create", "update", "delete", "forget", "no-op"]
-    reason: Literal["declared", "changed", "drifted", "missing", "orphaned", "forgotten", "rollback", "asked"]
-    risk: Literal["safe", "disruptive", "destructive", "irreversible"]
+    reason: ReasonText
+    risk: Annotated[RiskText, Field(description="The highest of ``risks``.")]
+    risks: list[RiskText]
     fields: list[FieldDocument]
     source: PlaceDocument | None
     blocked: NotRequired[
@@ -157,7 +175,7 @@ class DiagnosticDocument(TypedDict):
 class PlanDocument(TypedDict):
     """A kdeclare plan: what would change, how, in which order, and what was said about it."""
 
-    format_version: Literal["1.0"]
+    format_version: Literal["2.0"]
     plan_id: Annotated[
         str,
         Field(

@@ -7,11 +7,8 @@ from typing import Any
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.state import Leftovers, State
 
+from .migrations import CURRENT, STEPS, migrate_state
 from .problems import corrupt, other_version, overtaken
-
-VERSION = 1
-WITH_LEFTOVERS = 2
-"""A version without leftovers would lose them with its next write."""
 
 _HINT = "Put the previous state (state.json.backup) in its place, or the file as it was committed or saved."
 _record = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
@@ -22,7 +19,7 @@ def encode(state: State) -> str:
     head = [
         f'  "{name}": {_record(value)},'
         for name, value in (
-            ("version", WITH_LEFTOVERS if state.leftovers else VERSION),
+            ("version", CURRENT),
             ("lineage", state.lineage),
             ("serial", state.serial),
             ("cluster_id", state.cluster_id),
@@ -37,9 +34,9 @@ def encode(state: State) -> str:
 
 
 def decode(text: str | bytes, where: str) -> State:
-    """The state in a text; ``where`` names it in errors.
+    """The state in a text, migrated from an earlier version where needed; ``where`` names it in errors.
 
-    Raises KdeclareError when the text is not JSON, of another version, or lacks what a state has.
+    Raises KdeclareError when the text is not JSON, of an unknown version, or lacks what a state has.
     """
     try:
         value: Json = json.loads(text)
@@ -50,8 +47,9 @@ def decode(text: str | bytes, where: str) -> State:
     version = value.get("version")
     if type(version) is not int:
         raise corrupt(where, "it has no format version", _HINT)
-    if version not in (VERSION, WITH_LEFTOVERS):
-        raise other_version(where, version, WITH_LEFTOVERS)
+    if version not in (*STEPS, CURRENT):
+        raise other_version(where, version, CURRENT)
+    value = dict(migrate_state(value, version))
     return State(
         lineage=_field(value, "lineage", str, where),
         serial=_field(value, "serial", int, where),

@@ -262,7 +262,7 @@ def test_a_saved_plan_that_had_no_effect_at_all_can_be_applied_again() -> None:
     ("before", "after", "code"),
     [
         ('"value":"2"', '"value":"3"', "plan-tampered"),
-        ('"format_version": "1.0"', '"format_version": "2.0"', "plan-format-version"),
+        ('"format_version": "2.0"', '"format_version": "3.0"', "plan-format-version"),
     ],
 )
 def test_a_plan_file_that_was_changed_or_is_of_another_format_is_refused(

@@ -75,7 +75,7 @@ def test_a_jar_names_its_service_and_its_version_and_is_made_once(tmp_path: Path
         service = content.read("META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtension")
         manifest = content.read("META-INF/MANIFEST.MF").decode()
     assert service.decode().strip() == build.EXTENSION
-    assert "Implementation-Version: 0.1.0\n" in manifest
+    assert "Implementation-Version: 0.2.0\n" in manifest
     assert all(len(line) <= 72 for line in manifest.splitlines())
     before = jar.read_bytes()
     assert build.build(tmp_path / "out", said.append, environment) == jar

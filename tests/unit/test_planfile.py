@@ -224,7 +224,7 @@ def test_every_value_that_the_id_covers_is_guarded() -> None:
         ("[]", "not-a-plan"),
         ("{}", "not-a-plan"),
         ('{"format_version": "1.0"}', "not-a-plan"),
-        ('{"format_version": "2.0", "plan_id": "x"}', "plan-format-version"),
+        ('{"format_version": "3.0", "plan_id": "x"}', "plan-format-version"),
         ('{"format_version": 1.0, "plan_id": "x"}', "plan-format-version"),
         ('{"format_version": "1.0", "plan_id": "x"}', "plan-tampered"),
         ('{"format_version": "1.0", "plan_id": null, "x": "\\ud800"}', "plan-tampered"),

@@ -48,7 +48,7 @@ def test_a_status_says_all_of_one_worker(crew: Crew) -> None:
     assert answer.body == to(crew, "a")
     found = leading.ask.status()
     assert found["worker_id"] == f"127.0.0.1:{leading.port}"
-    assert (found["leader"], found["mode"], found["plugin_version"]) == (True, "distributed", "0.1.0")
+    assert (found["leader"], found["mode"], found["plugin_version"]) == (True, "distributed", "0.2.0")
     assert found["seen"]["offset"] == found["applied"]["offset"]
     assert found["error"] is None
     assert found["overrides"] == sorted(to(crew, "a"))

@@ -231,27 +231,27 @@ def test_the_look_that_sees_the_last_move_is_followed_by_one_that_tidies(kdeclar
     assert left(kdeclare) == ({}, None)
 
 
-def test_the_version_of_the_state_says_whether_anything_is_left(kdeclare: CommandLine) -> None:
-    """A kdeclare that knows nothing of leftovers would lose them."""
+def test_state_of_an_earlier_version_is_read_with_what_is_left_over(kdeclare: CommandLine) -> None:
+    """An older kdeclare refuses the version that is written: it would lose what it does not know."""
 
     def version() -> object:
         return json.loads(state_file(kdeclare).read_text())["version"]
 
     moving(kdeclare)
     kdeclare("apply", "--yes", "--no-wait")
-    assert version() == 2
+    assert version() == 3
     assert "1 partition moving" in kdeclare("status").out
     text = state_file(kdeclare).read_text()
-    state_file(kdeclare).write_text(text.replace('"version": 2', '"version": 1', 1))  # as it was before
+    state_file(kdeclare).write_text(text.replace('"version": 3', '"version": 2', 1))
     assert "1 partition moving" in kdeclare("status").out
     kdeclare.cluster.tick(200)
     kdeclare.cluster.tick_on_poll = True
     kdeclare.cluster.move_ticks = 1
     assert kdeclare("apply", "--yes").code == 0
-    assert version() == 1
+    assert version() == 3
     assert left(kdeclare) == ({}, None)
     text = state_file(kdeclare).read_text()
-    state_file(kdeclare).write_text(text.replace('"version": 1', '"version": 2', 1))
+    state_file(kdeclare).write_text(text.replace('"version": 3', '"version": 1', 1))
     assert kdeclare("plan", "--detailed-exitcode").code == 0
 
 

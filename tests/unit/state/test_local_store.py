@@ -50,7 +50,7 @@ def test_the_layout_of_the_contract(store: LocalStore, folder: Path) -> None:
     }
     value = json.loads((folder / "state.json").read_text())
     assert value == {
-        "version": 1,
+        "version": 3,
         "lineage": "lineage-1",
         "serial": 2,
         "cluster_id": "cluster-1",
@@ -82,7 +82,7 @@ def test_the_backup_needs_no_links(store: LocalStore, folder: Path, monkeypatch:
             "state-corrupt",
         ),
         (b'{"version": 1, "lineage": "l", "serial": 1, "cluster_id": "c", "resources": []}', "state-corrupt"),
-        (b'{"version": 3, "lineage": "l", "serial": 1, "cluster_id": "c", "resources": {}}', "state-version"),
+        (b'{"version": 4, "lineage": "l", "serial": 1, "cluster_id": "c", "resources": {}}', "state-version"),
     ],
 )
 def test_a_damaged_state_is_an_error_and_stays_as_it_is(

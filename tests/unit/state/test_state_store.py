@@ -177,7 +177,7 @@ def test_state_text_round_trips(resources: dict[str, Json]) -> None:
 def test_state_text_is_stable_and_one_line_a_resource() -> None:
     text = encode(State("l", 1, "c", {"Topic/b": {"y": 1, "x": ["é"]}, "Topic/a": None}))
     assert text == (
-        '{\n  "version": 1,\n  "lineage": "l",\n  "serial": 1,\n  "cluster_id": "c",\n  "resources": {\n'
+        '{\n  "version": 3,\n  "lineage": "l",\n  "serial": 1,\n  "cluster_id": "c",\n  "resources": {\n'
         '    "Topic/a": null,\n    "Topic/b": {"x": ["é"], "y": 1}\n  }\n}\n'
     )
 

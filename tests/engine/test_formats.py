@@ -1,0 +1,85 @@
+"""States, plans and journals that kdeclare 0.1 wrote (tests/formats/0.1)."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import NewTopic
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.planning.plan_document import content_hash
+from kdeclare.planning.planfile import read_plan_file
+from kdeclare.state.document import decode, encode
+from kdeclare.state.local import LocalStore
+from kdeclare.state.memory import MemoryStore
+from tests.engine.world import World, topic
+
+STORED = Path(__file__).parents[1] / "formats" / "0.1"
+ALTERED = "20260101T000000Z.0002-c661248d"
+
+
+def stored_world(folder: Path) -> World:
+    """The cluster as the stored runs left it, with a copy of their state."""
+    shutil.copytree(STORED, folder)
+    cluster = MemoryCluster()  # gives topic ids in the order of creation, as it did then
+    cluster.create_topics([NewTopic("shared", 2, 1, None, {"cleanup.policy": "compact,delete"})])
+    cluster.create_topics(
+        [NewTopic("orders", 2, 2, None, {"retention.ms": "60000", "cleanup.policy": "delete,compact"})]
+    )
+    return World(cluster=cluster, store=cast(MemoryStore, LocalStore(folder)))
+
+
+def test_state_of_0_1_is_migrated_when_read_and_written(tmp_path: Path) -> None:
+    world = stored_world(tmp_path / "state")
+    assert world.owned()["Topic/orders"]["configs"]["cleanup.policy"] == {
+        "append": ["compact"],
+        "subtract": [],
+        "added": [],
+    }
+    state = world.store.read()
+    assert state is not None
+    assert json.loads(encode(state))["version"] == 3, "an older kdeclare refuses it"
+
+
+def test_list_elements_that_an_old_state_cannot_prove_are_never_subtracted(tmp_path: Path) -> None:
+    world = stored_world(tmp_path / "state")
+    result = world.apply(
+        topic("orders", partitions=2, replicationFactor=2, configs={"retention.ms": "60000"}),
+        topic("shared"),
+    )
+    assert result.complete
+    assert not [op for op in result.plan.operations if op.verb == "configs.alter"]
+    assert world.overrides("orders")["cleanup.policy"] == "delete,compact"
+    assert world.overrides("shared")["cleanup.policy"] == "compact,delete"
+
+
+def test_plan_of_0_1_can_be_shown(tmp_path: Path) -> None:
+    file = read_plan_file((STORED / "runs" / ALTERED / "plan.json").read_text(), "it")
+    assert file.is_outdated
+    assert file.plan_id.startswith("c661248d"), "the id stays that of the file"
+    change = file.plan.changes[0]
+    assert change.risks == (change.risk,)
+    assert {field.risk for field in change.fields} == {change.risk}, "never less than was known then"
+
+
+def test_run_of_0_1_can_be_rolled_back(tmp_path: Path) -> None:
+    world = stored_world(tmp_path / "state")
+    result = world.rollback(ALTERED)
+    assert result.complete
+    assert world.overrides("orders") == {"retention.ms": "1000"}
+
+
+@pytest.mark.parametrize("text", ['{"version": 4}', '{"version": 0}', '{"version": "3"}'])
+def test_state_of_an_unknown_version_is_refused(text: str) -> None:
+    with pytest.raises(KdeclareError):
+        decode(text, "state.json")
+
+
+def test_plan_of_an_old_format_in_a_wrong_shape_is_refused() -> None:
+    raw = {"format_version": "1.0", "changes": [], "ownership": [{"id": "Topic/x"}]}
+    with pytest.raises(KdeclareError) as refused:
+        read_plan_file(json.dumps(raw | {"plan_id": content_hash(raw)}), "it.plan")
+    assert [d.code for d in refused.value.diagnostics] == ["plan-malformed"]
