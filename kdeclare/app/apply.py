@@ -76,7 +76,7 @@ def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, h
             workspace.store.lock(how.command),
         ):
             cluster = connection.get()
-            notices = recover_locked(workspace, cluster, how.command)
+            notices = recover_locked(workspace, cluster, how.command, progress=how.progress)
             planned = plan_for(workspace, loaded, in_force, cluster, scope, how.progress, notices)
             return confirmed(workspace, cluster, planned.plan, planned.secrets, how, in_force, notices)
     finally:
@@ -98,7 +98,10 @@ def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | N
         workspace.store.lock(how.command),
     ):
         check_cluster_id(plan.cluster.id, cluster.describe().id, workspace.cluster_name)
-        notices = (*in_force.diagnostics, *recover_locked(workspace, cluster, how.command))
+        notices = (
+            *in_force.diagnostics,
+            *recover_locked(workspace, cluster, how.command, progress=how.progress),
+        )
         secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
         return confirmed(workspace, cluster, plan, secrets, how, in_force, notices, file.plan_id)
 
@@ -125,7 +128,10 @@ def roll_back(
         workspace.cluster() as cluster,
         store.lock(how.command),
     ):
-        notices = (*in_force.diagnostics, *recover_locked(workspace, cluster, how.command))
+        notices = (
+            *in_force.diagnostics,
+            *recover_locked(workspace, cluster, how.command, progress=how.progress),
+        )
         run, record = _find_run(workspace, run_id)
         check_cluster_id(run.cluster.id, cluster.describe().id, workspace.cluster_name)
         secrets = ProjectSecrets(workspace.project.folder, workspace.environ)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kdeclare.app.policies import RULES, InForce, policies_in_force, project_policies
-from kdeclare.app.recovering import recover_if_possible
+from kdeclare.app.recovering import recover_to_plan
 from kdeclare.app.secrets import ProjectSecrets, known_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.cluster.port import Cluster
@@ -64,7 +64,7 @@ def make_plan(
         loaded = loaded_well(workspace, paths)
         with workspace.explained(), policies_in_force(workspace, loaded.rules, scope.overrides) as in_force:
             cluster = connecting.get()
-            notices = recover_if_possible(workspace, cluster, what)
+            notices = recover_to_plan(workspace, cluster, what, progress)
             return plan_for(workspace, loaded, in_force, cluster, scope, progress, notices)
     finally:
         connecting.close()

@@ -102,7 +102,10 @@ def execute(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways,
         workspace.cluster() as cluster,
         workspace.store.lock(how.command),
     ):
-        notices = (*in_force.diagnostics, *recover_locked(workspace, cluster, how.command))
+        notices = (
+            *in_force.diagnostics,
+            *recover_locked(workspace, cluster, how.command, progress=how.progress),
+        )
         if not ways.additional and cluster.moves():
             raise existing_moves()
         live, there = _seen(cluster, assignments)
@@ -164,7 +167,7 @@ def cancel(
         workspace.cluster() as cluster,
         workspace.store.lock(how.command),
     ):
-        left = recover_locked(workspace, cluster, how.command, keep_throttles=True)
+        left = recover_locked(workspace, cluster, how.command, keep_throttles=True, progress=how.progress)
         notices = (*in_force.diagnostics, *left)
         live, _ = _seen(cluster, assignments)
         directories = _directories(assignments)

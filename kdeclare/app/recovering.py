@@ -6,13 +6,23 @@ from kdeclare.app.workspace import Workspace, who
 from kdeclare.applying.apply import Applier
 from kdeclare.applying.clock import SystemClock
 from kdeclare.applying.leftovers import Tidied, tidy
+from kdeclare.applying.propagation import await_visibility
 from kdeclare.applying.recovery import Recovered, recover, unfinished
 from kdeclare.cluster.port import Cluster, Fault
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.run import Status
-from kdeclare.planning.preflight import quietly
+from kdeclare.planning.preflight import Progress, quietly
+
+
+def recover_to_plan(
+    workspace: Workspace, cluster: Cluster, what: str, progress: Progress
+) -> tuple[Diagnostic, ...]:
+    """What `recover_if_possible` does, and wait until brokers show what earlier runs did. Raises Fault."""
+    notices = recover_if_possible(workspace, cluster, what)
+    await_visibility(workspace.store, cluster, SystemClock(), progress)
+    return notices
 
 
 def recover_if_possible(
@@ -47,13 +57,26 @@ def under_way(taken: KdeclareError) -> tuple[Diagnostic, ...]:
 
 
 def recover_locked(
-    workspace: Workspace, cluster: Cluster, what: str, *, keep_throttles: bool = False
+    workspace: Workspace,
+    cluster: Cluster,
+    what: str,
+    *,
+    keep_throttles: bool = False,
+    progress: Progress = quietly,
 ) -> tuple[Diagnostic, ...]:
-    """Settle what earlier runs left open, and tidy up; the caller holds the lock. Raises Fault."""
+    """Settle what earlier runs left open, and tidy up; the caller holds the lock. Raises Fault.
+
+    Before and after it, wait until brokers show what was done: a throttle that does not show yet would not
+    be taken away, and one that still shows would pass for someone else's.
+    """
     settled, certain = _settled(workspace, cluster)
+    await_visibility(workspace.store, cluster, SystemClock(), progress)
     if not certain:
         return settled  # what may still take effect is looked for after the run
-    return settled + about(tidy_up(workspace, cluster, what, keep_throttles=keep_throttles))
+    tidied = tidy_up(workspace, cluster, what, keep_throttles=keep_throttles)
+    if tidied.run is not None:
+        await_visibility(workspace.store, cluster, SystemClock(), progress)
+    return settled + about(tidied)
 
 
 def _settled(workspace: Workspace, cluster: Cluster) -> tuple[tuple[Diagnostic, ...], bool]:

@@ -83,6 +83,7 @@ class RunRecord:
     """A journal folded: who ran what, what was begun, how it ended, and whether it is over.
 
     begun: in the order in which they were begun. outcome: None while the run is unfinished.
+    ended_at: when the journal says how each operation ended.
     """
 
     run_id: str
@@ -91,6 +92,7 @@ class RunRecord:
     results: dict[str, OperationResult] = field(default_factory=dict)
     outcome: str | None = None
     ended: str | None = None
+    ended_at: dict[str, str] = field(default_factory=dict)
 
     @property
     def unsettled(self) -> tuple[str, ...]:
@@ -122,6 +124,7 @@ def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
     start: RunLine | None = None
     begun: dict[str, None] = {}
     results: dict[str, OperationResult] = {}
+    ended_at: dict[str, str] = {}
     outcome = ended = None
     for line in lines(run_id, entries):
         if isinstance(line, RunLine):
@@ -132,9 +135,10 @@ def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
             results |= {
                 r.id: OperationResult(r.id, r.status, r.error, r.message, r.cause) for r in line.results
             }
+            ended_at |= dict.fromkeys((r.id for r in line.results), line.at)
         else:
             outcome, ended = line.outcome, line.at
-    return RunRecord(run_id, start, tuple(begun), results, outcome, ended)
+    return RunRecord(run_id, start, tuple(begun), results, outcome, ended, ended_at)
 
 
 def lines(run_id: str, entries: Sequence[Json]) -> list[Line]:

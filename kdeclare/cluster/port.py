@@ -140,6 +140,13 @@ class Cluster(Protocol):
     def describe(self) -> ClusterInfo:
         """Id, brokers with racks, and whether reassignments can be guarded."""
 
+    def is_caught_up(self) -> bool:
+        """Whether reads show everything that the controller had committed when this was called.
+
+        False also where that cannot be told. It says nothing about the configs of brokers: a broker
+        applies those after it has taken over the rest of the metadata. Raises Fault.
+        """
+
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """Topics by name, those that exist; None is all of them, internal ones included."""
 

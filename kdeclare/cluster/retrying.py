@@ -41,6 +41,10 @@ class Retrying:
         """As the port says."""
         return self._again.whole("describe", self._cluster.describe)
 
+    def is_caught_up(self) -> bool:
+        """As the port says."""
+        return self._again.whole("is_caught_up", self._cluster.is_caught_up)
+
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """As the port says."""
         return self._again.whole("topics", lambda: self._cluster.topics(names))

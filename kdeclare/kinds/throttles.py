@@ -125,6 +125,11 @@ def rates(value: Json) -> list[str]:
     return [] if value is None else [value] if isinstance(value, str) else list(value)
 
 
+def shown(value: Json) -> str:
+    """A rate, or the elements of a list, for people."""
+    return ",".join(value["elements"]) if isinstance(value, Mapping) else str(value)
+
+
 def _lacking(elements: list[str], now: Json) -> list[str]:
     if now is None and sum(len(element) + 1 for element in elements) > _LONGEST:
         return [EVERY]

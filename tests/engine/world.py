@@ -10,6 +10,7 @@ from kdeclare.applying.apply import Applier
 from kdeclare.applying.entries import fold
 from kdeclare.applying.leftovers import Tidied, tidy
 from kdeclare.applying.lookout import RunOptions
+from kdeclare.applying.propagation import await_visibility
 from kdeclare.applying.recovery import recover
 from kdeclare.applying.rollback import rollback_plan
 from kdeclare.cluster.memory import MemoryCluster
@@ -107,9 +108,12 @@ class World:
 
     def _recovered(self) -> Tidied:
         found = recover(self.store, self.cluster, self.clock)
+        await_visibility(self.store, self.cluster, self.clock)
         if not all(item.is_certain for item in found):
             return Tidied(None, ())
-        return tidy(self._applier(), "test", "default", "memory")
+        tidied = tidy(self._applier(), "test", "default", "memory")
+        await_visibility(self.store, self.cluster, self.clock)
+        return tidied
 
     def _applier(self) -> Applier:
         return Applier(

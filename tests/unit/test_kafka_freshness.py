@@ -109,3 +109,19 @@ def test_where_it_cannot_be_known_any_broker_will_do(error: str) -> None:
 def test_other_faults_pass() -> None:
     with pytest.raises(Fault, match="NETWORK_EXCEPTION"):
         fresh(Brokers(GONE, {1: [0]})).nodes()
+
+
+def test_is_caught_up_asks_again_each_time(clock: Clock) -> None:
+    brokers = Brokers(10, {1: [*[3] * 70, 11], 2: [3]})
+    found = fresh(brokers)
+    found.wrote()
+    assert found.is_caught_up()  # broker 1 follows while it is waited for
+    brokers.committed = 20
+    assert not found.is_caught_up()
+    brokers.epochs = {**brokers.epochs, 1: [20]}
+    assert found.is_caught_up()
+
+
+def test_is_caught_up_is_false_where_nobody_may_know() -> None:
+    refused = Fault("CLUSTER_AUTHORIZATION_FAILED", "")
+    assert not fresh(Brokers(refused, {1: [10]})).is_caught_up()

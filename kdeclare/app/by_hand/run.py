@@ -52,7 +52,10 @@ def by_hand(workspace: Workspace, ask: Ask, manners: Manners, how: How) -> HandV
         workspace.cluster() as cluster,
         workspace.store.lock(how.command),
     ):
-        notices = (*in_force.diagnostics, *recover_locked(workspace, cluster, how.command))
+        notices = (
+            *in_force.diagnostics,
+            *recover_locked(workspace, cluster, how.command, progress=how.progress),
+        )
         wanted = ask(cluster)
         if not wanted.is_left:
             return nothing_to_plan(wanted)

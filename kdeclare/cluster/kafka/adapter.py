@@ -59,6 +59,10 @@ class KafkaCluster:
         """DescribeCluster (KIP-700), fenced brokers included from version 2 on (KIP-1073)."""
         return replace(_topics.describe(self._wire), principal=self._principal)
 
+    def is_caught_up(self) -> bool:
+        """DescribeQuorum (KIP-595) and ApiVersions (KIP-584); see `Freshness`."""
+        return self._fresh.is_caught_up()
+
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """Metadata; never creates a topic."""
         return _topics.topics(self._wire, self._fresh, names)

@@ -42,6 +42,7 @@ class Freshness:
         self._at = float("-inf")
         self._nodes: list[int] = []
         self._known = True
+        self._ready = False
 
     def wrote(self) -> None:
         """Something may have been changed: what was up to date no longer is."""
@@ -59,6 +60,13 @@ class Freshness:
                 self._nodes = self._caught_up(set(must), limit_s)
                 self._seen, self._at = written, time.monotonic()
             return list(self._nodes)
+
+    def is_caught_up(self) -> bool:
+        """Whether the brokers that are read from know all that is committed now. Raises Fault."""
+        with self._lock:
+            self._at = float("-inf")
+        self.nodes()
+        return self._known and self._ready
 
     def _caught_up(self, must: set[int], limit_s: float) -> list[int]:
         begun = time.monotonic()
@@ -86,6 +94,7 @@ class Freshness:
             time.sleep(min(_POLL_LIMIT_S, max(_POLL_S, waited / 10)))
         if pending:
             _log.info("brokers that are behind the controller: %s", sorted(pending))
+        self._ready = bool(ready)
         return sorted(ready) or live
 
 

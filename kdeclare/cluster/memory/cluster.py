@@ -1,6 +1,7 @@
 """`MemoryCluster`: the port `Cluster` on brokers that exist only in this process."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from kdeclare.cluster.connect.port import ConnectWorkers
 from kdeclare.cluster.port import (
@@ -20,6 +21,7 @@ from kdeclare.model.live import Broker, ClusterInfo, ConfigEntry, Move, Topic
 from kdeclare.model.workers import WorkerGroup
 
 from .configs import MAX_VALUE
+from .configs import Configs as ConfigStore
 from .definitions import TOPIC_KEYS
 from .faults import Call
 from .requests import Requests
@@ -53,6 +55,11 @@ class MemoryCluster(Requests):
         shown = tuple(Broker(b.id, "localhost", 9092 + b.id, b.rack, b.fenced) for b in brokers)
         return ClusterInfo(self._cluster_id, shown, self.rf_guard, self.principal, VERSION)
 
+    def is_caught_up(self) -> bool:
+        """See `Cluster.is_caught_up`; False while ``stale_reads`` last."""
+        with self._lock:
+            return self._stale is None or self._stale_left == 0
+
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """See `Cluster.topics`. Shows the state before the last change while ``stale_reads`` last."""
         with self._lock:
@@ -71,21 +78,32 @@ class MemoryCluster(Requests):
         return whole(self.configs_in_part(queries))
 
     def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
-        """See `Cluster.configs_in_part`. As a request it is ``configs``, too."""
+        """See `Cluster.configs_in_part`. As a request it is ``configs``, too.
+
+        Shows the brokers' configs before the last change while ``stale_configs`` last.
+        """
 
         def answer(refused: Mapping[str, Fault]) -> dict[ConfigResource, Configs | Fault]:
             found: dict[ConfigResource, Configs | Fault] = {}
+            configs = self._seen_configs()
             for query in queries:
                 fault = refused.get(_text(query.resource)) or _no_broker(query.resource)
                 if fault is not None or self._exists(query.resource):
-                    found[query.resource] = fault or self._described(query)
+                    found[query.resource] = fault or self._described(query, configs)
             return found
 
         with self._lock:
             return self._request(Call("configs", tuple(_text(q.resource) for q in queries)), answer)
 
-    def _described(self, query: ConfigQuery) -> dict[str, ConfigEntry]:
+    def _seen_configs(self) -> ConfigStore:
         configs = self._state.configs
+        if self._stale_configs_left == 0:
+            return configs
+        self._stale_configs_left -= 1
+        others = {r: v for r, v in configs.overrides.items() if r.scope is not ConfigScope.BROKER}
+        return replace(configs, overrides={**others, **self._stale_configs})
+
+    def _described(self, query: ConfigQuery, configs: ConfigStore) -> dict[str, ConfigEntry]:
         resource = query.resource
         names = query.keys | (configs.of(resource).keys() if query.overrides else frozenset())
         found: dict[str, ConfigEntry] = {}

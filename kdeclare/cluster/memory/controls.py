@@ -29,6 +29,8 @@ class Controls:
     stalled: brokers on which replicas that are being added get no further, as on fenced ones.
     tick_on_poll: every call of ``moves`` is one tick, once it has answered.
     stale_reads: how often ``topics`` still shows what was before, after each change of metadata.
+    stale_configs: how often ``configs`` still shows what brokers had before, after each change of it.
+        `is_caught_up` knows nothing of it, as a broker applies its configs after its metadata.
     rf_guard: whether the brokers know AllowReplicationFactorChange (KIP-860).
     principal: whom they take the client for; may be set.
     elr: eligible leader replicas, on in a freshly formatted cluster since 4.1: a cluster-wide
@@ -53,6 +55,7 @@ class Controls:
         move_ticks: int = 0,
         tick_on_poll: bool = True,
         stale_reads: int = 0,
+        stale_configs: int = 0,
         rf_guard: bool = True,
         elr: bool = True,
         tiered: bool = False,
@@ -74,10 +77,13 @@ class Controls:
         self._cluster_id = cluster_id
         self._stale: dict[str, Topic] | None = None
         self._stale_left = 0
+        self._stale_configs: dict[ConfigResource, dict[str, str]] = {}
+        self._stale_configs_left = 0
         self.rf_guard = rf_guard
         self.principal: str | None = None
         self.tick_on_poll = tick_on_poll
         self.stale_reads = stale_reads
+        self.stale_configs = stale_configs
         self.faults = FaultPlan()
         self.calls: list[Call] = []
         self.closed = False
@@ -203,8 +209,9 @@ class Controls:
         other = copy.copy(self)
         other.faults = FaultPlan()
         other.calls = []
-        other.stale_reads = 0
+        other.stale_reads = other.stale_configs = 0
         other._stale = None
+        other._stale_configs_left = 0
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -213,6 +220,7 @@ class Controls:
             twin = copy.copy(self)
             twin._state = copy.deepcopy(self._state, memo)
             twin._stale = copy.deepcopy(self._stale, memo)
+            twin._stale_configs = copy.deepcopy(self._stale_configs, memo)
         twin._lock = RLock()
         twin.faults = FaultPlan()
         twin.calls = []

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 from kdeclare.cluster.port import Fault, FaultKind, Result
+from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.model.live import Partition, Topic
 
 from .controls import Controls
@@ -53,9 +54,12 @@ class Requests(Controls):
         call = Call(method, tuple(text(key(item)) for item in items), validate_only)
         with self._lock:
             before = self._all_topics() if call.mutating and self.stale_reads else None
+            configs = self._broker_overrides() if call.mutating and self.stale_configs else None
             try:
                 return self._request(call, answer)
             finally:
+                if configs is not None and configs != self._broker_overrides():
+                    self._stale_configs, self._stale_configs_left = configs, self.stale_configs
                 if before is not None and before != self._all_topics():
                     self._stale, self._stale_left = before, self.stale_reads
 
@@ -82,6 +86,10 @@ class Requests(Controls):
             outcome = f"crashed {when}"
         self.calls.append(replace(call, outcome=outcome))
         raise error
+
+    def _broker_overrides(self) -> dict[ConfigResource, dict[str, str]]:
+        found = self._state.configs.overrides
+        return {r: dict(values) for r, values in found.items() if r.scope is ConfigScope.BROKER}
 
     def _all_topics(self, names: Sequence[str] | None = None) -> dict[str, Topic]:
         state = self._state.topics

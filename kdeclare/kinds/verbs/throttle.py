@@ -79,9 +79,21 @@ class ThrottleVerb(Verb):
 
 
 class SetThrottle(ThrottleVerb):
-    """Puts the entries there."""
+    """Puts the entries there; nothing moves before the brokers show them."""
 
     name = "throttle.set"
+    spreads = True
+
+    def lagging(self, op: Operation, live: Snapshot) -> tuple[str, ...]:
+        """The brokers and topics that do not show their entries yet; not brokers that are down."""
+        now, after = self.view(op, live), self.after(op)
+        described = [e for e in op.args["entries"] if throttles.resource_of(e) in live.configs]
+        return tuple(
+            f"{entity} does not show {key} = {throttles.shown(op.args['entries'][entity][key])} yet"
+            for entity in described
+            for key in op.args["entries"][entity]
+            if now[f"{entity} {key}"] != after[f"{entity} {key}"]
+        )
 
     def after(self, op: Operation) -> View:
         """All of the entries, and what it relies on as it was."""

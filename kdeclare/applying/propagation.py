@@ -1,0 +1,168 @@
+"""Read your own writes: wait until brokers show what recent runs of the project have done.
+
+Brokers answer from a copy of the metadata that trails the controller, and apply dynamic configs later
+still. A plan made on such an answer takes the project's own writes for absent, or for someone else's.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from kdeclare.applying.clock import Clock
+from kdeclare.applying.entries import RunRecord, fold
+from kdeclare.cluster.port import Cluster
+from kdeclare.kinds.query import merge
+from kdeclare.kinds.verbs.base import View, other_topic
+from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.ids import ConfigScope
+from kdeclare.model.live import Snapshot
+from kdeclare.model.operations import Operation
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import Status
+from kdeclare.planning.observe import observe
+from kdeclare.planning.planfile import read_plan
+from kdeclare.planning.preflight import Progress, quietly
+from kdeclare.state.port import StateStore
+
+VISIBLE_WITHIN_S = 120.0
+"""How long an acknowledged write may stay invisible; after that its absence is drift like any other."""
+
+WAITING = "Waiting for brokers to show what earlier runs did"
+
+_FIRST_STEP_S = 0.1
+_LONGEST_STEP_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """An acknowledged write that brokers do not show yet.
+
+    elements: those of the operation's view that are still as before. until: after that it is drift.
+    """
+
+    run_id: str
+    operation: Operation
+    elements: frozenset[str]
+    until: datetime
+
+
+def await_visibility(
+    store: StateStore,
+    cluster: Cluster,
+    clock: Clock,
+    progress: Progress = quietly,
+    *,
+    limit_s: float = VISIBLE_WITHIN_S,
+    wait: bool = True,
+) -> tuple[PendingWrite, ...]:
+    """Wait for what recent runs wrote; what is still invisible.
+
+    limit_s: for how long after its acknowledgment a write is waited for. wait: False looks only once.
+    Raises Fault when the cluster does not answer, KdeclareError for a run that cannot be read.
+    """
+    begun, step = clock.monotonic(), _FIRST_STEP_S
+    recent = _recent_writes(store, clock.now(), limit_s)
+    pending = _still_pending(recent, cluster, clock.now())
+    total = len(pending)
+    while pending and wait and clock.monotonic() - begun < limit_s:
+        progress(WAITING, total - len(pending), total)
+        clock.sleep(step)
+        step = min(step * 2, _LONGEST_STEP_S)
+        pending = _still_pending(pending, cluster, clock.now())
+    return tuple(pending)
+
+
+def _recent_writes(store: StateStore, now: datetime, limit_s: float) -> list[PendingWrite]:
+    """What runs have written lately and not overwritten since."""
+    since = now - timedelta(seconds=limit_s)
+    recent: list[RunRecord] = []
+    for run_id in reversed(store.runs()):
+        record = fold(run_id, store.entries(run_id))
+        if all(_parse(at) < since for at in record.ended_at.values()):
+            break  # runs follow each other, so the ones before it are older
+        recent.append(record)
+    latest: dict[str, tuple[str, Operation, str, datetime]] = {}
+    for record in reversed(recent):
+        plan = read_plan(store.plan_text(record.run_id), f"run {record.run_id}")
+        _overlay(latest, plan, record, since, timedelta(seconds=limit_s))
+    elements: dict[tuple[str, str], set[str]] = {}
+    found: dict[tuple[str, str], tuple[Operation, datetime]] = {}
+    for run_id, op, element, until in latest.values():
+        elements.setdefault((run_id, op.id), set()).add(element)
+        found[run_id, op.id] = (op, until)
+    return [
+        PendingWrite(run_id, op, frozenset(elements[run_id, id_]), until)
+        for (run_id, id_), (op, until) in found.items()
+    ]
+
+
+def _overlay(
+    latest: dict[str, tuple[str, Operation, str, datetime]],
+    plan: Plan,
+    record: RunRecord,
+    since: datetime,
+    limit: timedelta,
+) -> None:
+    """Let one run overwrite what earlier ones wrote: by claim, what is expected to be visible."""
+    for op in plan.operations:
+        result = record.results.get(op.id)
+        verb = VERBS[op.verb]
+        if result is None or op.id not in record.begun or _asks_others(op):
+            continue
+        produced = verb.produces(op)
+        for claim in produced & latest.keys():
+            del latest[claim]  # also where its outcome is not known: then nobody knows what to expect
+        if verb.destroys:
+            gone = verb.query(op).topics
+            for claim, (_, earlier, _, _) in list(latest.items()):
+                if gone & VERBS[earlier.verb].query(earlier).topics:
+                    del latest[claim]
+        at = _parse(record.ended_at[op.id])
+        if result.status is not Status.DONE or at < since:
+            continue
+        for element, claim in verb.claims(op).items():
+            if claim in produced:
+                latest[claim] = (record.run_id, op, element, at + limit)
+
+
+def _asks_others(op: Operation) -> bool:
+    """Whether its view is not metadata: Connect workers and log directories are asked directly."""
+    query = VERBS[op.verb].query(op)
+    return bool(query.workers or query.log_dirs)
+
+
+def _still_pending(writes: Iterable[PendingWrite], cluster: Cluster, now: datetime) -> list[PendingWrite]:
+    writes = [write for write in writes if now < write.until]
+    if writes and cluster.is_caught_up():
+        writes = [write for write in writes if _has_broker_configs(write.operation)]
+    if not writes:
+        return []
+    live = observe(cluster, merge(VERBS[w.operation.verb].query(w.operation) for w in writes))
+    return [write for write in writes if _is_pending(write, live)]
+
+
+def _has_broker_configs(op: Operation) -> bool:
+    """Whether it changes configs that brokers apply later than the rest of the metadata."""
+    return any(resource.scope is ConfigScope.BROKER for resource in VERBS[op.verb].query(op).configs)
+
+
+def _is_pending(write: PendingWrite, live: Snapshot) -> bool:
+    """Whether something is still as before; what is neither as before nor as written, others changed."""
+    op = write.operation
+    verb = VERBS[op.verb]
+    now, after = verb.view(op, live), verb.after(op)
+    if other_topic(op, now):
+        return False
+    return any(
+        element in after and now.get(element) != after[element] and _is_as_before(op, element, now)
+        for element in write.elements
+    )
+
+
+def _is_as_before(op: Operation, element: str, now: View) -> bool:
+    """Whether it was so before; what takes throttles away expects nothing, and takes away all it finds."""
+    return element not in op.expect or bool(now.get(element) == op.expect[element])
+
+
+def _parse(at: str) -> datetime:
+    return datetime.fromisoformat(at)

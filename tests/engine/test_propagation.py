@@ -1,0 +1,139 @@
+"""Brokers that do not show yet what an earlier run has done: it is waited for, and nobody else's."""
+
+import pytest
+
+from kdeclare.applying.leftovers import tidy
+from kdeclare.applying.propagation import await_visibility
+from kdeclare.applying.recovery import recover
+from kdeclare.cluster.memory import Crash, MemoryCluster
+from kdeclare.cluster.port import NewTopic
+from kdeclare.kinds.base import Desired
+from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.model.run import Status
+from tests.engine.moving import (
+    FOLLOWERS,
+    LEADERS,
+    Moving,
+    codes,
+    existing,
+    rates,
+    reassignment,
+    replicas,
+    result,
+    throttles,
+    verbs,
+    watched,
+)
+from tests.engine.world import World, topic
+
+
+def killed_during_a_throttled_move() -> tuple[Moving, list[Desired]]:
+    """Two batches under a throttle; the process dies during the first one, which then ends."""
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
+    wanted = reassignment(("t-0", [1, 2, 4]), ("t-1", [1, 2, 5]), throttle=1000, batchSize=1)
+    world.slow()
+    world.cluster.faults.crash(after_effect=True, method="reassign")
+    with pytest.raises(Crash):
+        world.apply(*kept, wanted)
+    world.cluster.faults.clear()
+    world.store.restart()
+    world.finish()
+    return world, [*kept, wanted]
+
+
+def test_apply_after_kill_sets_throttle_again_while_configs_lag() -> None:
+    world, declared = killed_during_a_throttled_move()
+    world.cluster.stale_configs = 30
+    world.recover()
+    plan = world.plan(*declared)
+    assert codes(plan) == []
+    assert verbs(plan) == ["throttle.set", "partitions.reassign", "throttle.clear"]
+    seen = watched(world)
+    assert world.run(plan).complete
+    moving = [look.throttles for look in seen if look.flying]
+    assert len(moving) >= 4
+    expected = {"TOPIC/t": {LEADERS: "1:1,1:2,1:3", FOLLOWERS: "1:5"}, **rates(1000, 1, 2, 3, 5)}
+    assert all(found == expected for found in moving), moving
+    assert throttles(world.cluster) == {}
+    assert replicas(world) == [(1, 2, 4), (1, 2, 5)]
+
+
+def test_move_starts_only_when_brokers_show_the_throttle() -> None:
+    world = Moving()
+    kept = existing(world, t=[[1, 2, 3]])
+    world.slow()
+    world.cluster.stale_configs = 10**6  # brokers never follow
+    run = world.apply(*kept, reassignment(("t-0", [1, 2, 4]), throttle=1000))
+    throttle = result(run, "throttle.set")
+    assert throttle.status is Status.FAILED
+    assert throttle.error == "not-everywhere"
+    assert "BROKER/1 does not show leader.replication.throttled.rate = 1000 yet" in throttle.message
+    assert result(run, "partitions.reassign").status is Status.SKIPPED
+    assert replicas(world) == [(1, 2, 3)]
+
+
+def throttle_cleared_and_not_followed() -> Moving:
+    world, _ = killed_during_a_throttled_move()
+    world.cluster.stale_configs = 10**6
+    with world.store.lock("test"):
+        recover(world.store, world.cluster, world.clock)
+        tidy(world._applier(), "test", "default", "memory")
+    return world
+
+
+def test_await_visibility_gives_up_after_limit() -> None:
+    world = throttle_cleared_and_not_followed()
+    before = world.clock.monotonic()
+    told: list[tuple[str, int, int]] = []
+    await_visibility(world.store, world.cluster, world.clock, lambda *how_far: told.append(how_far))
+    assert 115 < world.clock.monotonic() - before < 125
+    assert told[0] == ("Waiting for brokers to show what earlier runs did", 0, 1)
+    assert await_visibility(world.store, world.cluster, world.clock) == ()
+
+
+def test_await_visibility_without_waiting_names_pending_writes() -> None:
+    world = throttle_cleared_and_not_followed()
+    before = world.clock.monotonic()
+    (pending,) = await_visibility(world.store, world.cluster, world.clock, wait=False)
+    assert pending.operation.verb == "throttle.clear"
+    assert world.clock.monotonic() - before < 1
+
+
+@pytest.mark.parametrize("caught_up", [True, False])
+def test_write_undone_by_others_is_pending_only_while_brokers_trail(
+    caught_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.apply(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "5"}))
+    resource = ConfigResource(ConfigScope.TOPIC, "t")
+    world.cluster.set_overrides(resource, {})
+    monkeypatch.setattr(MemoryCluster, "is_caught_up", lambda _: caught_up)
+    before = world.clock.monotonic()
+    assert await_visibility(world.store, world.cluster, world.clock) == ()
+    assert (world.clock.monotonic() - before > 100) is not caught_up
+
+
+def test_rolled_back_writes_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryCluster, "is_caught_up", lambda _: False)
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1, replicationFactor=1))
+    world.apply(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "5"}))
+    world.rollback()
+    world.rollback(world.store.runs()[0])
+    before = world.clock.monotonic()
+    assert await_visibility(world.store, world.cluster, world.clock) == ()
+    assert world.clock.monotonic() - before < 1
+
+
+def test_topic_created_again_by_others_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryCluster, "is_caught_up", lambda _: False)
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.apply(topic("t", partitions=2, replicationFactor=1))
+    world.cluster.elsewhere().delete_topics(["t"])
+    world.cluster.elsewhere().create_topics([NewTopic("t", 1, 1, None, {})])
+    before = world.clock.monotonic()
+    assert await_visibility(world.store, world.cluster, world.clock) == ()
+    assert world.clock.monotonic() - before < 1
