@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdeclare.cli.topic_names import separated
+from kdeclare.model.ids import parse_broker_id
 
 if TYPE_CHECKING:
     from kdeclare.app.looking_configs import WhichResources
@@ -79,9 +80,10 @@ class Entities:
 
 def _broker_id(text: str) -> str:
     """The id as Kafka writes it. Raises BadParameter for what is none."""
-    if not (text.isascii() and text.isdecimal()):
+    plain = text.lstrip("0") or text[:1]
+    if parse_broker_id(plain) is None:
         raise typer.BadParameter(f"'{text}' is no id of a broker; those are numbers.", param_hint="--broker")
-    return str(int(text))
+    return plain
 
 
 def _unsupported(kind: str) -> str:

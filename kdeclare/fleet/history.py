@@ -131,5 +131,5 @@ def _parts(path: str, item: Json, main: str) -> dict[str, Json]:
 
 def _order(path: str) -> tuple[bool, list[tuple[bool, int, str]]]:
     """What is said of the whole first, then by name; partition 10 comes after partition 9."""
-    parts = [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in path.split(".")]
+    parts = [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in path.split(".")]
     return "." in path, parts

@@ -21,7 +21,7 @@ from kdeclare.kinds.wish_json import wishes_from, wishes_json
 from kdeclare.kinds.wishes import Wish, literal_secret, parse_wishes
 from kdeclare.model.changes import Action, Change, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, error, warning
-from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
+from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, parse_broker_id
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
@@ -63,11 +63,12 @@ class BrokerConfigKind:
         resource = f"{self.name}/{name}"
         wishes, problems = parse_wishes(resource, spec.configs, catalog(ConfigScope.BROKER))
         problems += tuple(_scope_problems(resource, name, spec))
-        if name != CLUSTER_DEFAULT and not name.isdigit():
+        if name != CLUSTER_DEFAULT and parse_broker_id(name) is None:
             wrong = error(
                 "illegal-broker-name",
                 "Illegal broker name",
                 f"'{name}' is neither '{CLUSTER_DEFAULT}' nor a broker id.",
+                hint="Write the id as Kafka does: digits 0 to 9, no leading zeros, at most 2147483647.",
                 resource=resource,
             )
             problems += (Problem(NAME, wrong),)

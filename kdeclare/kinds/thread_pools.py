@@ -65,4 +65,4 @@ def _steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterator[Fiel
 
 
 def _size(text: str | None) -> int | None:
-    return int(text) if text and text.isdigit() else None
+    return int(text) if text and text.isdecimal() else None

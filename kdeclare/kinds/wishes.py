@@ -8,6 +8,7 @@ from typing import Any
 
 from kdeclare.kinds.base import Problem
 from kdeclare.kinds.catalog import Catalog, KeyInfo, catalog
+from kdeclare.kinds.catalog.prefixes import split_prefix
 from kdeclare.kinds.secrets import Secret, digest
 from kdeclare.kinds.units import as_bare_number
 from kdeclare.model.diagnostics import Diagnostic, Place, Severity, error, warning
@@ -85,7 +86,18 @@ def _key_problems(resource: str, key: str, info: KeyInfo | None, scope: ConfigSc
 
 @cache
 def _nearest(key: str, scope: ConfigScope) -> str | None:
-    return next(iter(difflib.get_close_matches(key, catalog(scope).keys, n=1)), None)
+    known = catalog(scope)
+    splits = list(split_prefix(key)) if scope is ConfigScope.BROKER else []
+    prefixed = [
+        prefix + near
+        for prefix, plain in splits
+        for near in difflib.get_close_matches(plain, known.keys)
+        if known.get(prefix + near) is not None
+    ]
+    if prefixed:
+        return difflib.get_close_matches(key.lower(), prefixed, n=1, cutoff=0)[0]
+    plains = [plain for _, plain in splits if plain in known.keys]
+    return next(iter(plains or difflib.get_close_matches(key, known.keys, n=1)), None)
 
 
 def _parse_one(

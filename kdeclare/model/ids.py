@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+_MAX_INT = 2**31 - 1
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class ResourceId:
@@ -36,6 +38,17 @@ class ConfigResource(NamedTuple):
 
     scope: ConfigScope
     name: str
+
+
+def parse_broker_id(text: str) -> int | None:
+    """The broker id that ``text`` is, as Kafka writes it: ASCII digits of an INT32, no leading zero.
+
+    None for anything else, such as ``²`` and ``01``: Kafka would take those for other names, or refuse them.
+    """
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_INT))):
+        return None
+    number = int(text)
+    return number if str(number) == text and number <= _MAX_INT else None
 
 
 class TopicPartition(NamedTuple):

@@ -60,4 +60,6 @@ def _secret(line: str) -> re.Match[str] | None:
 def _is_secret(key: str) -> bool:
     """As the catalogue has it; of a key that is unknown, if it looks like one."""
     known = [info for scope in ConfigScope if (info := catalog(scope).get(key))]
-    return any(info.is_secret for info in known) or (not known and "password" in key.lower())
+    if known:
+        return any(info.is_secret for info in known)
+    return any(catalog(scope).may_be_secret(key) for scope in ConfigScope)

@@ -180,6 +180,28 @@ def test_a_described_secret_is_none(bed: AnyBed) -> None:
     bed.alter(one, (key, DELETE, None))
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "shown", "kind"),
+    [
+        ("scram-sha-256.sasl.jaas.config", "x.Module required;", None, ConfigType.PASSWORD),
+        ("sasl.jaas.config", "x.Module required;", None, ConfigType.PASSWORD),
+        ("plain.connections.max.reauth.ms", "1000", "1000", ConfigType.SCALAR),
+        ("plain.sasl.server.callback.handler.class", "x.Handler", "x.Handler", ConfigType.SCALAR),
+    ],
+)
+def test_keys_of_a_listeners_mechanism_are_described_as_plain_ones(
+    bed: AnyBed, key: str, value: str, shown: str | None, kind: ConfigType
+) -> None:
+    one, name = broker_resource(1), f"listener.name.external.{key}"
+    assert bed.alter(one, (name, SET, value)) is None
+    bed.expect_overrides(one, {name: shown})
+    entry = bed.entry(one, name)
+    assert (entry.type, entry.sensitive, entry.read_only) == (kind, shown is None, True)
+    answer = bed.alter(CLUSTER_WIDE, (name, SET, value))
+    assert error(answer) == "INVALID_REQUEST"
+    assert "broker id must be specified" in message(answer)
+
+
 def test_what_kafka_does_not_know_is_kept_and_shown_as_secret(bed: AnyBed) -> None:
     key = "log.cleaner.threadzz"
     for resource in (broker_resource(1), CLUSTER_WIDE):

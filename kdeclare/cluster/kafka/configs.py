@@ -14,7 +14,7 @@ from kdeclare.cluster.kafka.topics import describe
 from kdeclare.cluster.kafka.wire import Wire
 from kdeclare.cluster.port import Alteration, ConfigQuery, Configs, Fault, FaultKind, Result
 from kdeclare.model.changes import FieldOp
-from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.model.ids import ConfigResource, ConfigScope, parse_broker_id
 
 _OPS = {FieldOp.SET: 0, FieldOp.DELETE: 1, FieldOp.APPEND: 2, FieldOp.SUBTRACT: 3}
 """org.apache.kafka.clients.admin.AlterConfigOp.OpType"""
@@ -86,8 +86,7 @@ def _merged(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, ConfigQuery]
 
 def _broker(resource: ConfigResource) -> int | None:
     """The broker that must be asked about a resource; None is any, also where the name is no id."""
-    numbered = resource.scope is ConfigScope.BROKER and resource.name.isdecimal()
-    return int(resource.name) if numbered else None
+    return parse_broker_id(resource.name) if resource.scope is ConfigScope.BROKER else None
 
 
 def _not_serving(wire: Wire, broker: int) -> Fault | None:

@@ -111,7 +111,11 @@ def _servers(text: str, *, in_properties: bool = False) -> list[str]:
     servers = [part.strip() for part in text.split(",") if part.strip()]
     for number, server in enumerate(servers, start=1):
         host, _, port = server.rpartition(":")
-        if not _HOST.fullmatch(host) or not port.isdecimal() or not 0 < int(port) < 65536:
+        if (
+            not _HOST.fullmatch(host)
+            or not (port.isascii() and port.isdecimal())
+            or not 0 < int(port) < 65536
+        ):
             kept = f"Address {number} of bootstrap.servers in the client properties"
             what = kept if in_properties else f"'{server}'"
             raise KdeclareError(

@@ -201,7 +201,11 @@ def _timeout_s(properties: Mapping[str, str]) -> float:
     names = ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
     for name in names:
         text = properties.get(name, "1").strip()
-        if not text.isdecimal() or len(text) > len(str(_LONGEST_MS)) or int(text) > _LONGEST_MS:
+        if (
+            not (text.isascii() and text.isdecimal())
+            or len(text) > len(str(_LONGEST_MS))
+            or int(text) > _LONGEST_MS
+        ):
             raise problem(name, f"'{text}' is not a whole number up to {_LONGEST_MS}")
     return max([int(properties[name]) / 1000 for name in names if properties.get(name)], default=10.0)
 

@@ -16,7 +16,7 @@ from kdeclare.cluster.port import (
     Result,
     whole,
 )
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition, parse_broker_id
 from kdeclare.model.live import Broker, ClusterInfo, ConfigEntry, Move, Topic
 from kdeclare.model.workers import WorkerGroup
 
@@ -121,7 +121,7 @@ class MemoryCluster(Requests):
     def _exists(self, resource: ConfigResource) -> bool:
         if resource.scope is ConfigScope.TOPIC:
             return resource.name in self._state.topics
-        return not resource.name or (resource.name.isdecimal() and int(resource.name) in self._state.brokers)
+        return not resource.name or parse_broker_id(resource.name) in self._state.brokers
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """See `Cluster.moves`. A tick follows when ``tick_on_poll`` is on."""

@@ -215,6 +215,7 @@ _READ_ONLY: tuple[tuple[str, Type, str | None, Check | None], ...] = (
     ("auto.leader.rebalance.enable", Type.BOOLEAN, "true", None),
     ("broker.id", Type.INT, "-1", None),
     ("broker.rack", Type.STRING, None, None),
+    ("connections.max.reauth.ms", Type.LONG, "0", None),
     ("default.replication.factor", Type.INT, "1", None),
     ("log.dirs", Type.LIST, None, None),
     ("log.flush.scheduler.interval.ms", Type.LONG, _MAX_LONG, None),
@@ -227,6 +228,9 @@ _READ_ONLY: tuple[tuple[str, Type, str | None, Check | None], ...] = (
     ("offsets.topic.replication.factor", Type.INT, "3", at_least(1)),
     ("process.roles", Type.LIST, "", None),
     ("remote.log.storage.system.enable", Type.BOOLEAN, "false", None),
+    ("sasl.login.callback.handler.class", Type.STRING, None, None),
+    ("sasl.login.class", Type.STRING, None, None),
+    ("sasl.server.callback.handler.class", Type.STRING, None, None),
 )
 
 

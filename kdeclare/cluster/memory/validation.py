@@ -21,17 +21,26 @@ if TYPE_CHECKING:
 
 _CLUSTER_LEVEL_LISTENER_KEYS = {"max.connections", "max.connection.creation.rate", "num.network.threads"}
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.(.*)")
+_MECHANISM_KEYS = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
 
 
 def inner_name(name: str) -> str:
-    """The key behind a ``listener.name.X.`` prefix."""
+    """The key behind a ``listener.name.X.`` prefix (DynamicBrokerConfig.brokerConfigSynonyms)."""
     match = _LISTENER_KEY.fullmatch(name)
-    return match[1] if match else name
+    if match is None:
+        return name
+    return next((key for key in _MECHANISM_KEYS if match[1].endswith(key)), match[1])
 
 
 def is_read_only(name: str) -> bool:
-    """Whether a describe marks a broker key as read-only: everything that is not dynamic."""
-    return inner_name(name) not in DYNAMIC_KEYS
+    """Whether a describe marks a broker key as read-only: all that is not dynamic, all with a prefix."""
+    return name not in DYNAMIC_KEYS
 
 
 def check_topic(configs: Configs, before: Mapping[str, str], after: Mapping[str, str]) -> None:

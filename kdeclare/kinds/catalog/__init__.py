@@ -5,15 +5,14 @@ serve offline checks only; a live cluster's own word wins over them.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from kdeclare.kinds.catalog.prefixes import CLUSTER_WIDE_WITH_LISTENER, strip_prefix
 from kdeclare.model.ids import ConfigScope
 
-_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:[a-z0-9-]+\.sasl\.|)(?P<key>.+)")
 _NUMBERS = frozenset({"INT", "SHORT", "LONG"})
 
 
@@ -54,15 +53,27 @@ class Catalog:
         return self.scope is ConfigScope.BROKER
 
     def get(self, key: str) -> KeyInfo | None:
-        """What is known of ``key``; a listener's prefix (``listener.name.X.``) is looked through."""
+        """What is known of ``key``, also with the prefix of a listener and of a mechanism.
+
+        See `kdeclare.kinds.catalog.prefixes`.
+        """
         info = self.keys.get(key)
         if info is not None or self.scope is not ConfigScope.BROKER:
             return info
-        prefixed = _LISTENER.fullmatch(key)
-        if prefixed is None:
+        name = strip_prefix(key, self.keys)
+        if name is None:
             return None
-        plain = self.keys.get(prefixed["key"])
-        return plain and KeyInfo(plain.type, plain.default, "per-broker")
+        plain = self.keys[name]
+        mode = "cluster-wide" if name in CLUSTER_WIDE_WITH_LISTENER else "per-broker"
+        return KeyInfo(plain.type, plain.default, mode)
+
+    def may_be_secret(self, key: str) -> bool:
+        """Whether Kafka never shows the value; an unknown key counts if it looks like such a key."""
+        info = self.get(key)
+        if info is not None:
+            return info.is_secret
+        secrets = (name for name, known in self.keys.items() if known.is_secret)
+        return "password" in key.lower() or any(key.lower().endswith(f".{name}") for name in secrets)
 
     def default_list(self, key: str) -> tuple[str, ...]:
         """Where APPEND and SUBTRACT start on a key that is unset: its own default (KIP-339)."""

@@ -298,7 +298,7 @@ def under_way(resource: str, moving: Sequence[TopicPartition], live: Snapshot) -
 def raises_min_isr(field: FieldChange) -> bool:
     """Whether more replicas must be in sync than now; what is unset counts as one."""
     before, after = (str(value or 1) for value in (field.before, field.after))
-    return before.isdigit() and after.isdigit() and int(after) > int(before)
+    return before.isdecimal() and after.isdecimal() and int(after) > int(before)
 
 
 def _unknown_brokers(resource: ResourceId, desired: Desired, live: Snapshot) -> list[Diagnostic]:
@@ -328,7 +328,7 @@ def min_isr_problems(desired: Desired, live_factor: int | None = None) -> tuple[
     sizes = [len(r) for r in (body.assignments or {}).values()]
     factor = min(sizes) if sizes else body.replication_factor or live_factor
     value = getattr(wish, "value", None)
-    if factor is None or not isinstance(value, str) or not value.isdigit() or int(value) <= factor:
+    if factor is None or not isinstance(value, str) or not value.isdecimal() or int(value) <= factor:
         return ()
     return (
         warning(

@@ -1,0 +1,105 @@
+"""Broker config keys with prefixes, and names of brokers, as validation takes them."""
+
+import pytest
+
+from kdeclare.kinds.catalog import catalog
+from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.secrets import SHOWN, Secret
+from kdeclare.manifests.editing.documents import FileEdit
+from kdeclare.model.ids import ConfigScope, parse_broker_id
+from kdeclare.report.manifest_diff import manifest_diff
+
+BROKER_KEYS = catalog(ConfigScope.BROKER)
+JAAS = "listener.name.external.scram-sha-256.sasl.jaas.config"
+LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required password=hunter2;"
+
+
+@pytest.mark.parametrize(
+    ("key", "type_name"),
+    [
+        (JAAS, "PASSWORD"),
+        ("listener.name.sasl_ssl.plain.sasl.jaas.config", "PASSWORD"),
+        ("listener.name.a.gssapi.sasl.jaas.config", "PASSWORD"),
+        ("listener.name.a.plain.sasl.server.callback.handler.class", "CLASS"),
+        ("listener.name.a.oauthbearer.sasl.login.callback.handler.class", "CLASS"),
+        ("listener.name.a.oauthbearer.sasl.login.class", "CLASS"),
+        ("listener.name.a.oauthbearer.connections.max.reauth.ms", "LONG"),
+        ("listener.name.a.oauthbearer.sasl.oauthbearer.jwks.endpoint.url", "STRING"),
+        ("listener.name.a.sasl.enabled.mechanisms", "LIST"),
+        ("listener.name.a.sasl.jaas.config", "PASSWORD"),
+        ("listener.name.a.ssl.keystore.password", "PASSWORD"),
+        ("listener.name.a.ssl.principal.mapping.rules", "STRING"),
+        ("listener.name.a.principal.builder.class", "CLASS"),
+        ("listener.name.a.connections.max.reauth.ms", "LONG"),
+    ],
+)
+def test_documented_prefixed_key_is_known_per_broker(key: str, type_name: str) -> None:
+    info = BROKER_KEYS.get(key)
+    assert info is not None
+    assert (info.type, info.mode) == (type_name, "per-broker")
+
+
+@pytest.mark.parametrize("key", ["max.connections", "max.connection.creation.rate", "num.network.threads"])
+def test_connection_limits_of_a_listener_are_cluster_wide(key: str) -> None:
+    info = BROKER_KEYS.get(f"listener.name.internal.{key}")
+    assert info is not None
+    assert info.mode == "cluster-wide"
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        # Kafka takes these and reads none of them.
+        ("listener.name.a.log.retention.ms", "Did you mean 'log.retention.ms'?"),
+        ("listener.name.A.ssl.client.auth", "Did you mean 'listener.name.a.ssl.client.auth'?"),
+        (
+            "listener.name.a.SCRAM-SHA-256.sasl.jaas.config",
+            "'listener.name.a.scram-sha-256.sasl.jaas.config'?",
+        ),
+        ("listener.name.a.plain.sasl.jaas.confg", "Did you mean 'listener.name.a.plain.sasl.jaas.config'?"),
+        ("listener.name.a.ssl.keystore.pasword", "Did you mean 'listener.name.a.ssl.keystore.password'?"),
+        ("listener.name.a.plain.ssl.client.auth", "Did you mean 'listener.name.a.ssl.client.auth'?"),
+        ("listener.name.a.plain.sasl.enabled.mechanisms", "'listener.name.a.sasl.enabled.mechanisms'?"),
+        ("listener.name.sasl.jaas.config", "sasl.jaas.config"),
+    ],
+)
+def test_key_that_no_broker_reads_is_unknown_with_a_guess(key: str, hint: str) -> None:
+    kind = KINDS["BrokerConfig"]
+    assert BROKER_KEYS.get(key) is None
+    _, problems = kind.parse("1", kind.spec.model_validate({"configs": {key: "1"}}))
+    (wrong,) = [problem.diagnostic for problem in problems]
+    assert wrong.code == "unknown-config"
+    assert hint in wrong.hint
+
+
+def test_literal_login_of_a_mechanism_is_a_secret() -> None:
+    kind = KINDS["BrokerConfig"]
+    body, problems = kind.parse("1", kind.spec.model_validate({"configs": {JAAS: LOGIN}}))
+    assert isinstance(body.configs[JAAS], Secret)
+    assert [problem.diagnostic.code for problem in problems] == ["literal-secret"]
+    assert "hunter2" not in str(problems)
+    assert "hunter2" not in str(kind.to_json("1", body))
+
+
+@pytest.mark.parametrize("key", [JAAS, JAAS.upper(), "listener.name.EXTERNAL.plain.sasl.jaas.config"])
+def test_manifest_diff_hides_the_login_of_a_mechanism(key: str) -> None:
+    text = f"  configs:\n    {key}: {LOGIN}\n".encode()
+    shown = manifest_diff([FileEdit("broker.yaml", None, text)])
+    assert "hunter2" not in shown
+    assert f"{key}: {SHOWN}" in shown
+
+
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("1", 1), ("2147483647", 2147483647), ("20", 20)])
+def test_broker_id_is_read(text: str, number: int) -> None:
+    assert parse_broker_id(text) == number
+
+
+NO_IDS = ["²", "٣", "1²", "01", "-1", "+1", " 1", "1_0", "", "2147483648", "9" * 5000, "one"]
+
+
+@pytest.mark.parametrize("name", NO_IDS)
+def test_broker_config_named_by_anything_but_an_id_is_refused(name: str) -> None:
+    assert parse_broker_id(name) is None
+    kind = KINDS["BrokerConfig"]
+    _, problems = kind.parse(name, kind.spec.model_validate({}))
+    assert [problem.diagnostic.code for problem in problems] == ["illegal-broker-name"]
