@@ -67,6 +67,14 @@ class OnSpark:
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="A setting of Spark; before kdeclare's own. Repeatable."),
     ] = None
+    shared_folders: Annotated[
+        bool,
+        typer.Option(
+            "--shared-folders",
+            help="Declare that local folders are mounted on every executor at the same path. Needed for a "
+            "local DIR unless tasks run in this process.",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,7 @@ class Clusters(OnSpark):
             self.master,
             pairs("--conf", self.conf),
             self.timeout,
+            self.shared_folders,
         )
 
 
@@ -320,7 +329,13 @@ def history(
     if len(words) not in (2, 3):
         raise typer.BadParameter("takes a cluster and a topic.", param_hint="CLUSTER TOPIC")
     cluster, topic = words[-2:]
-    options = FleetOptions(Path(), spark.out, master=spark.master, conf=pairs("--conf", spark.conf))
+    options = FleetOptions(
+        Path(),
+        spark.out,
+        master=spark.master,
+        conf=pairs("--conf", spark.conf),
+        shared_folders=spark.shared_folders,
+    )
     versions = topic_history(options, cluster, topic, console.progress)
     if all(version.body is None and version.error is None for version in versions):
         detail = f"None of {len(versions)} snapshots has a topic '{topic}' in cluster '{cluster}'."

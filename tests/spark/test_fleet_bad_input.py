@@ -1,5 +1,6 @@
 """What goes wrong while Spark works on a fleet: one error with its reason, and nothing half done is left."""
 
+import json
 import resource
 import shutil
 from collections.abc import Callable, Iterator
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -86,6 +88,13 @@ def copied(file: Path) -> None:
     shutil.copy(file, file.with_name("copy.parquet"))
 
 
+def without_own_row(file: Path) -> None:
+    """As many rows as before: in place of the cluster's own there is one more topic."""
+    rows = pq.read_table(file, partitioning=None)
+    names = [{**row, "kind": "Topic"} if row["kind"] == "Cluster" else row for row in rows.to_pylist()]
+    pq.write_table(pa.Table.from_pylist(names, rows.schema), file)
+
+
 def gone(file: Path) -> None:
     shutil.rmtree(file.parent)
 
@@ -103,6 +112,7 @@ LOST = ("rows of eu-1, and was written with", "Take a new one.")
         (half, ("fleet folder/snapshots/data/", "part-0.parquet cannot be read as", "Restore the file")),
         (emptied, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
         (fewer, (f"snapshot={SNAPSHOT} has 3 ", *LOST)),
+        (without_own_row, ("The table 'live' has nothing about eu-1 (2 of 3 clusters are there).",)),
         (gone, (f"snapshot={SNAPSHOT} has 0 ", *LOST)),
         (all_gone, ("There is nothing at", SNAPSHOT)),
         (copied, ("more than one row for", "of eu-1", "Was a file of the snapshot copied?")),
@@ -118,6 +128,19 @@ def test_a_snapshot_that_was_damaged(
     is_one_error(said, *words)
     assert shell.left() == {}
     assert not (shell.out / "_unfinished").exists()
+
+
+def test_a_cluster_that_the_snapshot_does_not_have_is_reported_as_unreachable(shell: Shell) -> None:
+    (file,) = (shell.fleet.snapshots / "snapshots").iterdir()
+    record = json.loads(file.read_text())
+    record["clusters"] = [cluster for cluster in record["clusters"] if cluster["name"] != "lab"]
+    file.write_text(json.dumps(record))
+    for path in shell.fleet.files_of("lab"):
+        shutil.rmtree(path.parent)
+    assert shell.audit()[0] == 1
+    summary = json.loads((shell.out / "summary.json").read_text())
+    errors = {cluster["name"]: cluster["error"] for cluster in summary["clusters"]}
+    assert errors == {"eu-1": None, "eu-2": None, "lab": f"Snapshot {SNAPSHOT} does not have this cluster."}
 
 
 def test_what_else_is_damaged_does_not_matter_to_a_part_of_the_fleet(shell: Shell) -> None:

@@ -31,12 +31,13 @@ settings = {
     "spark.sql.shuffle.partitions": "3",
 }
 conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-line = "fleet audit fleet.yaml --snapshot snapshots --out elsewhere --master local-cluster[2,1,2048]"
+line = "fleet audit fleet.yaml --snapshot snapshots --out elsewhere"
+elsewhere = ["--master", "local-cluster[2,1,2048]", "--shared-folders"]
 fuse = Path("fuse")
 fuse.touch()
 stdout, stderr = io.StringIO(), io.StringIO()
 with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
-    code = main([*line.split(), *conf])
+    code = main([*line.split(), *elsewhere, *conf])
 print(json.dumps([code, stdout.getvalue(), stderr.getvalue(), fuse.exists()]))
 """
 

@@ -12,9 +12,13 @@ from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.judging import judge_of
 from kdeclare.app.fleet.reading import read_declared
 from kdeclare.app.fleet.snapshot import collect_live, snapshot_record
+from kdeclare.fleet.collecting import unreachable_row
+from kdeclare.fleet.completeness import refuse_incomplete
+from kdeclare.fleet.encoding import Row
 from kdeclare.fleet.folders import AUDITS, refuse_other_fleet
 from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE
+from kdeclare.fleet.snapshots import SnapshotRecord
 from kdeclare.fleet.summary import Audit, AuditRun, Earlier
 from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.report.audit_html import audit_html
@@ -65,7 +69,7 @@ def audit_fleet(
 
     _refuse_early(options, looking)
     with (
-        fleet_job(options, environ, progress) as job,
+        fleet_job(options, environ, progress, looking.snapshot and looking.snapshot[0]) as job,
         workbench(job.spark, job.storage, job.identity) as bench,
     ):
         run = AuditRun(job.identity, job.fleet.name, job.began)
@@ -124,6 +128,8 @@ def _refuse_early(options: FleetOptions, looking: Looking) -> None:
 
 def _live(job: FleetJob, bench: "Workbench", looking: Looking) -> "DataFrame":
     from kdeclare.fleet.spark.auditing import refuse_altered
+    from kdeclare.fleet.spark.clusters import itself, with_unreachable
+    from kdeclare.fleet.spark.counting import rows_by_cluster
     from kdeclare.fleet.spark.hadoop import open_storage
     from kdeclare.fleet.spark.tables import read_table
 
@@ -136,8 +142,22 @@ def _live(job: FleetJob, bench: "Workbench", looking: Looking) -> "DataFrame":
     record = snapshot_record(storage, wanted)
     live = read_table(job.spark, storage, record.path, LIVE)
     live = live.where(live.cluster.isin(list(job.names)))
-    refuse_altered(live, [c for c in record.clusters if c.name in job.names], f"{storage.uri}/{record.path}")
+    known = [cluster for cluster in record.clusters if cluster.name in job.names]
+    refuse_altered(live, known, f"{storage.uri}/{record.path}")
+    live = with_unreachable(live, _missing_rows(job, record))
+    refuse_incomplete("live", rows_by_cluster(itself(live)), job.names)
     return live
+
+
+def _missing_rows(job: FleetJob, record: SnapshotRecord) -> list[Row]:
+    """The rows of clusters that a snapshot does not name: nothing is known of them."""
+    known = {cluster.name for cluster in record.clusters}
+    reason = f"Snapshot {record.snapshot_id} does not have this cluster."
+    return [
+        unreachable_row(entry.name, entry.labels, record.taken_at, reason)
+        for entry in job.fleet.clusters
+        if entry.name not in known
+    ]
 
 
 def _reports(audit: Audit) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from kdeclare.manifests.fleet import Fleet, checked, chosen, open_fleet
 from kdeclare.planning.preflight import Progress
 
 if TYPE_CHECKING:
-    from kdeclare.fleet.spark.session import SparkSession
+    from kdeclare.fleet.spark.session import SparkConf, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class FleetOptions:
     """What the commands about fleets share, as given.
 
     clusters, selector: which ones; all where both are empty. master: None is what Spark's own settings say,
-    or this machine. conf: settings of Spark.
+    or this machine. conf: settings of Spark. shared_folders: whether folders of this machine are mounted on
+    every executor at the same path.
     """
 
     fleet: Path
@@ -36,6 +37,7 @@ class FleetOptions:
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 10.0
+    shared_folders: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,15 @@ def the_fleet(options: FleetOptions, environ: Mapping[str, str]) -> Fleet:
 
 
 @contextmanager
-def fleet_job(options: FleetOptions, environ: Mapping[str, str], progress: Progress) -> Iterator[FleetJob]:
-    """A fleet with Spark running. Raises KdeclareError for a bad fleet before Spark is started."""
-    from kdeclare.fleet.spark.defaults import local_cores
+def fleet_job(
+    options: FleetOptions, environ: Mapping[str, str], progress: Progress, snapshots: str | None = None
+) -> Iterator[FleetJob]:
+    """A fleet with Spark running. Raises KdeclareError for a bad fleet before Spark is started.
+
+    snapshots: the folder that is read besides ``options.out``, if any.
+    """
     from kdeclare.fleet.spark.hadoop import open_storage
-    from kdeclare.fleet.spark.session import spark_session
+    from kdeclare.fleet.spark.remote import runs_tasks_here
     from kdeclare.fleet.spark.shipping import ship_files, ship_package
 
     began = datetime.now(UTC)
@@ -86,9 +92,9 @@ def fleet_job(options: FleetOptions, environ: Mapping[str, str], progress: Progr
     progress("Starting Spark", 0, 0)
     with (
         TemporaryDirectory(prefix="kdeclare-") as folder,
-        spark_session(options.master, options.conf, log=None) as spark,
+        _spark(options, snapshots) as spark,
     ):
-        if local_cores(spark.sparkContext.master or "") is None:  # tasks run elsewhere
+        if not runs_tasks_here(spark):
             ship_package(spark)
             base = ship_files(spark, pack(fleet, Path(folder), environ))
             reach = reach.packed(base)
@@ -113,10 +119,22 @@ def storage_of(options: FleetOptions) -> Iterator[Storage]:
 def spark_storage(options: FleetOptions) -> "Iterator[tuple[SparkSession, Storage]]":
     """Spark and the folder, for what needs no fleet. Raises KdeclareError."""
     from kdeclare.fleet.spark.hadoop import open_storage
-    from kdeclare.fleet.spark.session import spark_session
 
-    with spark_session(options.master, options.conf, log=None) as spark:
+    with _spark(options) as spark:
         yield spark, open_storage(options.out, spark)
+
+
+def _spark(options: FleetOptions, snapshots: str | None = None) -> "AbstractContextManager[SparkSession]":
+    from kdeclare.fleet.spark import session
+    from kdeclare.fleet.spark.remote import refuse_local_folders
+
+    folders = {"--out": options.out} | ({} if snapshots is None else {"--snapshot": snapshots})
+
+    def check(settings: "SparkConf") -> None:
+        if not options.shared_folders:
+            refuse_local_folders(settings, folders)
+
+    return session.spark_session(options.master, options.conf, log=None, check=check)
 
 
 def new_identity(at: datetime) -> str:

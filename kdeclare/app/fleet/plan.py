@@ -49,7 +49,7 @@ def plan_fleet(
         workbench(job.spark, job.storage, job.identity) as bench,
     ):
         read = partial(read_plan, job.reach, scope, command)
-        collect(job, bench, Collected("plans", _PLANS, "Planning"), read)
+        collect(job, bench, Collected("plans", _PLANS, "Planning", of_resources=False), read)
         job.storage.remove(OVERVIEW)  # until the last plan is written there is none
         found: dict[str, PlannedCluster] = {}
         with explained():

@@ -1,14 +1,28 @@
 """The rows that clusters have of themselves, in both tables: few, and asked for again and again."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.fleet.collecting import record_batches
+from kdeclare.fleet.encoding import Row
+from kdeclare.fleet.rows import CLUSTER, LIVE
+from kdeclare.fleet.spark.schemas import schema_of
 
 
 def itself(table: DataFrame) -> DataFrame:
     """The row of each cluster."""
     return table.where(f.col("kind") == CLUSTER)
+
+
+def with_unreachable(live: DataFrame, rows: Sequence[Row]) -> DataFrame:
+    """The table of live rows, and rows of clusters that it has nothing about."""
+    if not rows:
+        return live
+    items = [row for batch in record_batches(rows) for row in batch.to_pylist(maps_as_pydicts="strict")]
+    more = live.sparkSession.createDataFrame(items, schema_of(LIVE))
+    return live.unionByName(more)
 
 
 def of_clusters(declared: DataFrame, live: DataFrame) -> DataFrame:

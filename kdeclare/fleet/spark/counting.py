@@ -82,7 +82,7 @@ def cluster_summaries(
     return tuple(
         _cluster_summary(
             row,
-            theirs.get(name, SnapshotCluster(name, error="The snapshot lacks it.")),
+            theirs[name],
             resources[name],
             found.get(name, {}),
             notices.get(name),

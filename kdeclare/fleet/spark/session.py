@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,15 +23,26 @@ from kdeclare.model.diagnostics import KdeclareError, error
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["SparkSession", "spark_session"]
+__all__ = ["SparkConf", "SparkSession", "spark_session"]
 
 _UNNAMED = "pyspark-shell"
 """What an application is called that nobody has named."""
 
+CheckSettings = Callable[[SparkConf], None]
+"""Raises KdeclareError for settings, of which ``spark.master`` is one, that a command cannot run with."""
+
+
+def accept_settings(settings: SparkConf) -> None:
+    """Accept all settings."""
+
 
 @contextmanager
 def spark_session(
-    master: str | None, conf: Mapping[str, str], *, log: Path | None = None
+    master: str | None,
+    conf: Mapping[str, str],
+    *,
+    log: Path | None = None,
+    check: CheckSettings = accept_settings,
 ) -> Iterator[SparkSession]:
     """A session of the block's own; afterwards its JVM has ended.
 
@@ -40,6 +51,7 @@ def spark_session(
     these over what kdeclare sets. Tasks run PYSPARK_PYTHON, and this very Python where it is not set.
     log: where Spark's log is appended to. None: a temporary file, which stays only if the block fails
     because of Spark; the error then names it.
+    check: called with all settings before Spark connects to the master.
     Raises KdeclareError: ``java-missing``, ``java-too-old``, ``spark-running`` where this process has a
     session already, and what `explained` makes of Spark's exceptions in the block.
     """
@@ -60,14 +72,14 @@ def spark_session(
         _unheard_py4j(),
         explained(),  # as long as there is a JVM to be asked what it meant
     ):
-        spark = _session(master, conf)
+        spark = _session(master, conf, check)
         try:
             yield spark
         finally:
             _stop(spark)
 
 
-def _session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
+def _session(master: str | None, conf: Mapping[str, str], check: CheckSettings) -> SparkSession:
     settings = SparkConf()
     # spark-submit takes this for somebody's shell.
     settings.set("spark.ui.showConsoleProgress", "false")
@@ -79,6 +91,7 @@ def _session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
         settings.setMaster(master)
     for key, value in session_defaults(settings.get("spark.master") or "").items():
         settings.setIfMissing(key, value)
+    check(settings)
     context = SparkContext(conf=settings)
     # A JVM that dies is told once, by what was asked of it, and not on stderr as well.
     context._accumulatorServer.handle_error = _unheard  # type: ignore[method-assign]

@@ -4,13 +4,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyarrow.parquet import read_metadata
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
 
+from kdeclare.fleet.completeness import refuse_lost_rows_of_table
+from kdeclare.fleet.local_storage import LocalStorage
 from kdeclare.fleet.spark.problems import explained
+from kdeclare.fleet.spark.remote import runs_tasks_here
 from kdeclare.fleet.spark.schemas import schema_of
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.storage import Storage, cannot_read
 
 __all__ = ["DataFrame", "Workbench", "as_it_is", "read_table", "workbench"]
 
@@ -27,11 +33,28 @@ class Workbench:
     folder: str
 
     def write(self, table: DataFrame, name: str, partitioned_by: Sequence[str] = ()) -> str:
-        """Write one, and say where. Raises KdeclareError."""
+        """Write one, and say where.
+
+        Raises KdeclareError, also where executors that are to share the folder with the driver wrote more
+        rows than the driver finds.
+        """
         path = f"{self.folder}/{name}"
+        shared = self._shared_folder()
+        rows = Observation()
+        if shared is not None:
+            table = table.observe(rows, f.count(f.lit(1)).alias("count"))
         with explained():
             table.write.partitionBy(*partitioned_by).parquet(f"{self.storage.uri}/{path}")
+            written = rows.get["count"] if shared is not None else 0
+        if shared is not None:
+            refuse_lost_rows_of_table(name, written, _count_rows(shared / name))
         return path
+
+    def _shared_folder(self) -> Path | None:
+        """The folder, where executors outside of this process write to it as to one of their own."""
+        if not isinstance(self.storage, LocalStorage) or runs_tasks_here(self.spark):
+            return None
+        return self.storage.folder / self.folder
 
     def read(self, name: str, schema: pa.Schema) -> DataFrame:
         """One that has been written."""
@@ -63,6 +86,14 @@ def read_table(spark: SparkSession, storage: Storage, path: str, schema: pa.Sche
 def as_it_is(uri: str) -> str:
     """A path that Spark takes for itself, and not for a pattern."""
     return _PATTERN.sub(r"\\\g<0>", uri)
+
+
+def _count_rows(table: Path) -> int:
+    """How many rows the driver sees in a table of its own disk."""
+    try:
+        return sum(read_metadata(file).num_rows for file in table.rglob("*.parquet"))
+    except (OSError, pa.ArrowException) as cause:
+        raise cannot_read(str(table), str(cause)) from cause
 
 
 @contextmanager

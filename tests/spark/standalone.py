@@ -1,0 +1,120 @@
+"""A standalone Spark cluster on 127.0.0.1 whose worker can have a disk of its own."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tests.spark.programs import SHORT_LIVED
+
+SECRET = "entre-nous-on-the-wire"
+AUTHENTICATED = {"spark.authenticate": "true", "spark.authenticate.secret": SECRET}
+ENCRYPTED = AUTHENTICATED | {"spark.network.crypto.enabled": "true"}
+"""Settings of a Spark cluster; the driver needs the same."""
+
+_HOME = Path(pyspark.__file__).parent
+_START_SECONDS = 60
+_OWN_DISK = 'for folder in $FOLDERS; do mount -t tmpfs tmpfs "$folder" || exit 1; done; exec "$@"'
+
+
+@dataclass(frozen=True)
+class StandaloneSpark:
+    """A running cluster.
+
+    environ: variables for drivers. work: the folder where the workers' executors run. local: of their
+    temporary files.
+    """
+
+    master: str
+    environ: Mapping[str, str]
+    work: Path
+    local: Path
+
+    def files_left(self) -> dict[str, bytes]:
+        """All files of executors, by path."""
+        found = (path for folder in (self.work, self.local) for path in folder.rglob("*") if path.is_file())
+        return {str(path): path.read_bytes() for path in found}
+
+
+@contextmanager
+def standalone_spark(
+    folder: Path, settings: Mapping[str, str], workers: Sequence[Sequence[Path]] = ((),)
+) -> Iterator[StandaloneSpark]:
+    """Start a master and workers with one core each, and stop them afterwards.
+
+    settings: of spark-defaults.conf, for all of them and for drivers.
+    workers: for each, the folders in whose place it has a disk of its own, empty at first.
+    """
+    conf = folder / "conf"
+    conf.mkdir()
+    lines = (f"{key} {value}\n" for key, value in settings.items())
+    (conf / "spark-defaults.conf").write_text("".join(lines))
+    environ = {"SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"}
+    work, local, port = folder / "work", folder / "local", _free_port()
+    local.mkdir()
+    cluster = StandaloneSpark(f"spark://127.0.0.1:{port}", environ, work, local)
+    with ExitStack() as stack:
+        start = _Start(stack, folder, environ | {"SPARK_LOCAL_DIRS": str(local)})
+        start("master", ["Master", "--port", str(port)], ())
+        for number, hidden in enumerate(workers):
+            place = str(work / str(number))
+            words = ["Worker", "--cores", "1", "--memory", "1g", "--work-dir", place, cluster.master]
+            start(f"worker-{number}", words, hidden)
+        yield cluster
+
+
+def skip_without_own_disks() -> None:
+    """Skip the test where this process may not make mount namespaces."""
+    tried = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /mnt"], capture_output=True, check=False
+    )
+    if tried.returncode:
+        pytest.skip(f"no mount namespaces here: {tried.stderr.decode().strip()}")
+
+
+@dataclass(frozen=True)
+class _Start:
+    stack: ExitStack
+    folder: Path
+    environ: Mapping[str, str]
+
+    def __call__(self, name: str, words: Sequence[str], hidden: Sequence[Path]) -> None:
+        """Start a daemon, and wait until it is ready."""
+        kind, *options = words
+        line = [f"{_HOME}/bin/spark-class", f"org.apache.spark.deploy.{kind.lower()}.{kind}"]
+        line += ["--host", "127.0.0.1", "--webui-port", "0", *options]
+        if hidden:
+            line = ["unshare", "--mount", "sh", "-c", _OWN_DISK, "sh", *line]
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
+        variables = clean | SHORT_LIVED | {**self.environ, "FOLDERS": " ".join(map(str, hidden))}
+        log = self.folder / f"{name}.log"
+        with log.open("wb") as output:
+            daemon = subprocess.Popen(line, env=variables, stdout=output, stderr=output, cwd=self.folder)
+        self.stack.callback(_stop, daemon)
+        ready = {"Master": "I have been elected leader", "Worker": "Successfully registered with master"}
+        deadline = time.monotonic() + _START_SECONDS
+        while ready[kind] not in (said := log.read_text()):
+            assert daemon.poll() is None, said
+            assert time.monotonic() < deadline, said
+            time.sleep(0.1)
+
+
+def _stop(daemon: "subprocess.Popen[bytes]") -> None:
+    daemon.terminate()
+    try:
+        daemon.wait(20)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])

@@ -1,0 +1,117 @@
+"""Executors that do not see the folder of the driver: no command may take what is missing for a result."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cli.main import main
+from tests.spark.programs import run_program
+from tests.spark.real_fleet import SECRETS, RealFleet, real_fleet
+from tests.spark.standalone import (
+    ENCRYPTED,
+    StandaloneSpark,
+    skip_without_own_disks,
+    standalone_spark,
+)
+
+pytestmark = pytest.mark.spark
+
+COMMANDS = """
+import sys
+from kdeclare.cli.main import main
+for line in sys.argv[1:]:
+    print("exit code", main(line.split()))
+"""
+SETTINGS = ENCRYPTED | {
+    "spark.executor.memory": "700m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "3",
+}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> RealFleet:
+    with pytest.MonkeyPatch.context() as patch:
+        return real_fleet(tmp_path_factory.mktemp("fleet"), patch)
+
+
+@pytest.fixture(scope="module")
+def apart(fleet: RealFleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
+    """Two workers for which ``out`` is a folder on disks of their own; one of them shares ``mixed``."""
+    skip_without_own_disks()
+    folders = [fleet.folder / "out", fleet.folder / "mixed"]
+    for folder in folders:
+        folder.mkdir()
+    with standalone_spark(tmp_path_factory.mktemp("apart"), SETTINGS, [folders, folders[:1]]) as cluster:
+        yield cluster
+
+
+def run(fleet: RealFleet, spark: StandaloneSpark, *lines: str) -> tuple[list[str], str]:
+    """What commands print, and what they say on stderr, in one line."""
+    done = run_program(fleet.folder, COMMANDS, {**SECRETS, **spark.environ}, *lines)
+    return done.stdout.splitlines(), " ".join(done.stderr.split())
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def test_audit_snapshot_and_plan_fail_when_executors_have_own_disks(
+    fleet: RealFleet,
+    apart: StandaloneSpark,
+    in_shared_spark: None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing is published, and the audit before remains the one that the next is compared with."""
+    out = fleet.folder / "out"
+    audit = f"fleet audit {fleet.file} --snapshot {fleet.snapshots}"
+    assert main([*audit.split(), "--out", str(out)]) == 0
+    capsys.readouterr()
+    before = files(out)
+    where = f"--out out --master {apart.master} --shared-folders --timeout 0.2"
+    lines = [f"fleet {words} {where}" for words in ("snapshot fleet.yaml", "plan fleet.yaml")]
+    printed, said = run(fleet, apart, f"{audit} {where}", *lines)
+    assert printed == ["exit code 1"] * 3, said
+    assert said.count("error: The result is not complete") == 3, said
+    for table in ("declared", "live", "plans"):
+        assert f"of the table '{table}', and 0 are in the folder of this machine." in said
+    assert said.count("Give an --out that the driver and all executors share") == 3
+    assert files(out) == before
+    assert not (out / "_unfinished").exists()
+
+
+def test_audit_fails_when_one_of_two_executors_has_its_own_disk(
+    fleet: RealFleet, apart: StandaloneSpark
+) -> None:
+    where = f"--out mixed --master {apart.master} --shared-folders"
+    printed, said = run(fleet, apart, f"fleet audit fleet.yaml --snapshot snapshots {where}")
+    assert printed == ["exit code 1"], said
+    assert "error: The result is not complete" in said
+    assert files(fleet.folder / "mixed") == {}
+
+
+def test_local_folder_with_other_master_is_refused_unless_declared_shared(
+    fleet: RealFleet, tmp_path: Path
+) -> None:
+    """Before anything connects to the master: there is none."""
+    master = "spark://127.0.0.1:1"
+    (tmp_path / "spark-defaults.conf").write_text(f"spark.master {master}\n")
+    spark = StandaloneSpark(master, {"SPARK_CONF_DIR": str(tmp_path)}, tmp_path, tmp_path)
+    shutil.rmtree(fleet.folder / "nowhere", ignore_errors=True)
+    lines = [
+        f"fleet audit fleet.yaml --snapshot snapshots --out nowhere --master {master}",
+        f"fleet snapshot fleet.yaml --out file://{fleet.folder}/nowhere",
+        "fleet plan fleet.yaml --out nowhere",
+        "fleet history eu-1 t.1 --out snapshots",
+        "fleet audit fleet.yaml --snapshot snapshots --out s3a://bucket/a",
+    ]
+    printed, said = run(fleet, spark, *lines)
+    assert printed == ["exit code 1"] * len(lines)
+    assert said.count("error: Executors may not see a local folder") == len(lines)
+    assert f"Tasks run on {master}, and" in said
+    assert "is on the disk of this machine: --out nowhere, --snapshot snapshots." in said
+    assert "--shared-folders" in said
+    assert not (fleet.folder / "nowhere").exists()

@@ -1,0 +1,37 @@
+"""A table that does not cover the whole fleet is an error."""
+
+import pytest
+
+from kdeclare.fleet.completeness import refuse_incomplete, refuse_lost_rows_of_table
+from kdeclare.model.diagnostics import KdeclareError
+
+CLUSTERS = [f"c{n}" for n in range(8)]
+
+
+def test_refuse_incomplete_accepts_one_row_for_each_cluster() -> None:
+    refuse_incomplete("live", dict.fromkeys(CLUSTERS, 1), CLUSTERS)
+    refuse_incomplete("live", {}, [])
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({}, "nothing about c0, c1, c2, c3, c4 and 3 more (0 of 8 clusters are there)"),
+        (dict.fromkeys(CLUSTERS, 1) | {"c3": 0}, "nothing about c3 (7 of 8 clusters"),
+        (dict.fromkeys(CLUSTERS, 1) | {"c3": 2}, "more than one result for c3 (8 of 8"),
+        (dict.fromkeys(CLUSTERS, 1) | {"x": 1}, "rows of other clusters: x"),
+    ],
+)
+def test_refuse_incomplete_names_what_is_wrong(counts: dict[str, int], words: str) -> None:
+    with pytest.raises(KdeclareError) as raised:
+        refuse_incomplete("live", counts, CLUSTERS)
+    (item,) = raised.value.diagnostics
+    assert item.code == "incomplete-table"
+    assert words in item.detail
+
+
+@pytest.mark.parametrize("found", [0, 4, 6])
+def test_refuse_lost_rows_of_table_compares_what_was_written_with_what_is_there(found: int) -> None:
+    refuse_lost_rows_of_table("findings", 5, 5)
+    with pytest.raises(KdeclareError, match="wrote 5 rows of the table 'findings'"):
+        refuse_lost_rows_of_table("findings", 5, found)
