@@ -37,14 +37,22 @@ def github_runs(answer: Any, repository: str, branch: str) -> Iterator[Any]:
             yield run["id"]
 
 
-def github_issue(issues: Any, marker: str) -> Iterator[Any]:
-    """The number of the open issue that has the marker."""
-    yield from [issue["number"] for issue in issues if issue["body"].startswith(marker)][:1]
+def github_issue(issues: Any, marker: str, author: str) -> Iterator[Any]:
+    """The number of the open issue that has the marker and that author; ``gh`` calls bots ``app/NAME``."""
+    names = (author, f"app/{author.removesuffix('[bot]')}" if author.endswith("[bot]") else author)
+    marked = (issue for issue in issues if issue["body"].startswith(marker))
+    yield from [issue["number"] for issue in marked if (issue["author"] or {}).get("login") in names][:1]
 
 
-def gitlab_note(notes: Any, marker: str) -> Iterator[Any]:
-    """The id of the marked note, if it is on this page."""
-    yield from [note["id"] for note in notes if not note["system"] and note["body"].startswith(marker)][:1]
+def gitlab_user(user: Any) -> Iterator[Any]:
+    """The id of the user that the token belongs to."""
+    yield user["id"]
+
+
+def gitlab_note(notes: Any, marker: str, author: str) -> Iterator[Any]:
+    """The id of the note with the marker and the author, by id, if it is on this page."""
+    marked = (note for note in notes if not note["system"] and note["body"].startswith(marker))
+    yield from [note["id"] for note in marked if _is_author(note, author)][:1]
 
 
 def gitlab_merged(requests: Any, branch: str) -> Iterator[Any]:
@@ -66,9 +74,14 @@ def gitlab_job(jobs: Any, name: str) -> Iterator[Any]:
     yield from sorted((job["id"] for job in jobs if job["name"] == name), reverse=True)[:1]
 
 
-def gitlab_issue(issues: Any, marker: str) -> Iterator[Any]:
-    """The number of the issue that has the marker."""
-    yield from [i["iid"] for i in issues if (i["description"] or "").startswith(marker)][:1]
+def gitlab_issue(issues: Any, marker: str, author: str) -> Iterator[Any]:
+    """The number of the issue that has the marker and the author, by id."""
+    marked = (issue for issue in issues if (issue["description"] or "").startswith(marker))
+    yield from [issue["iid"] for issue in marked if _is_author(issue, author)][:1]
+
+
+def _is_author(item: Any, author: str) -> bool:
+    return str((item["author"] or {}).get("id")) == author
 
 
 _QUESTIONS: dict[str, Callable[..., Iterator[Any]]] = {
@@ -76,6 +89,7 @@ _QUESTIONS: dict[str, Callable[..., Iterator[Any]]] = {
     "github-pull": github_pull,
     "github-runs": github_runs,
     "github-issue": github_issue,
+    "gitlab-user": gitlab_user,
     "gitlab-note": gitlab_note,
     "gitlab-merged": gitlab_merged,
     "gitlab-pipeline": gitlab_pipeline,

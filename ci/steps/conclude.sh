@@ -7,5 +7,9 @@ code=$(cat "$out/exit-code" 2> /dev/null) || {
   echo "kdeclare was not run." >&2
   exit 1
 }
+[[ "$code" =~ ^[0-9]{1,3}$ ]] || {
+  echo "The exit code of kdeclare was not kept." >&2
+  exit 1
+}
 tell exit-code "$code"
 exit "$code"

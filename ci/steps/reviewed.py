@@ -7,10 +7,14 @@ of ownership of the saved plan has to stand in the fresh one, and be the same. T
 does not matter, as it is not applied. Secrets need no exception: the salt of their hashes is made of the
 place where they stand, so equal values have equal hashes.
 
+Of the saved plan, only names are printed, and only if they consist of characters that names can have: nobody
+has reviewed the rest, and this runs in the job that may change the cluster.
+
 Exit code: 0 so it is; 4 the plan is refused; 1 there is no fresh plan to tell by.
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,16 +26,18 @@ _ABOUT = ("project", "env", "cluster", "undoes")
 _LONGEST = 300
 """Characters of a value that are shown."""
 
+_NAME = re.compile(r"(?!.*::)[A-Za-z0-9 ._:/@|%+-]{1,300}")
+
 
 def differences(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> Iterator[str]:
     """What the saved plan says and the fresh one does not, a line each; nothing where it may be applied."""
     for key in _ABOUT:
         if _canonical(saved.get(key)) != _canonical(fresh.get(key)):
-            yield f"{key}: {_told(saved.get(key), fresh.get(key))}"
+            yield f"{key}: {_planned_now(fresh.get(key))}"
     for part in ("operations", "ownership"):
         there = {item["id"]: item for item in fresh[part]}
         for item in saved[part]:
-            yield from _of_one(f"{part} {item['id']}", item, there.get(item["id"]))
+            yield from _of_one(f"{part} {_safe_name(item['id'])}", item, there.get(item["id"]))
 
 
 def _of_one(name: str, saved: Mapping[str, Any], fresh: Mapping[str, Any] | None) -> Iterator[str]:
@@ -40,7 +46,7 @@ def _of_one(name: str, saved: Mapping[str, Any], fresh: Mapping[str, Any] | None
         return
     for key in sorted(saved.keys() | fresh.keys()):
         if _canonical(saved.get(key)) != _canonical(fresh.get(key)):
-            yield f"{name}, {key}: {_told(saved.get(key), fresh.get(key))}"
+            yield f"{name}, {_safe_name(key)}: {_planned_now(fresh.get(key))}"
 
 
 def _canonical(value: Any) -> str:
@@ -48,8 +54,12 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _told(saved: Any, fresh: Any) -> str:
-    return f"saved {_canonical(saved)[:_LONGEST]}, planned now {_canonical(fresh)[:_LONGEST]}"
+def _safe_name(name: object) -> str:
+    return name if isinstance(name, str) and _NAME.fullmatch(name) else "(not shown: not a name)"
+
+
+def _planned_now(fresh: Any) -> str:
+    return f"differs from what is planned now, {_canonical(fresh)[:_LONGEST]}"
 
 
 def _problems(fresh: Mapping[str, Any]) -> Iterator[str]:

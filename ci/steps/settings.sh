@@ -8,13 +8,56 @@
 #   KDECLARE_STATE_BRANCH       the git branch that keeps the state (default: none, the project says where)
 #   KDECLARE_OUT                the folder for all that the steps leave (default: .kdeclare)
 #   KDECLARE_PLAN_FILE          the saved plan (default: kdeclare.plan.json in that folder)
+#   KDECLARE_BASE               the branch that a pull request is to be merged to; see base.sh
 
 project=${KDECLARE_PROJECT:-kdeclare.yaml}
 environment=${KDECLARE_ENV:-}
 out=${KDECLARE_OUT:-.kdeclare}
 plan=${KDECLARE_PLAN_FILE:-$out/kdeclare.plan.json}
 state=$out/state
+trusted=$out/trusted.yaml
 mkdir -p "$out"
+
+# The log holds text from manifests and pull requests. GitHub runs log lines such as "::add-mask::" as commands,
+# except between stop-commands and a word that cannot be guessed. Standard error joins standard output, because
+# only the lines of one stream have a certain order.
+fence=
+if [ "${GITHUB_ACTIONS:-}" = true ] && [ -z "${KDECLARE_FENCED:-}" ]; then
+  exec 2>&1
+  fence=$(python3 -c 'import secrets; print(secrets.token_hex(16))')
+  export KDECLARE_FENCED=1
+  printf '::stop-commands::%s\n' "$fence"
+fi
+written=
+finish() {
+  [ -z "$written" ] || rm -f "$written"
+  [ -z "$fence" ] || printf '\n::%s::\n' "$fence"
+}
+trap finish EXIT
+
+# Run kdeclare without the credentials of the job, which only the steps need, and without the files by which a step
+# controls the runner: manifests can refer to environment variables.
+kdeclare() {
+  local name settings=(CI=true) without=()
+  for name in GH_TOKEN GH_ENTERPRISE_TOKEN GITHUB_TOKEN GITHUB_ENV GITHUB_OUTPUT GITHUB_PATH GITHUB_STATE \
+    GITHUB_STEP_SUMMARY ACTIONS_RUNTIME_TOKEN ACTIONS_ID_TOKEN_REQUEST_TOKEN ACTIONS_ID_TOKEN_REQUEST_URL \
+    CI_JOB_TOKEN CI_JOB_JWT CI_JOB_JWT_V1 CI_JOB_JWT_V2 CI_REPOSITORY_URL CI_REGISTRY_PASSWORD \
+    CI_DEPLOY_PASSWORD CI_DEPENDENCY_PROXY_PASSWORD KDECLARE_GITLAB_TOKEN KDECLARE_STATE_TOKEN \
+    KDECLARE_BASE_TOKEN KDECLARE_CLIENT_PROPERTIES KDECLARE_CLIENT_PROPERTIES_FILE; do
+    without+=(-u "$name")
+  done
+  [ -z "${KDECLARE_BASE:-}" ] || settings+=("KDECLARE_TRUSTED_PROJECT=$trusted")
+  env "${without[@]}" "${settings[@]}" kdeclare "$@"
+}
+
+# Have git log in: log_in_to_git USER TOKEN. By the environment, because every user of a machine can read command lines.
+log_in_to_git() {
+  local basic
+  [ -n "$2" ] || return 0
+  basic=$(printf '%s:%s' "$1" "$2" | base64 | tr -d '\n')
+  export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=http.extraHeader
+  export GIT_CONFIG_VALUE_0="Authorization: Basic $basic"
+}
 
 steps=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -34,7 +77,7 @@ reach=("${setting[@]}")
 properties=${KDECLARE_CLIENT_PROPERTIES_FILE:-}
 if [ -n "${KDECLARE_CLIENT_PROPERTIES:-}" ]; then
   properties=$(mktemp)  # for its owner's eyes only
-  trap 'rm -f "$properties"' EXIT
+  written=$properties
   printf '%s\n' "$KDECLARE_CLIENT_PROPERTIES" > "$properties"
 fi
 [ -z "$properties" ] || reach+=(--command-config "$properties")
@@ -54,7 +97,15 @@ promise() {
 }
 
 # Words for other steps: GitHub's way, where there is one.
-tell() { printf '%s=%s\n' "$1" "$2" >> "${GITHUB_OUTPUT:-/dev/null}"; }
+tell() {
+  case $2 in
+    *$'\n'* | *$'\r'*)
+      echo "The value of $1 has more than one line." >&2
+      exit 64
+      ;;
+  esac
+  printf '%s=%s\n' "$1" "$2" >> "${GITHUB_OUTPUT:-/dev/null}"
+}
 
 # A file that people see on the page of the run.
 summary() { cat -- "$1" >> "${GITHUB_STEP_SUMMARY:-/dev/null}"; }

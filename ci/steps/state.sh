@@ -10,12 +10,7 @@ branch=${KDECLARE_STATE_BRANCH:-}
 [ -n "$branch" ] || exit 0  # the project says where the state is
 remote=${KDECLARE_STATE_REMOTE:?is not set: which repository keeps the state}
 
-if [ -n "${KDECLARE_STATE_TOKEN:-}" ]; then
-  # by the environment: what stands in a command line, everybody on the machine can read
-  basic=$(printf '%s:%s' "${KDECLARE_STATE_USER:-x-access-token}" "$KDECLARE_STATE_TOKEN" | base64 | tr -d '\n')
-  export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=http.extraHeader
-  export GIT_CONFIG_VALUE_0="Authorization: Basic $basic"
-fi
+log_in_to_git "${KDECLARE_STATE_USER:-x-access-token}" "${KDECLARE_STATE_TOKEN:-}"
 export GIT_TERMINAL_PROMPT=0
 
 load() {

@@ -102,7 +102,7 @@ def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | N
             *in_force.diagnostics,
             *recover_locked(workspace, cluster, how.command, progress=how.progress),
         )
-        secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
+        secrets = ProjectSecrets(workspace.project, workspace.environ)
         return confirmed(workspace, cluster, plan, secrets, how, in_force, notices, file.plan_id)
 
 
@@ -134,7 +134,7 @@ def roll_back(
         )
         run, record = _find_run(workspace, run_id)
         check_cluster_id(run.cluster.id, cluster.describe().id, workspace.cluster_name)
-        secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
+        secrets = ProjectSecrets(workspace.project, workspace.environ)
         pace = workspace.project.environment.pace
         plan = rollback_plan(
             run, record, store.read(), cluster, secrets, pace=pace, allow_data_loss=allow_data_loss

@@ -95,9 +95,7 @@ def plan_for(
 ) -> Planned:
     """The plan for loaded manifests. Raises KdeclareError and Fault."""
     project = workspace.project
-    secrets = ProjectSecrets(
-        project.folder, workspace.environ, known_secrets(loaded.desired, loaded.diagnostics)
-    )
+    secrets = ProjectSecrets(project, workspace.environ, known_secrets(loaded.desired, loaded.diagnostics))
     request = PlanRequest(
         project=project.name,
         env=project.environment.name,

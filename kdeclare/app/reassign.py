@@ -112,7 +112,7 @@ def execute(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways,
         check_places(assignments, _directories(assignments), live, there)
         out(rollback_hint(_current([a.partition for a in assignments], live, there)))
         wanted = _execution(workspace, assignments, ways)
-        secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
+        secrets = ProjectSecrets(workspace.project, workspace.environ)
         request = _request(workspace, in_force, how)
         plan = execution_plan(request, wanted, live, cluster, secrets, how.progress)
         run = confirmed(workspace, cluster, plan, secrets, how, in_force, notices)
@@ -175,7 +175,7 @@ def cancel(
         plan = cancel_plan(request, live, [a.partition for a in assignments], directories)
         records = request.state.resources if request.state else {}
         plan = judged(plan, cluster, in_force.policies, records, lambda v: how.overrides.get(v.policy))
-        secrets = ProjectSecrets(workspace.project.folder, workspace.environ)
+        secrets = ProjectSecrets(workspace.project, workspace.environ)
         run: RunResult | None = RunResult(None, plan, {})
         if plan.operations:
             run = confirmed(workspace, cluster, plan, secrets, how, in_force, notices, tidies=False)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.secrets import Secret, matches
 from kdeclare.kinds.wishes import UNKNOWN_CONFIG, Whole, as_secret
+from kdeclare.manifests.project import Project
 from kdeclare.manifests.substitution import resolve_reference
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.jsontypes import Json
@@ -19,7 +19,7 @@ class ProjectSecrets:
     known: hash to value, of the manifests loaded in this very process, literals among them.
     """
 
-    folder: Path
+    project: Project
     environ: Mapping[str, str] = field(repr=False)
     known: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -38,7 +38,8 @@ class ProjectSecrets:
                     hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
                 )
             )
-        value = resolve_reference(reference, self.folder, self.environ)
+        project = self.project
+        value = resolve_reference(reference, project.folder, self.environ, project.limits)
         if matches(secret["secret"], value):
             return value
         raise KdeclareError(

@@ -163,7 +163,7 @@ def workspace_of(
         config = client_config(project, options, environ)
         if not (servers or config.get("bootstrap.servers")):
             raise _no_servers(project)
-        door = ProjectDoor(project.folder, environ, timeout_s)
+        door = ProjectDoor(project.folder, environ, timeout_s, project.limits)
         return (connector or connect_kafka)(servers or "", config, timeout_s, door)
 
     return Workspace(project, store, servers or environment.name, connect, environ, keeps)

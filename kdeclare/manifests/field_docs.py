@@ -151,6 +151,11 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "environments": "The clusters that the manifests are for, by name.",
         "reassignments": "How moves of replicas are gone about, where a manifest says nothing else.",
         "policies": "Policies that are classes, and what they are told.",
+        "references": "Which ${env.NAME} and ${file.PATH} may be resolved (default: all; in CI, none).",
+    },
+    "ReferencesSpec": {
+        "env": "Environment variables, by name or by prefix (KAFKA_*).",
+        "files": "Files, or folders with all that is in them, relative to this file.",
     },
     "EnvironmentSpec": {"reassignments": "How moves of replicas are gone about here.", **_CLIENT},
     "PolicyEntrySpec": {

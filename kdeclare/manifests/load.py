@@ -144,7 +144,9 @@ class _Loader:
         self._layers_of = layers_of
         self._project = project
         self._contents = Contents(instead)
-        self._scope = Scope(project.folder, environ, project.environment.variables)
+        self._scope = Scope(
+            project.folder, environ, project.environment.variables, limits=project.limits, root=project.folder
+        )
         self._reader = Reader(self._scope, RESOURCE_MODES)
         found = {**kinds, **rules}
         self._shapes = Shapes({**found, DEFAULTS: DefaultsKind(kinds)} if kinds else found)

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.kinds.pace import Pace, PaceSpec, pace_of
@@ -14,6 +14,13 @@ from kdeclare.manifests.document import document, location, validated, variables
 from kdeclare.manifests.nodes import child, find, node_at
 from kdeclare.manifests.policies import PolicyEntry, PolicyEntrySpec, policy_entries
 from kdeclare.manifests.reading import Reader
+from kdeclare.manifests.reference_limits import (
+    TRUSTED_PROJECT,
+    Limits,
+    ReferenceLimits,
+    entry_problem,
+    own_limits,
+)
 from kdeclare.manifests.schema_errors import Location
 from kdeclare.manifests.shapes import Envelope, Metadata, TextMap
 from kdeclare.manifests.substitution import Scope, Variable, has_reference
@@ -47,6 +54,29 @@ class EnvironmentSpec(BaseModel):
         return self
 
 
+class ReferencesSpec(BaseModel):
+    """Which references manifests and the project file itself may have."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    env: list[str] = []
+    files: list[str] = []
+
+    @field_validator("env")
+    @classmethod
+    def _check_entries(cls, entries: list[str]) -> list[str]:
+        for entry in entries:
+            if problem := entry_problem(entry):
+                raise ValueError(problem)
+        return entries
+
+    @field_validator("files")
+    @classmethod
+    def _check_paths(cls, entries: list[str]) -> list[str]:
+        if any(not entry.strip() or "\0" in entry for entry in entries):
+            raise ValueError("takes paths of files and folders")
+        return entries
+
+
 class ProjectSpec(BaseModel):
     """``spec`` of a project file."""
 
@@ -57,6 +87,7 @@ class ProjectSpec(BaseModel):
     environments: dict[str, EnvironmentSpec] = {}
     reassignments: PaceSpec = PaceSpec()
     policies: list[PolicyEntrySpec] = []
+    references: ReferencesSpec | None = None
 
 
 class ProjectManifest(Envelope):
@@ -92,6 +123,7 @@ class Project:
     state: a folder or a URI.
     all_overlays: of all environments; folders of manifests may hold them, and they are no manifests.
     stated: where in the project file a path stands.
+    limits: which references may be resolved.
     """
 
     name: str = DEFAULT
@@ -103,6 +135,7 @@ class Project:
     all_overlays: tuple[Path, ...] = ()
     stated: Mapping[Path, Place] = field(default_factory=dict, repr=False)
     policies: tuple[PolicyEntry, ...] = ()
+    limits: Limits = ()
 
 
 def open_project(
@@ -116,8 +149,25 @@ def open_project(
     path = _project_file(file)
     if path is None:
         _choose(env, None, {}, None)
-        return Project()
+        return Project(limits=project_limits(None, environ))
     return read_project(path).within(env, environ, offline=offline)
+
+
+def project_limits(declared: ReferencesSpec | None, environ: Mapping[str, str]) -> Limits:
+    """The limits that hold for a project: those of its file, and those of the trusted one if there is one."""
+    own = own_limits(_limits(declared) if declared is not None else None, environ)
+    file = environ.get(TRUSTED_PROJECT)
+    if not file:
+        return own
+    try:
+        trusted = read_project(Path(file)).spec.references or ReferencesSpec()
+    except KdeclareError:  # it must not keep the change from being planned that repairs it
+        trusted = ReferencesSpec()
+    return (*own, replace(_limits(trusted), trusted=True))
+
+
+def _limits(spec: ReferencesSpec) -> ReferenceLimits:
+    return ReferenceLimits(tuple(spec.env), tuple(spec.files))
 
 
 def project_names(file: Path | None, env: str | None) -> tuple[str, str]:
@@ -156,11 +206,15 @@ class ProjectDocument:
         """
         name = _choose(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
         # references are resolved where they are used only: another environment's need not be set here
-        reader = Reader(Scope(self.file.parent, environ, variables=None))
+        limits = project_limits(self.spec.references, environ)
+        reader = Reader(Scope(self.file.parent, environ, variables=None, limits=limits))
         needed = _only_environment(self.root, name)
         manifest = validated(ProjectManifest, _unconnected(needed, name) if offline else needed, reader)
         _refuse_names(manifest, self.root)
-        return _project(self.file, self.root, reader, manifest.spec, manifest.metadata.name, name, self.spec)
+        project = _project(
+            self.file, self.root, reader, manifest.spec, manifest.metadata.name, name, self.spec
+        )
+        return replace(project, limits=limits)
 
 
 def read_project(file: Path) -> ProjectDocument:

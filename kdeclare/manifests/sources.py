@@ -139,7 +139,7 @@ class _Finder:
 
 def reader_of(project: Project, environ: Mapping[str, str]) -> Reader:
     """Reads values as they hold in the project's environment."""
-    return Reader(Scope(project.folder, environ, project.environment.variables))
+    return Reader(Scope(project.folder, environ, project.environment.variables, limits=project.limits))
 
 
 def variable_places(project: Project) -> Mapping[str, Place]:

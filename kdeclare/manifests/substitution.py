@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kdeclare.manifests.reference_limits import Limits, refuse_file, refuse_variable
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.references import Referenced
@@ -31,12 +32,16 @@ class Scope:
 
     folder: what ``${file.PATH}`` is relative to.
     variables: None where none can be used (inside of a project file).
+    limits: which variables of the environment and files may be resolved; their folders are relative to
+        ``root``, or to ``folder`` where that is None.
     """
 
     folder: Path | str
     environ: Mapping[str, str]
     variables: Mapping[str, Variable] | None = field(default_factory=dict)
     files: dict[Path, str] = field(default_factory=dict, repr=False)
+    limits: Limits = ()
+    root: Path | None = None
 
 
 class Unresolved(Exception):
@@ -90,13 +95,13 @@ def substitute(text: str, scope: Scope, *, as_text: bool) -> Any:
     return Referenced(value, "".join((*references, text[end:]))) if outside else value
 
 
-def resolve_reference(text: str, folder: Path, environ: Mapping[str, str]) -> str:
+def resolve_reference(text: str, folder: Path, environ: Mapping[str, str], limits: Limits = ()) -> str:
     """The value of a ``Referenced.reference``, read anew.
 
-    Raises KdeclareError when a variable is not set any more or a file cannot be read.
+    Raises KdeclareError when a variable is not set any more, a file cannot be read, or the limits forbid it.
     """
     try:
-        return str(substitute(text, Scope(folder, environ, variables=None), as_text=True))
+        return str(substitute(text, Scope(folder, environ, variables=None, limits=limits), as_text=True))
     except Unresolved as e:
         raise KdeclareError(e.diagnostic) from None
 
@@ -152,7 +157,7 @@ def _resolve(match: re.Match[str], scope: Scope) -> str:
 def _meant(name: str, scope: Scope) -> str:
     if name in (scope.variables or {}):
         return f"Did you mean '${{var.{name}}}'?"
-    if name in scope.environ:
+    if name in scope.environ and refuse_variable(name, scope.limits) is None:
         return f"Did you mean '${{env.{name}}}'?"
     return "Write $${ where the two characters themselves are meant."
 
@@ -189,10 +194,12 @@ def _variable(reference: str, scope: Scope) -> Variable:
 
 def _from_environment(reference: str, scope: Scope) -> Referenced:
     name = reference.removeprefix("env.")
+    if refused := refuse_variable(name, scope.limits):
+        raise Unresolved(refused)
     found = scope.environ.get(name)
     if found is not None:
         return Referenced(found, f"${{{reference}}}")
-    hint = did_you_mean(name, scope.environ)
+    hint = did_you_mean(name, [known for known in scope.environ if not refuse_variable(known, scope.limits)])
     raise Unresolved(
         error(
             "undefined-variable",
@@ -207,6 +214,8 @@ def _from_environment(reference: str, scope: Scope) -> Referenced:
 def _from_file(reference: str, scope: Scope) -> Referenced:
     name = reference.removeprefix("file.")
     path = Path(scope.folder, name)
+    if refused := refuse_file(name, path, Path(scope.root or scope.folder), scope.limits):
+        raise Unresolved(refused)
     text = scope.files.get(path)
     if text is None:
         try:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from tests.ci.service import Service, page
 
 TOKEN = "glpat-secret"
+USER = {"id": 77, "username": "project_7_bot"}
 
 
 def field(text: str) -> tuple[str, str]:
@@ -28,10 +29,12 @@ def answer(service: Service, method: str, url: str, given: dict[str, str]) -> An
     query = {key: values[0] for key, values in parse_qs(parts.query).items()}
     knows = service.knows
     match method, path.split("/"):
+        case "GET", ["", "api", "v4", "user"]:
+            return USER
         case "GET", ["merge_requests", _, "notes"]:
             return page(knows["notes"], int(query["page"]))
         case "POST", ["merge_requests", _, "notes"]:
-            made = {"id": service.number(), "system": False, **given}
+            made = {"id": service.number(), "system": False, "author": USER, **given}
             knows["notes"].append(made)
             return made
         case "PUT", ["merge_requests", _, "notes", number]:
@@ -48,7 +51,7 @@ def answer(service: Service, method: str, url: str, given: dict[str, str]) -> An
             wanted = (query["state"], query["labels"])
             return [i for i in knows["issues"] if (i["state"], i["labels"]) == wanted]
         case "POST", ["issues"]:
-            knows["issues"].append({"iid": service.number(), "state": "opened", **given})
+            knows["issues"].append({"iid": service.number(), "state": "opened", "author": USER, **given})
             return {}
         case "PUT", ["issues", number]:
             [found] = [i for i in knows["issues"] if i["iid"] == int(number)]

@@ -94,11 +94,12 @@ def issue(service: Service, what: str, arguments: list[str]) -> None:
     issues = service.knows["issues"]
     if what == "list":
         found = [i for i in issues if i["state"] == asked.state and i["label"] == asked.label]
-        print(json.dumps([{"number": i["number"], "body": i["body"]} for i in found]))
+        print(json.dumps([{key: i[key] for key in asked.json.split(",")} for i in found]))
     elif what == "create":
         if asked.label not in service.knows["labels"]:
             raise service.refusal(f"could not add label: '{asked.label}' not found")
         made = {"number": service.number(), "state": "open", "label": asked.label, "title": asked.title}
+        made["author"] = {"is_bot": True, "login": f"app/{BOT.removesuffix('[bot]')}"}
         issues.append(made | {"body": Path(asked.body_file).read_text()})
     else:
         [found] = [i for i in issues if i["number"] == asked.number]

@@ -27,6 +27,12 @@ def github(runner: Runner) -> Runner:
     return opened(runner)
 
 
+def allow(github: Runner, **references: list[str]) -> None:
+    """Have the project allow references."""
+    lab = {"lab": {"bootstrapServers": "lab:9092"}}
+    github.write("kdeclare.yaml", "Project", "shop", {"environments": lab, "references": references})
+
+
 def topics(github: Runner) -> set[str]:
     """What the cluster has."""
     return set(load(Path(github.environ["STUB_CLUSTER"])).topics())
@@ -248,6 +254,7 @@ def test_what_came_up_since_the_review_is_not_applied(github: Runner) -> None:
 def test_a_secret_is_no_reason_to_refuse_a_plan_unless_it_has_changed(github: Runner) -> None:
     configs = {"listener.name.internal.ssl.keystore.password": "${env.KEYSTORE_PASSWORD}"}
     github.write("manifests/broker.yaml", "BrokerConfig", "1", {"configs": configs})
+    allow(github, env=["KEYSTORE_PASSWORD"])
     github.environ["KEYSTORE_PASSWORD"] = "hunter2"
     planned(github)
     assert applied(github, KEYSTORE_PASSWORD="hunter3") == 4

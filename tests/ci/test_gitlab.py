@@ -50,7 +50,13 @@ def reported(gitlab: Runner, text: str, found: str = "drift", code: int = 0) -> 
 
 
 def test_a_merge_request_has_one_note_that_is_kept_up_to_date(gitlab: Runner) -> None:
-    spoken = [{"id": n, "system": False, "body": f"word {n}"} for n in range(5)]
+    someone = {"id": 8, "username": "mallory"}
+    marked = "<!-- kdeclare plan default -->\nmine"
+    spoken: list[dict[str, Any]] = [
+        {"id": n, "system": False, "author": someone, "body": f"word {n}"} for n in range(5)
+    ]
+    spoken[1]["body"] = marked
+    spoken[3] |= {"body": marked, "author": None}
     gitlab.teach(notes=spoken)
     reported(gitlab, "## Plan & more: 1 to create.\n")
     assert "Commented on !4." in gitlab.well("gitlab/note.sh").stdout
@@ -139,13 +145,16 @@ def test_a_fleet_and_a_project_do_not_share_an_issue(gitlab: Runner) -> None:
 
 
 def test_drift_is_one_issue(gitlab: Runner) -> None:
-    gitlab.teach(issues=[{"iid": 1, "state": "opened", "labels": "kdeclare-drift", "description": None}])
+    theirs = {"iid": 1, "state": "opened", "labels": "kdeclare-drift", "author": {"id": 8}}
+    marked = theirs | {"iid": 2, "description": "<!-- kdeclare audit default -->\nmine"}
+    gitlab.teach(issues=[theirs | {"description": None}, marked])
     steps = (("drift", "one"), ("drift", "two"), ("failed", "three"), ("in-order", ""), ("in-order", ""))
     for found, text in steps:
         reported(gitlab, text, found)
         gitlab.well("gitlab/issue.sh")
-    others, *[issue] = gitlab.knows["issues"]
-    assert others["description"] is None
+    unmarked, others, *[issue] = gitlab.knows["issues"]
+    assert unmarked["description"] is None
+    assert others == marked, "someone else's issue with the same marker"
     assert issue["description"] == "<!-- kdeclare audit default -->\ntwo"
     assert (issue["title"], issue["state"]) == ("Kafka is not as declared: default", "closed")
 

@@ -61,14 +61,29 @@ def test_what_makes_no_difference(tmp_path: Path, facts: dict[str, Any]) -> None
 
 OTHERWISE = {
     "operation gone": ({"operations": []}, "operations create: is not planned any more"),
-    "other arguments": ({"operations": [CREATE | {"args": {}}]}, 'create, args: saved {"partitions": 1}'),
-    "other expectation": ({"operations": [CREATE | {"expect": {"exists": True}}]}, "create, expect: saved"),
-    "an inverse more": ({"operations": [CREATE | {"inverse": {}}]}, "inverse: saved null, planned now {}"),
-    "true is not one": ({"operations": [CREATE | {"args": {"partitions": True}}]}, "create, args: saved"),
+    "other arguments": (
+        {"operations": [CREATE | {"args": {}}]},
+        "create, args: differs from what is planned now, {}",
+    ),
+    "other expectation": (
+        {"operations": [CREATE | {"expect": {"exists": True}}]},
+        "create, expect: differs from",
+    ),
+    "an inverse more": (
+        {"operations": [CREATE | {"inverse": {}}]},
+        "inverse: differs from what is planned now, {}",
+    ),
+    "true is not one": (
+        {"operations": [CREATE | {"args": {"partitions": True}}]},
+        "create, args: differs from",
+    ),
     "ownership gone": ({"ownership": []}, "ownership Topic/orders: is not planned any more"),
-    "other ownership": ({"ownership": [OWNED | {"after": None}]}, "ownership Topic/orders, after: saved"),
-    "another cluster": ({"cluster": {"id": "y", "name": "lab:9092"}}, "cluster: saved"),
-    "a rollback": ({"undoes": "run"}, 'undoes: saved null, planned now "run"'),
+    "other ownership": (
+        {"ownership": [OWNED | {"after": None}]},
+        "ownership Topic/orders, after: differs from",
+    ),
+    "another cluster": ({"cluster": {"id": "y", "name": "lab:9092"}}, "cluster: differs from"),
+    "a rollback": ({"undoes": "run"}, 'undoes: differs from what is planned now, "run"'),
 }
 
 
@@ -78,6 +93,18 @@ def test_what_is_refused(tmp_path: Path, facts: dict[str, Any], said: str) -> No
     assert code == 4
     assert said in told
     assert "Nothing is applied." in told
+
+
+def test_nothing_that_was_not_reviewed_is_printed(tmp_path: Path) -> None:
+    """Anybody who can push a branch can keep any plan; this is printed in the job that applies."""
+    evil = "::set-output name=x::y\n##[add-mask]a\n![](https://evil.example/track)"
+    operation = {**CREATE, "id": evil, "args": {"note": evil}, evil: evil}
+    saved = {**PLAN, "project": evil, "operations": [operation, CREATE | {"args": {"note": evil}, evil: 1}]}
+    code, told = compared(tmp_path, {**saved, "ownership": [OWNED | {"id": evil}]}, PLAN)
+    assert code == 4
+    assert not any(part in told for part in ("set-output", "add-mask", "evil.example"))
+    assert "operations (not shown: not a name): is not planned any more" in told
+    assert "operations create, args: differs from what is planned now, " in told
 
 
 def test_without_a_fresh_plan_nothing_is_applied(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ set -euo pipefail
 marker="<!-- kdeclare audit $audited -->"
 label=${KDECLARE_ISSUE_LABEL:-kdeclare-drift}
 answer=$(gh issue list --repo "$GITHUB_REPOSITORY" --label "$label" --state open --limit 100 \
-  --json number,body)
-found=$(pick "$answer" github-issue "$marker")
+  --json number,body,author)
+found=$(pick "$answer" github-issue "$marker" "${KDECLARE_COMMENT_AUTHOR:-github-actions[bot]}")
 
 case $(cat "$out/found") in
   drift)

@@ -4,8 +4,12 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 
 case ${KDECLARE_COMMAND:-} in
-  validate) "$steps/validate.sh" ;;
+  validate)
+    "$steps/base.sh"
+    "$steps/validate.sh"
+    ;;
   plan)
+    "$steps/base.sh"
     "$steps/state.sh" load
     "$steps/plan.sh"
     [ "${KDECLARE_COMMENT:-true}" != true ] || [ -z "${KDECLARE_PULL:-}" ] || "$steps/github/comment.sh"

@@ -6,8 +6,9 @@ set -euo pipefail
 
 marker="<!-- kdeclare audit $audited -->"
 label=${KDECLARE_ISSUE_LABEL:-kdeclare-drift}
+author=$(own_id)
 answer=$(api "issues?state=opened&labels=$label&per_page=100")
-found=$(pick "$answer" gitlab-issue "$marker")
+found=$(pick "$answer" gitlab-issue "$marker" "$author")
 
 case $(cat "$out/found") in
   drift)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One note on the merge request, kept up to date: found again by a marker that nobody sees.
+# One note on the merge request, kept up to date: found again by a hidden marker and its author.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/api.sh"
@@ -13,13 +13,14 @@ marker="<!-- kdeclare plan $which -->"
 } > "$out/comment.md"
 
 notes="merge_requests/$CI_MERGE_REQUEST_IID/notes"
+author=$(own_id)
 found=
 page=1
 answer=""
 while [ -z "$found" ] && [ "$answer" != "[]" ]; do
   answer=$(api "$notes?per_page=100&page=$page")
   page=$((page + 1))
-  found=$(pick "$answer" gitlab-note "$marker")
+  found=$(pick "$answer" gitlab-note "$marker" "$author")
 done
 if [ -n "$found" ]; then
   api "$notes/$found" --request PUT --data-urlencode "body@$out/comment.md" > /dev/null

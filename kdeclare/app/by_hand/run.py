@@ -60,7 +60,7 @@ def by_hand(workspace: Workspace, ask: Ask, manners: Manners, how: How) -> HandV
         if not wanted.is_left:
             return nothing_to_plan(wanted)
         secrets = ProjectSecrets(
-            workspace.project.folder, workspace.environ, known_secrets(wanted.desired, wanted.diagnostics)
+            workspace.project, workspace.environ, known_secrets(wanted.desired, wanted.diagnostics)
         )
         owners = owners_of(workspace)
         wanted = replace(wanted, desired=owners.labelled(wanted.desired))

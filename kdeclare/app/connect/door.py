@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kdeclare.cluster.connect.port import ConnectWorkers
+from kdeclare.manifests.reference_limits import Limits
 from kdeclare.manifests.substitution import resolve_reference
 from kdeclare.model.workers import WorkerGroup
 
@@ -21,6 +22,7 @@ class ProjectDoor:
     folder: Path
     environ: Mapping[str, str] = field(compare=False, repr=False)
     timeout_s: float = field(compare=False)
+    limits: Limits = field(default=(), compare=False)
     _open: dict[WorkerGroup, ConnectWorkers] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -36,4 +38,4 @@ class ProjectDoor:
         return found
 
     def _resolved(self, reference: str) -> str:
-        return resolve_reference(reference, self.folder, self.environ)
+        return resolve_reference(reference, self.folder, self.environ, self.limits)

@@ -16,6 +16,7 @@ from kdeclare.kinds.base import Desired
 from kdeclare.kinds.connect_worker_config import ConnectWorkerConfigKind
 from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody
 from kdeclare.kinds.workers.urls import wrong_url
+from kdeclare.manifests.reference_limits import Limits
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, gist
 from kdeclare.model.exits import ExitCode
@@ -58,9 +59,11 @@ def chosen(workspace: Workspace, named: Named) -> Iterator[Chosen]:
     declared, unread = _declared(workspace)
     if named.urls:
         group, folder = _group(named), Path()
+        limits: Limits = ()  # the options are typed by whoever runs it
     else:
         group, folder = _one(declared, named, unread), workspace.project.folder
-    door = ProjectDoor(folder, workspace.environ, named.timeout_s)
+        limits = workspace.project.limits
+    door = ProjectDoor(folder, workspace.environ, named.timeout_s, limits)
     workers = RetryingWorkers(door(group), Again(on_retry=log_retry))
     mine = [item for item in declared if not set(item.body.group.urls).isdisjoint(group.urls)]
     try:

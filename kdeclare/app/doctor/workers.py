@@ -24,7 +24,8 @@ def workers_section(
     checks: list[Check] = []
     for group in groups:
         try:
-            workers = ProjectDoor(workspace.project.folder, workspace.environ, timeout_s)(group)
+            project = workspace.project
+            workers = ProjectDoor(project.folder, workspace.environ, timeout_s, project.limits)(group)
         except KdeclareError as problem:
             checks.append(of_error(", ".join(group.urls), Standing.FAILED, problem, _WHY))
             continue

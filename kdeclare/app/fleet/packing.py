@@ -13,6 +13,7 @@ from kdeclare.cluster.kafka import read_properties
 from kdeclare.manifests.files import Files
 from kdeclare.manifests.fleet import Fleet, project_of
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, read_project
+from kdeclare.manifests.reference_limits import CI_VARIABLE
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.state.local import RUNS, STATE
 
@@ -59,7 +60,8 @@ class _Found:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.files: set[str] = set()
-        self.variables: dict[str, str] = {}
+        # what limits references on the driver limits them in the tasks, too
+        self.variables: dict[str, str] = {CI_VARIABLE: environ[CI_VARIABLE]} if CI_VARIABLE in environ else {}
         self._environ = environ
         self._seen: set[object] = set()
 

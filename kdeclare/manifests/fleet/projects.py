@@ -9,7 +9,14 @@ from pathlib import Path
 from kdeclare.manifests.document import location
 from kdeclare.manifests.files import unreadable
 from kdeclare.manifests.fleet.values import ClusterEntry, Fleet
-from kdeclare.manifests.project import DEFAULT, Environment, Project, ProjectDocument, read_project
+from kdeclare.manifests.project import (
+    DEFAULT,
+    Environment,
+    Project,
+    ProjectDocument,
+    project_limits,
+    read_project,
+)
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, in_order
 from kdeclare.state.location import folder_of
 
@@ -30,7 +37,7 @@ def project_of(
     if entry.unresolved:
         raise KdeclareError(*entry.unresolved)
     if entry.project is None:
-        return _inline(entry, fleet)
+        return _inline(entry, fleet, environ)
     project = read(entry.project).within(entry.env, environ)
     environment = project.environment
     if entry.bootstrap_servers is not None:
@@ -65,7 +72,7 @@ def checked(fleet: Fleet, environ: Mapping[str, str]) -> None:
         raise KdeclareError(*in_order(problems))
 
 
-def _inline(entry: ClusterEntry, fleet: Fleet) -> Project:
+def _inline(entry: ClusterEntry, fleet: Fleet, environ: Mapping[str, str]) -> Project:
     environment = Environment(
         DEFAULT,
         entry.bootstrap_servers,
@@ -87,6 +94,7 @@ def _inline(entry: ClusterEntry, fleet: Fleet) -> Project:
             for what, paths in (("manifests", entry.manifests), ("overlays", entry.overlays))
             for n, path in enumerate(paths)
         },
+        limits=project_limits(None, environ),
     )
 
 

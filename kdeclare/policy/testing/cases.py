@@ -79,7 +79,8 @@ def load_cases(
     References are those of the project's manifests.
     """
     diagnostics: list[Diagnostic] = []
-    reader = Reader(Scope(project.folder, environ, project.environment.variables))
+    scope = Scope(project.folder, environ, project.environment.variables, limits=project.limits)
+    reader = Reader(scope)
     shapes = Shapes({POLICY_TEST: PolicyTestKind()})
     files = Files()
     names = list(files.find(paths))

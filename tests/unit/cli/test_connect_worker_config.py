@@ -38,7 +38,7 @@ def workers() -> MemoryWorkers:
 
 @pytest.fixture
 def typed(kdeclare: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    def to_memory(folder: Path, environ: object, timeout_s: float) -> Door:
+    def to_memory(folder: Path, environ: object, timeout_s: float, limits: object) -> Door:
         def door(group: WorkerGroup) -> MemoryWorkers:
             assert group.urls == workers.urls
             return workers
