@@ -193,6 +193,7 @@ def confirmed(
         how.command,
         in_force.policies,
         stop=stop,
+        request_deadline_s=workspace.request_deadline_s,
     )
     elsewhere = current_thread() is not main_thread()  # where Python takes no handlers of signals
     with nullcontext() if how.stop or elsewhere else stops_at_ctrl_c(stop, how.stopping):

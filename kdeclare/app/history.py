@@ -130,7 +130,7 @@ def steps_of(run_id: str, entries: tuple[Json, ...], plan: Plan) -> tuple[RunSte
     ended: dict[str, datetime] = {}
     for line in lines(run_id, entries):
         if isinstance(line, BeginLine):
-            begun |= dict.fromkeys(line.ids, _moment(line.at))
+            begun = dict.fromkeys(line.ids, _moment(line.at)) | begun  # not when it was sent again
         elif isinstance(line, EndLine):
             ended |= dict.fromkeys((result.id for result in line.results), _moment(line.at))
     results = fold(run_id, entries).results

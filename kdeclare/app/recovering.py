@@ -1,6 +1,7 @@
 """What earlier runs left behind, seen by whatever command comes next: it says so, settles it, and goes on."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from kdeclare.app.workspace import Workspace, who
 from kdeclare.applying.apply import Applier
@@ -19,19 +20,26 @@ from kdeclare.planning.preflight import Progress, quietly
 def recover_to_plan(
     workspace: Workspace, cluster: Cluster, what: str, progress: Progress
 ) -> tuple[Diagnostic, ...]:
-    """What `recover_if_possible` does, and wait until brokers show what earlier runs did. Raises Fault."""
-    notices = recover_if_possible(workspace, cluster, what)
+    """Settle what a crashed run left open, and wait until brokers show what runs did. Raises Fault."""
+    notices = recover_if_possible(workspace, cluster, what, progress=progress, wait=True)
     await_visibility(workspace.store, cluster, SystemClock(), progress)
     return notices
 
 
 def recover_if_possible(
-    workspace: Workspace, cluster: Cluster, what: str, *, tidies: bool = False
+    workspace: Workspace,
+    cluster: Cluster,
+    what: str,
+    *,
+    tidies: bool = False,
+    progress: Progress = quietly,
+    wait: bool = False,
 ) -> tuple[Diagnostic, ...]:
     """Settle what a crashed run left open; a run that is alive is only named. Raises Fault.
 
     what: the command, for other people's messages. tidies: also take away what moves have left behind, and
-    not only name it: who looks at a plan wants nothing changed.
+    not only name it: who looks at a plan wants nothing changed. wait: until brokers no longer work on what
+    the run sent; otherwise a run of which they may still do something stays open.
     """
     store = workspace.store
     state = store.read()
@@ -40,7 +48,7 @@ def recover_if_possible(
         return (_left(),) if leftovers else ()
     try:
         with store.lock(what):
-            settled, certain = _settled(workspace, cluster)
+            settled, certain = _settled(workspace, cluster, progress, wait=wait)
             if tidies and certain:
                 return settled + about(tidy_up(workspace, cluster, what, patient=True))
             state = store.read()
@@ -69,7 +77,7 @@ def recover_locked(
     Before and after it, wait until brokers show what was done: a throttle that does not show yet would not
     be taken away, and one that still shows would pass for someone else's.
     """
-    settled, certain = _settled(workspace, cluster)
+    settled, certain = _settled(workspace, cluster, progress, wait=True)
     await_visibility(workspace.store, cluster, SystemClock(), progress)
     if not certain:
         return settled  # what may still take effect is looked for after the run
@@ -79,9 +87,11 @@ def recover_locked(
     return settled + about(tidied)
 
 
-def _settled(workspace: Workspace, cluster: Cluster) -> tuple[tuple[Diagnostic, ...], bool]:
+def _settled(
+    workspace: Workspace, cluster: Cluster, progress: Progress, *, wait: bool
+) -> tuple[tuple[Diagnostic, ...], bool]:
     """What was settled, and whether that is for certain."""
-    found = recover(workspace.store, cluster, SystemClock())
+    found = recover(workspace.store, cluster, SystemClock(), progress, wait=wait)
     return tuple(map(_notice, found)), all(item.is_certain for item in found)
 
 
@@ -90,7 +100,16 @@ def tidy_up(
 ) -> Tidied:
     """Take away what no move needs any more, see `tidy`; the caller holds the lock. Raises Fault."""
     # no policies: what was put there for moves goes, whatever anybody thinks of topics
-    applier = Applier(workspace.store, cluster, _NoSecrets(), quietly, who(), f"{what} (tidying up)", ())
+    applier = Applier(
+        workspace.store,
+        cluster,
+        _NoSecrets(),
+        quietly,
+        who(),
+        f"{what} (tidying up)",
+        (),
+        request_deadline_s=workspace.request_deadline_s,
+    )
     project = workspace.project
     return tidy(
         applier,
@@ -129,6 +148,8 @@ def _under_way(lock: Diagnostic) -> Diagnostic:
 
 
 def _notice(item: Recovered) -> Diagnostic:
+    if item.open_until is not None:
+        return _not_settled(item, item.open_until)
     done = sum(r.is_good for r in item.settled.values())
     not_done = sum(r.status in (Status.INTERRUPTED, Status.UNKNOWN) for r in item.settled.values())
     unclear = [r for r in item.settled.values() if r.status is Status.FAILED]
@@ -144,6 +165,18 @@ def _notice(item: Recovered) -> Diagnostic:
         "A run that had not ended was settled",
         f"Run {item.run_id} did not come to its end: {said}. What is left shows in the plan.",
         hint=f"kdeclare history {item.run_id} shows what it did.",
+    )
+
+
+def _not_settled(item: Recovered, until: datetime) -> Diagnostic:
+    open_ = sum(result.status is Status.UNKNOWN for result in item.settled.values())
+    what = "1 operation shows" if open_ == 1 else f"{open_} operations show"
+    return warning(
+        "outcome-unknown",
+        "The outcome of a run is not known yet",
+        f"Run {item.run_id} did not come to its end. {what} no effect yet, and brokers may still work on "
+        f"the requests until {until:%H:%M:%S} UTC.",
+        hint="Run the command again after that; kdeclare plan and apply wait for it.",
     )
 
 

@@ -18,6 +18,7 @@ from kdeclare.cluster.connect.port import Door
 from kdeclare.cluster.port import Cluster
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.run import REQUEST_DEADLINE_S
 from kdeclare.state.location import open_store
 from kdeclare.state.port import StateStore
 
@@ -89,6 +90,12 @@ class Workspace:
                 yield connection.get()
         finally:
             connection.close()
+
+    @property
+    def request_deadline_s(self) -> float:
+        """For how long brokers may work on a request that carries no timeout."""
+        stated = self.project.environment.request_deadline_s
+        return REQUEST_DEADLINE_S if stated is None else stated
 
     def connecting(self) -> "Connection":
         """Begin to connect, so that files can be read meanwhile; to be closed by whoever asked."""

@@ -20,7 +20,7 @@ from kdeclare.model.exits import ExitCode
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
-from kdeclare.model.run import OperationResult, RunResult, Status
+from kdeclare.model.run import REQUEST_DEADLINE_S, OperationResult, RunResult, Status
 from kdeclare.model.state import State
 from kdeclare.planning.judging import judged, overridden
 from kdeclare.planning.planfile import plan_file_text
@@ -36,7 +36,7 @@ class Applier:
     """What it takes to apply plans: a cluster, a store whose lock is held, and how to go about it.
 
     who, command: for the history. policies: what every change has to pass once more, on the cluster as it
-    is then. stop: set from outside to end in good order.
+    is then. stop: set from outside to end in good order. request_deadline_s: see `Attempt`.
     """
 
     store: StateStore
@@ -48,6 +48,7 @@ class Applier:
     policies: tuple[ConfiguredPolicy, ...]
     clock: Clock = field(default_factory=SystemClock)
     stop: Event = field(default_factory=Event)
+    request_deadline_s: float = REQUEST_DEADLINE_S
 
     def apply(
         self,
@@ -106,7 +107,14 @@ class Applier:
         run_id = new_run_id(self.clock.now(), identity, self.store.runs())
         operations = [op for op in plan.operations if op.id not in left_out]
         left_out = {op.id: left_out[op.id] for op in plan.operations if op.id in left_out}
-        attempt = Attempt(self.cluster, self.secrets, self.clock, options.follow_timeout_s, self.stop)
+        attempt = Attempt(
+            self.cluster,
+            self.secrets,
+            self.clock,
+            options.follow_timeout_s,
+            self.stop,
+            self.request_deadline_s,
+        )
         with self.store.begin_run(run_id, text) as journal:
             start = RunLine(
                 at=timestamp(self.clock),

@@ -1,10 +1,10 @@
 """Sending one batch, and finding out what became of it when the answer did not come."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event
 
-from kdeclare.applying.clock import Clock
+from kdeclare.applying.clock import Clock, timestamp_in
 from kdeclare.applying.expectations import changed_secrets, mismatches, shown, views
 from kdeclare.cluster.port import POLICY_VIOLATION, Cluster, Fault, FaultKind, Result
 from kdeclare.kinds.query import merge
@@ -14,7 +14,7 @@ from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import UNEXPLAINED
-from kdeclare.model.run import NOT_EVERYWHERE, OperationResult, Status
+from kdeclare.model.run import NOT_EVERYWHERE, REQUEST_DEADLINE_S, OperationResult, Status
 from kdeclare.planning.observe import observe
 
 OUTCOME_UNCLEAR = "outcome-unclear"
@@ -33,6 +33,9 @@ class Attempt:
     """Runs batches of one verb against one cluster; safe to share among threads.
 
     follow_timeout_s: how long what follows one after the other is given for it. stop: from when on no longer.
+    request_deadline_s: for how long brokers may work on a request that carries no timeout of its own.
+    resend: called with operation ids before their request is sent once more. unanswered: the ids of
+    operations whose outcome is being looked for; for progress.
     """
 
     cluster: Cluster
@@ -40,6 +43,13 @@ class Attempt:
     clock: Clock
     follow_timeout_s: float
     stop: Event
+    request_deadline_s: float = REQUEST_DEADLINE_S
+    resend: Callable[[Sequence[Operation]], None] = lambda _: None
+    unanswered: set[str] = field(default_factory=set)
+
+    def deadline_s(self, verb: str) -> float:
+        """For how long brokers may work on a request of this verb once it has been sent."""
+        return self.cluster.deadline_s() if VERBS[verb].has_timeout else self.request_deadline_s
 
     def run(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """A result for each operation. Raises nothing that a cluster can cause."""
@@ -53,14 +63,18 @@ class Attempt:
         for sends in range(1, _SENDS + 1):
             if not todo:
                 break
+            if sends > 1:
+                self.resend(todo)
+            sent_at = self.clock.monotonic()
             answers = self._send(todo)
             unknown = [op for op in todo if _unknown(answers[op.id], again=sends > 1)]
             settled = {op.id for op in todo} - {op.id for op in unknown}
             results |= {op.id: _result(op, answers[op.id]) for op in todo if op.id in settled}
-            found = self._settle(unknown, answers)
-            results |= found
-            todo = [op for op in unknown if op.id not in found]
-        results |= {op.id: _gave_up(op) for op in todo}
+            todo = []
+            if unknown:
+                found = self._settle(unknown, answers, sent_at, last=sends == _SENDS)
+                results |= found
+                todo = [op for op in unknown if op.id not in found]
         spreading = [
             op for op in operations if VERBS[op.verb].spreads and results[op.id].status is Status.DONE
         ]
@@ -84,20 +98,49 @@ class Attempt:
         }
 
     def _settle(
-        self, operations: Sequence[Operation], answers: Mapping[str, Result]
+        self, operations: Sequence[Operation], answers: Mapping[str, Result], sent_at: float, *, last: bool
     ) -> dict[str, OperationResult]:
-        """Done, or something else; those that were not done are left out, to be sent again."""
-        results: dict[str, OperationResult] = {op.id: done(op) for op in operations}
+        """What became of requests without an answer; those without an effect are left out, to be sent again.
+
+        A request may take effect for as long as its deadline at the brokers, so nothing else is said before
+        that. Sending it again does no harm, so that is not put off. last: it is not sent again.
+        """
+        self.unanswered.update(op.id for op in operations)
         try:
-            rest = self._until(operations, took_effect)
-        except Fault:
-            return {op.id: _lost_sight(op, answers[op.id]) for op in operations}
-        for op, now in rest:
-            if mismatches(op, now):
-                results[op.id] = _neither(op, now)
-            else:
-                del results[op.id]
-        return results
+            return self._until_deadline(operations, answers, sent_at, last=last)
+        finally:
+            self.unanswered.difference_update(op.id for op in operations)
+
+    def _until_deadline(
+        self, operations: Sequence[Operation], answers: Mapping[str, Result], sent_at: float, *, last: bool
+    ) -> dict[str, OperationResult]:
+        verb = operations[0].verb
+        begun, deadline = self.clock.monotonic(), sent_at + self.deadline_s(verb)
+        results: dict[str, OperationResult] = {}
+        todo, step = list(operations), _STEP_S
+        while True:
+            try:
+                now = views(self.cluster, todo)
+            except Fault:
+                now = None
+            if now is not None:
+                results |= {op.id: done(op) for op in todo if took_effect(op, now[op.id])}
+                todo = [op for op in todo if op.id not in results]
+            at = self.clock.monotonic()
+            untouched = [op for op in todo if now is not None and not mismatches(op, now[op.id])]
+            if not last and len(untouched) == len(todo) and at - begun >= _PATIENCE_S:
+                return results
+            if not todo or at >= max(deadline, begun + _PATIENCE_S):
+                break
+            if self.stop.is_set():
+                until = timestamp_in(self.clock, deadline - at)
+                return results | {op.id: _on_its_way(op, until) for op in todo}
+            self.clock.sleep(step)
+            step = min(step * 2, _LONGEST_STEP_S)
+        if now is None:
+            return results | {op.id: _lost_sight(op, answers[op.id]) for op in todo}
+        results |= {op.id: _neither(op, now[op.id]) for op in todo if op not in untouched}
+        return results | {op.id: _gave_up(op) for op in untouched} if last else results
 
     def _spread(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """Wait until all have followed; a result for each operation of which some have not."""
@@ -180,6 +223,11 @@ def _neither(op: Operation, now: View) -> OperationResult:
 def _lost_sight(op: Operation, answer: Result) -> OperationResult:
     message = "The answer did not come, and the cluster could not be observed afterwards"
     return OperationResult(op.id, Status.UNKNOWN, answer.error if answer else None, f"{message}: {answer}.")
+
+
+def _on_its_way(op: Operation, until: str) -> OperationResult:
+    message = f"No answer came, and brokers may still do it until {until}. The next command looks again."
+    return OperationResult(op.id, Status.UNKNOWN, None, message)
 
 
 def _change_seen(op: Operation, now: View) -> str:

@@ -1,7 +1,7 @@
 """Time, from outside: tests do without waiting."""
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -36,4 +36,10 @@ class SystemClock:
 
 def timestamp(clock: Clock) -> str:
     """Now as ISO 8601 in UTC, to the millisecond."""
-    return clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return timestamp_in(clock, 0)
+
+
+def timestamp_in(clock: Clock, seconds: float) -> str:
+    """A time that many seconds from now, in the same form."""
+    at = clock.now() + timedelta(seconds=seconds)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -42,10 +42,14 @@ class RunLine(_Line):
 
 
 class BeginLine(_Line):
-    """On disk before the request with these operations is sent."""
+    """On disk before the request with these operations is sent, also when it is sent again.
+
+    deadline: until when brokers may work on it. Earlier versions did not say.
+    """
 
     event: Literal["begin"] = "begin"
     ids: list[str]
+    deadline: str | None = None
 
 
 class ResultLine(BaseModel):
@@ -83,7 +87,8 @@ class RunRecord:
     """A journal folded: who ran what, what was begun, how it ended, and whether it is over.
 
     begun: in the order in which they were begun. outcome: None while the run is unfinished.
-    ended_at: when the journal says how each operation ended.
+    ended_at: when the journal says how each operation ended. sent_at, deadlines: when it was sent last, and
+    until when brokers may work on that request; the latter only where the journal says it.
     """
 
     run_id: str
@@ -93,6 +98,8 @@ class RunRecord:
     outcome: str | None = None
     ended: str | None = None
     ended_at: dict[str, str] = field(default_factory=dict)
+    sent_at: dict[str, str] = field(default_factory=dict)
+    deadlines: dict[str, str] = field(default_factory=dict)
 
     @property
     def unsettled(self) -> tuple[str, ...]:
@@ -125,12 +132,17 @@ def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
     begun: dict[str, None] = {}
     results: dict[str, OperationResult] = {}
     ended_at: dict[str, str] = {}
+    sent_at: dict[str, str] = {}
+    deadlines: dict[str, str] = {}
     outcome = ended = None
     for line in lines(run_id, entries):
         if isinstance(line, RunLine):
             start = line
         elif isinstance(line, BeginLine):
             begun |= dict.fromkeys(line.ids)
+            sent_at |= dict.fromkeys(line.ids, line.at)
+            if line.deadline is not None:
+                deadlines |= dict.fromkeys(line.ids, line.deadline)
         elif isinstance(line, EndLine):
             results |= {
                 r.id: OperationResult(r.id, r.status, r.error, r.message, r.cause) for r in line.results
@@ -138,7 +150,7 @@ def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
             ended_at |= dict.fromkeys((r.id for r in line.results), line.at)
         else:
             outcome, ended = line.outcome, line.at
-    return RunRecord(run_id, start, tuple(begun), results, outcome, ended, ended_at)
+    return RunRecord(run_id, start, tuple(begun), results, outcome, ended, ended_at, sent_at, deadlines)
 
 
 def lines(run_id: str, entries: Sequence[Json]) -> list[Line]:

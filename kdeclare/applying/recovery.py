@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from kdeclare.applying.attempt import OUTCOME_UNCLEAR, done, took_effect
 from kdeclare.applying.clock import Clock, timestamp
@@ -17,24 +18,34 @@ from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
-from kdeclare.model.run import OperationResult, Status
+from kdeclare.model.run import REQUEST_DEADLINE_S, OperationResult, Status
 from kdeclare.model.state import Leftovers
 from kdeclare.planning.observe import observe
 from kdeclare.planning.planfile import read_plan
+from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.state.port import StateStore
 
-_LOOKS = 5
-_STEP_S = 0.2
+WAITING = "Waiting for the effect of requests of a run that was cut short"
+
+_FIRST_STEP_S = 0.1
+_LONGEST_STEP_S = 1.0
+_AT_LEAST_S = 1.0
+"""How long to look in any case: brokers show late what took effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """One unfinished run, and what became of the operations that it had begun."""
+    """One unfinished run, and what became of the operations that it had begun.
+
+    open_until: until when brokers may still do what shows no effect yet; None once all is settled, and only
+    then the run is closed.
+    """
 
     run_id: str
     plan: Plan
     settled: dict[str, OperationResult]
     not_begun: int
+    open_until: datetime | None = None
 
     @property
     def is_certain(self) -> bool:
@@ -51,19 +62,30 @@ def unfinished(store: StateStore) -> list[RunRecord]:
     return [record for record in records if not record.is_over]
 
 
-def recover(store: StateStore, cluster: Cluster, clock: Clock) -> list[Recovered]:
+def recover(
+    store: StateStore, cluster: Cluster, clock: Clock, progress: Progress = quietly, *, wait: bool = True
+) -> list[Recovered]:
     """Settle and close every unfinished run; the caller holds the lock.
 
+    Waits until brokers no longer work on what was sent. wait: False only looks, and leaves a run open of
+    which something can still take effect.
     Repeating it after a crash in the middle gives the same. Raises Fault when the cluster does not answer.
     """
-    return [_recover_one(store, cluster, clock, record) for record in unfinished(store)]
+    return [_recover_one(store, cluster, clock, record, progress, wait) for record in unfinished(store)]
 
 
-def _recover_one(store: StateStore, cluster: Cluster, clock: Clock, record: RunRecord) -> Recovered:
+def _recover_one(
+    store: StateStore, cluster: Cluster, clock: Clock, record: RunRecord, progress: Progress, wait: bool
+) -> Recovered:
     plan = read_plan(store.plan_text(record.run_id), f"run {record.run_id}")
     unsettled = set(record.unsettled)
     operations = [op for op in plan.operations if op.id in unsettled]
-    settled = settle(cluster, clock, operations)
+    deadlines = {op.id: find_deadline(record, op.id) for op in operations}
+    settled = settle(cluster, clock, operations, deadlines, progress, wait=wait)
+    not_begun = len(plan.operations) - len(record.begun)
+    open_ = [deadlines[id_] for id_, r in settled.items() if r.status is Status.UNKNOWN]
+    if not wait and open_ and max(open_) > clock.now():
+        return Recovered(record.run_id, plan, settled, not_begun, max(open_))
     found = {**settled, **_left_to_tidy(plan, {**record.results, **settled})}
     results = {**record.results, **found}
     state = store.read()
@@ -74,22 +96,55 @@ def _recover_one(store: StateStore, cluster: Cluster, clock: Clock, record: RunR
         if new is not None:
             store.write(new)
         journal.append(as_json(FinishLine(at=timestamp(clock), outcome="recovered")))
-    return Recovered(record.run_id, plan, settled, len(plan.operations) - len(record.begun))
+    return Recovered(record.run_id, plan, settled, not_begun)
 
 
-def settle(cluster: Cluster, clock: Clock, operations: list[Operation]) -> dict[str, OperationResult]:
-    """How each begun operation ended, by what the cluster has now."""
+def find_deadline(record: RunRecord, operation: str) -> datetime:
+    """Until when brokers may do what an operation asked for."""
+    stated = record.deadlines.get(operation)
+    if stated is not None:
+        return datetime.fromisoformat(stated)
+    return datetime.fromisoformat(record.sent_at[operation]) + timedelta(seconds=REQUEST_DEADLINE_S)
+
+
+def settle(
+    cluster: Cluster,
+    clock: Clock,
+    operations: list[Operation],
+    deadlines: Mapping[str, datetime],
+    progress: Progress = quietly,
+    *,
+    wait: bool = True,
+) -> dict[str, OperationResult]:
+    """How each begun operation ended, by what the cluster has now; unknown before its deadline."""
     if not operations:
         return {}
     query = merge(VERBS[op.verb].query(op) for op in operations)
-    live = observe(cluster, query)
-    for _ in range(_LOOKS):
-        # a request that was under way when its sender died may take effect a moment later
-        if all(took_effect(op, VERBS[op.verb].view(op, live)) for op in operations):
-            break
-        clock.sleep(_STEP_S)
+    begun, step = clock.monotonic(), _FIRST_STEP_S
+    limit_s = max((max(deadlines.values()) - clock.now()).total_seconds(), _AT_LEAST_S)
+    limit_s = limit_s if wait else _AT_LEAST_S
+    while True:
         live = observe(cluster, query)
-    return {op.id: _settled(op, live) for op in operations}
+        open_ = [op for op in operations if not took_effect(op, VERBS[op.verb].view(op, live))]
+        if not open_ or clock.monotonic() - begun >= limit_s:
+            break
+        # a request that was under way when its sender died may take effect until its deadline
+        progress(WAITING, len(operations) - len(open_), len(operations))
+        clock.sleep(step)
+        step = min(step * 2, _LONGEST_STEP_S)
+    late = {op.id for op in open_ if deadlines[op.id] > clock.now()}
+    return {
+        op.id: _on_its_way(op, deadlines[op.id]) if op.id in late else _settled(op, live) for op in operations
+    }
+
+
+def _on_its_way(op: Operation, until: datetime) -> OperationResult:
+    text = f"It shows no effect yet, and brokers may still do it until {_time(until)}."
+    return OperationResult(op.id, Status.UNKNOWN, None, text)
+
+
+def _time(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _left_to_tidy(plan: Plan, results: Mapping[str, OperationResult]) -> dict[str, OperationResult]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from threading import Event
+from dataclasses import replace
+from threading import Event, Lock
 
 from kdeclare.applying.attempt import Attempt
-from kdeclare.applying.clock import Clock, timestamp
-from kdeclare.applying.entries import BeginLine, as_json, end_line
+from kdeclare.applying.clock import Clock, timestamp, timestamp_in
+from kdeclare.applying.entries import BeginLine, Line, as_json, end_line
 from kdeclare.applying.lookout import Lookout, RunOptions
 from kdeclare.kinds.verbs.base import batches
 from kdeclare.kinds.verbs.registry import VERBS
@@ -19,6 +20,9 @@ Results = dict[str, OperationResult]
 
 NOT_BEGUN = (Status.SKIPPED, Status.INTERRUPTED, Status.STALE)
 """How operations end that were never begun."""
+
+
+UNANSWERED = "Waiting for the effect of requests without an answer"
 
 
 class Scheduler:
@@ -36,8 +40,9 @@ class Scheduler:
     ) -> None:
         """Nothing is sent before `run`."""
         self._operations = {op.id: op for op in operations}
-        self._attempt = attempt
+        self._attempt = replace(attempt, resend=self._begin)
         self._journal = journal
+        self._writing = Lock()
         self._clock = clock
         self._options = options
         self._progress = progress
@@ -85,11 +90,20 @@ class Scheduler:
             # what destroys looks for records first, and must not wait for brokers to follow an earlier batch
             size = len(operations) if VERBS[verb].destroys else self._options.batch
             for batch in batches(VERBS[verb], operations, size):
-                ids = [op.id for op in batch]
-                self._journal.append(as_json(BeginLine(at=timestamp(self._clock), ids=ids)))
+                self._begin(batch)
                 for op in batch:
                     del self._todo[op.id]
                 self._flying[pool.submit(self._attempt.run, batch)] = batch
+
+    def _begin(self, batch: Sequence[Operation]) -> None:
+        """Record that a request is about to be sent; also called from the threads that send."""
+        deadline = timestamp_in(self._clock, self._attempt.deadline_s(batch[0].verb))
+        ids = [op.id for op in batch]
+        self._record(BeginLine(at=timestamp(self._clock), ids=ids, deadline=deadline))
+
+    def _record(self, line: Line) -> None:
+        with self._writing:
+            self._journal.append(as_json(line))
 
     def _is_due(self, op: Operation) -> bool:
         """Whether all that comes before it is over. What tidies up needs something to tidy up."""
@@ -112,6 +126,8 @@ class Scheduler:
             return
         # a bounded wait, so that a Ctrl-C is seen while a request hangs
         landed, _ = wait(self._flying, timeout=self._options.poll_s, return_when=FIRST_COMPLETED)
+        if not landed and self._attempt.unanswered:
+            self._progress(UNANSWERED, len(self.results), len(self._operations))
         for future in landed:
             batch = self._flying.pop(future)
             results = future.result()
@@ -128,7 +144,7 @@ class Scheduler:
             self.results[result.id] = result
             if result.status is not Status.DONE:
                 skipped += self._skip_dependents(result)
-        self._journal.append(as_json(end_line(timestamp(self._clock), [*results, *skipped])))
+        self._record(end_line(timestamp(self._clock), [*results, *skipped]))
         self._progress("Applying", len(self.results), len(self._operations))
 
     def _skip_dependents(self, of: OperationResult) -> list[OperationResult]:

@@ -140,6 +140,9 @@ class Cluster(Protocol):
     def describe(self) -> ClusterInfo:
         """Id, brokers with racks, and whether reassignments can be guarded."""
 
+    def deadline_s(self) -> float:
+        """For how many seconds brokers may work on a request that carries a timeout (timeoutMs)."""
+
     def is_caught_up(self) -> bool:
         """Whether reads show everything that the controller had committed when this was called.
 

@@ -41,6 +41,10 @@ class Retrying:
         """As the port says."""
         return self._again.whole("describe", self._cluster.describe)
 
+    def deadline_s(self) -> float:
+        """As the port says."""
+        return self._cluster.deadline_s()
+
     def is_caught_up(self) -> bool:
         """As the port says."""
         return self._again.whole("is_caught_up", self._cluster.is_caught_up)

@@ -157,7 +157,12 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "env": "Environment variables, by name or by prefix (KAFKA_*).",
         "files": "Files, or folders with all that is in them, relative to this file.",
     },
-    "EnvironmentSpec": {"reassignments": "How moves of replicas are gone about here.", **_CLIENT},
+    "EnvironmentSpec": {
+        "reassignments": "How moves of replicas are gone about here.",
+        "requestDeadline": "How long brokers may work on a request that carries no timeout of its own, "
+        "such as one that changes configs (90s). Until then kdeclare does not say that it had no effect.",
+        **_CLIENT,
+    },
     "PolicyEntrySpec": {
         "name": "What the policy is called in verdicts.",
         "class": "Where the class is: module.path:ClassName.",

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from yaml.nodes import MappingNode, Node
 
-from kdeclare.kinds.pace import Pace, PaceSpec, pace_of
+from kdeclare.kinds.pace import Duration, Pace, PaceSpec, pace_of
 from kdeclare.manifests.document import document, location, validated, variables_of
 from kdeclare.manifests.nodes import child, find, node_at
 from kdeclare.manifests.policies import PolicyEntry, PolicyEntrySpec, policy_entries
@@ -46,6 +46,7 @@ class EnvironmentSpec(BaseModel):
     variables: dict[str, Any] = {}
     overlays: list[str] = []
     reassignments: PaceSpec = PaceSpec()
+    requestDeadline: Duration | None = None  # noqa: N815
 
     @model_validator(mode="after")
     def _one_client_config(self) -> "EnvironmentSpec":
@@ -102,7 +103,8 @@ class ProjectManifest(Envelope):
 class Environment:
     """The environment that was chosen, its references resolved. Values stay out of its repr.
 
-    pace: how replicas are moved there where a manifest says nothing else.
+    pace: how replicas are moved there where a manifest says nothing else. request_deadline_s: for how long
+    brokers there may work on a request that carries no timeout; None where nothing is stated.
     """
 
     name: str = DEFAULT
@@ -112,6 +114,7 @@ class Environment:
     variables: Mapping[str, Variable] = field(default_factory=dict, repr=False)
     overlays: tuple[Path, ...] = ()
     pace: Pace = field(default_factory=Pace)
+    request_deadline_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +274,7 @@ def _project(
         variables_of(node_at(root, ("spec", "environments", env, "variables")), reader),
         tuple(folder / path for path in chosen.overlays),
         pace_of(chosen.reassignments).over(pace_of(spec.reassignments)),
+        chosen.requestDeadline,
     )
     overlays = {path: None for e in all_of_it.environments.values() for path in e.overlays}
     in_environment: Location = ("spec", "environments", env, "overlays")

@@ -21,6 +21,9 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"  # not begun when the run was stopped
 
 
+REQUEST_DEADLINE_S = 90.0
+"""For how long brokers may work on a request that carries no timeout, where the project says nothing else."""
+
 NOT_EVERYWHERE = "not-everywhere"
 """The error of an operation that has been done, and that not all have followed whom it is for."""
 

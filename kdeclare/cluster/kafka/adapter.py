@@ -59,6 +59,10 @@ class KafkaCluster:
         """DescribeCluster (KIP-700), fenced brokers included from version 2 on (KIP-1073)."""
         return replace(_topics.describe(self._wire), principal=self._principal)
 
+    def deadline_s(self) -> float:
+        """See `Wire.request_timeout_ms`, which is what goes into the requests."""
+        return self._wire.request_timeout_ms / 1000
+
     def is_caught_up(self) -> bool:
         """DescribeQuorum (KIP-595) and ApiVersions (KIP-584); see `Freshness`."""
         return self._fresh.is_caught_up()

@@ -55,6 +55,10 @@ class MemoryCluster(Requests):
         shown = tuple(Broker(b.id, "localhost", 9092 + b.id, b.rack, b.fenced) for b in brokers)
         return ClusterInfo(self._cluster_id, shown, self.rf_guard, self.principal, VERSION)
 
+    def deadline_s(self) -> float:
+        """See `Cluster.deadline_s`: as with real brokers and a request timeout of 30 seconds."""
+        return 27.0
+
     def is_caught_up(self) -> bool:
         """See `Cluster.is_caught_up`; False while ``stale_reads`` last."""
         with self._lock:

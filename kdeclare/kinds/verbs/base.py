@@ -93,6 +93,8 @@ class Verb(Protocol):
     name: str
     validates: bool = False
     """Whether Kafka can check it without doing it (validate-only)."""
+    has_timeout: bool = False
+    """Whether its request says for how long brokers may work on it (timeoutMs)."""
     moves: bool = False
     """Whether it goes on in the cluster after the request: it moves the replicas of partitions."""
     makes: bool = False

@@ -21,6 +21,7 @@ class ElectLeaders(Verb):
     """args: {partitions: {<topic>-<n>: preferred leader}}. Begins when none of them is being moved."""
 
     name = "leaders.elect"
+    has_timeout = True
     waits = True
     accompanies = True
     tidies = True

@@ -49,6 +49,7 @@ class CancelMoves(PartitionsVerb):
     """
 
     name = "moves.cancel"
+    has_timeout = True
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The replicas that are left of its partitions."""

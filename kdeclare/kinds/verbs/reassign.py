@@ -26,6 +26,7 @@ class ReassignPartitions(PartitionsVerb):
     """
 
     name = "partitions.reassign"
+    has_timeout = True
     moves = True
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:

@@ -37,6 +37,7 @@ class TopicVerb(Verb):
     """What the verbs on a topic as a whole have in common; ``element`` names what they look at."""
 
     element = "topic"
+    has_timeout = True
 
     def query(self, op: Operation) -> Query:
         """The topic itself."""

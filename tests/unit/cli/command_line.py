@@ -3,7 +3,9 @@
 import io
 import os
 import sys
+import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import yaml
 
 from kdeclare.app import workspace
+from kdeclare.applying.clock import SystemClock
 from kdeclare.cli.main import main
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.cluster.port import Cluster
@@ -61,6 +64,20 @@ class CommandLine:
         code = main([os.fspath(a) for a in arguments])
         captured = self.capsys.readouterr()
         return Ran(code, captured.out, captured.err)
+
+    def hurry(self) -> None:
+        """From now on what a run waits for takes no time, and clocks go on all the same."""
+        slept = [0.0]
+
+        def sleep(_: object, seconds: float) -> None:
+            slept[0] += seconds
+
+        real = time.monotonic
+        self.monkeypatch.setattr(SystemClock, "sleep", sleep)
+        self.monkeypatch.setattr(SystemClock, "monotonic", lambda _: real() + slept[0])
+        self.monkeypatch.setattr(
+            SystemClock, "now", lambda _: datetime.now(UTC) + timedelta(seconds=slept[0])
+        )
 
     def write(self, file: str, kind: str, name: str, **spec: Any) -> Path:
         """Write a manifest."""

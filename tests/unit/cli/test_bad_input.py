@@ -58,7 +58,7 @@ def test_a_broker_is_lost_during_apply(kdeclare: CommandLine) -> None:
 
     kdeclare.cluster.faults.meanwhile(lose_it)
     kdeclare.cluster.faults.time_out(after_effect=False)
-    kdeclare.monkeypatch.setattr("kdeclare.applying.clock.SystemClock.sleep", lambda self, seconds: None)
+    kdeclare.hurry()
     ran = kdeclare("apply", "--yes", "--no-preflight")
     assert ran.code == 5
     assert "nobody has seen yet how it ended" in ran.out

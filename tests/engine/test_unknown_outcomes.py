@@ -1,0 +1,218 @@
+"""A request without an answer: nothing is said of its outcome before brokers have stopped working on it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kdeclare.applying.entries import fold
+from kdeclare.applying.recovery import find_deadline, recover
+from kdeclare.cluster.memory import Crash
+from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.kinds.base import Desired
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.run import OperationResult, RunResult, Status
+from kdeclare.planning.request import Scope
+from kdeclare.report.outcome import run_outcome
+from tests.engine.world import TestClock, World, topic
+
+CONFIGS_S = 90.0
+"""The default for requests that carry no timeout."""
+TOPICS_S = 27.0
+"""What the in-memory cluster says of those that do."""
+
+
+UNCHECKED = Scope(preflight=False)
+
+
+class Schedule(TestClock):
+    """A clock at which something happens elsewhere after some seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.due: list[tuple[float, Callable[[], object]]] = []
+
+    def after(self, seconds: float, act: Callable[[], object]) -> None:
+        self.due.append((self.monotonic() + seconds, act))
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        for item in [item for item in self.due if item[0] <= self.monotonic()]:
+            self.due.remove(item)
+            item[1]()
+
+
+@dataclass
+class Silent(World):
+    """A topic `t` whose configs nobody answers about."""
+
+    clock: Schedule = field(default_factory=Schedule)
+    told: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.apply(topic("t", partitions=1, replicationFactor=1))
+
+    def takes_effect(self) -> None:
+        """Brokers do now what was asked for."""
+        self.set("t", retention_ms="5")
+
+    def record(self) -> Any:
+        run_id = self.store.runs()[-1]
+        return fold(run_id, self.store.entries(run_id))
+
+
+def declared() -> Desired:
+    return topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "5"})
+
+
+def silent(*, crash: bool = False) -> Silent:
+    world = Silent()
+    if crash:
+        world.cluster.faults.crash(after_effect=False, method="alter_configs")
+    else:
+        world.cluster.faults.time_out(after_effect=False, nth=None, method="alter_configs")
+    return world
+
+
+def only(run: RunResult) -> OperationResult:
+    (found,) = run.results.values()
+    return found
+
+
+def test_apply_says_failed_only_after_the_requests_deadline() -> None:
+    world = silent()
+    begun = world.clock.monotonic()
+    found = only(world.apply(declared(), scope=UNCHECKED))
+    assert found.status is Status.FAILED
+    assert found.error == "REQUEST_TIMED_OUT"
+    assert world.clock.monotonic() - begun >= CONFIGS_S
+
+
+def test_apply_uses_the_timeout_that_the_request_carries() -> None:
+    world = World(clock=Schedule())
+    world.cluster.faults.time_out(after_effect=False, nth=None, method="create_topics")
+    plan = world.plan(declared(), scope=UNCHECKED)
+    begun = world.clock.monotonic()
+    assert only(world.run(plan)).error == "REQUEST_TIMED_OUT"
+    assert TOPICS_S <= world.clock.monotonic() - begun < CONFIGS_S
+
+
+@pytest.mark.parametrize("late_s", [2, 30, 80])
+def test_effect_before_the_deadline_is_done(late_s: float) -> None:
+    world = silent()
+    world.clock.after(late_s, world.takes_effect)
+    assert only(world.apply(declared(), scope=UNCHECKED)).status is Status.DONE
+    assert not world.plan(declared()).has_changes
+
+
+def test_cluster_that_cannot_be_observed_is_looked_at_until_the_deadline() -> None:
+    world = silent()
+    gone = Fault("NOT_CONNECTED", "No broker answers.", FaultKind.UNKNOWN)
+    plan = world.plan(declared(), scope=UNCHECKED)
+    world.cluster.faults.meanwhile(
+        lambda _: world.cluster.faults.fail(gone, method="topics", nth=None), method="alter_configs"
+    )
+
+    def back() -> None:
+        world.cluster.faults.clear()
+        world.takes_effect()
+
+    world.clock.after(40, back)
+    assert only(world.run(plan)).status is Status.DONE
+
+
+def test_ctrl_c_while_waiting_ends_with_unknown_outcome_and_history_is_corrected() -> None:
+    world = silent()
+    world.clock.after(20, world.stop.set)
+    run = world.apply(declared(), scope=UNCHECKED)
+    found = only(run)
+    assert found.status is Status.UNKNOWN
+    assert "brokers may still do it until 2026-01-01T00:01" in found.message
+    assert run_outcome(run).exit_code is ExitCode.INTERRUPTED
+    assert not world.record().is_over
+    world.stop.clear()
+    world.cluster.faults.clear()
+    world.clock.after(30, world.takes_effect)
+    world.recover()
+    assert world.record().is_over
+    assert world.record().results[found.id].status is Status.DONE
+    assert world.owned()["Topic/t"]["configs"] == {"retention.ms": {"value": "5"}}
+
+
+def test_killed_run_stays_open_while_brokers_may_still_work_on_it() -> None:
+    world = silent(crash=True)
+    with pytest.raises(Crash):
+        world.apply(declared(), scope=UNCHECKED)
+    world.store.restart()
+    with world.store.lock("test"):
+        (found,) = recover(world.store, world.cluster, world.clock, wait=False)
+    (result,) = found.settled.values()
+    assert result.status is Status.UNKNOWN
+    assert found.open_until is not None
+    assert found.open_until - world.clock.now() > timedelta(seconds=80)
+    assert not world.record().is_over
+    world.takes_effect()
+    with world.store.lock("test"):
+        (found,) = recover(world.store, world.cluster, world.clock, wait=False)
+    assert [r.status for r in found.settled.values()] == [Status.DONE]
+    assert world.record().is_over
+    assert not world.plan(declared()).has_changes
+
+
+def test_recovery_says_no_effect_only_after_the_deadline() -> None:
+    world = silent(crash=True)
+    begun = world.clock.monotonic()
+    with pytest.raises(Crash):
+        world.apply(declared(), scope=UNCHECKED)
+    world.store.restart()
+    told: list[tuple[str, int, int]] = []
+    with world.store.lock("test"):
+        (found,) = recover(world.store, world.cluster, world.clock, lambda *how: told.append(how))
+    assert [r.status for r in found.settled.values()] == [Status.INTERRUPTED]
+    assert world.clock.monotonic() - begun >= CONFIGS_S
+    assert told[0] == ("Waiting for the effect of requests of a run that was cut short", 0, 1)
+
+
+def test_progress_says_that_the_effect_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    world = silent()
+    told: list[str] = []
+    monkeypatch.setattr("tests.engine.world.nothing", lambda what, *_, **__: told.append(what))
+    asleep = world.clock.sleep
+
+    def sleep(seconds: float) -> None:
+        time.sleep(0.005)
+        asleep(seconds)
+
+    monkeypatch.setattr(world.clock, "sleep", sleep)
+    plan = world.plan(declared(), scope=UNCHECKED)
+    world.run(plan, poll_s=0.001)
+    assert "Waiting for the effect of requests without an answer" in told
+
+
+def test_journal_says_until_when_brokers_may_work_on_a_request() -> None:
+    world = silent()
+    world.apply(declared(), scope=UNCHECKED)
+    run_id = world.store.runs()[-1]
+    begun = [entry for entry in world.store.entries(run_id) if entry["event"] == "begin"]
+    assert len(begun) == 3  # it was sent three times
+    record = world.record()
+    (deadline,) = record.deadlines.values()
+    assert deadline == begun[-1]["deadline"] > begun[0]["deadline"]
+
+
+def test_killed_run_of_an_earlier_version_has_the_default_deadline() -> None:
+    world = silent(crash=True)
+    with pytest.raises(Crash):
+        world.apply(declared(), scope=UNCHECKED)
+    world.store.restart()
+    run_id = world.store.runs()[-1]
+    entries = [{k: v for k, v in e.items() if k != "deadline"} for e in world.store.entries(run_id)]
+    record = fold(run_id, entries)
+    (operation,) = record.begun
+    assert record.deadlines == {}
+    sent = datetime.fromisoformat(record.sent_at[operation])
+    assert find_deadline(record, operation) == sent + timedelta(seconds=CONFIGS_S)

@@ -1,0 +1,74 @@
+"""What the command line says of a run that was killed while brokers may still work on its requests."""
+
+import json
+
+import pytest
+
+from kdeclare.applying.clock import SystemClock
+from kdeclare.cluster.memory import Crash
+from kdeclare.cluster.port import NewTopic
+from tests.unit.cli.command_line import CommandLine
+
+
+def killed(kdeclare: CommandLine) -> None:
+    """The request of an apply is sent, and the process dies before anything shows."""
+    kdeclare.hurry()
+    kdeclare.topic("orders")
+    kdeclare.cluster.faults.crash(after_effect=False, method="create_topics")
+    with pytest.raises(Crash):
+        kdeclare("apply", "--yes", "--no-preflight")
+    kdeclare.cluster.faults.clear()
+
+
+def test_status_says_unknown_and_plan_waits(kdeclare: CommandLine) -> None:
+    killed(kdeclare)
+    for _ in range(2):
+        ran = kdeclare("status")
+        assert ran.code == 0
+        assert "The outcome of a run is not known yet" in ran.err
+        assert "1 operation shows no effect yet" in ran.err
+        assert "had not" not in ran.err
+    ran = kdeclare("plan")
+    assert ran.code == 0
+    assert "A run that had not ended was settled" in ran.err
+    assert "1 had not" in ran.err
+    assert "had not" not in kdeclare("status").err
+
+
+def test_effect_that_shows_late_corrects_history(kdeclare: CommandLine) -> None:
+    killed(kdeclare)
+    assert "not known yet" in kdeclare("status").err
+    kdeclare.cluster.create_topics([NewTopic("orders", 1, None, None, {})])
+    assert "1 of the operations under way had taken effect" in kdeclare("status").err
+    (run,) = json.loads(kdeclare("history", "--format", "json").out)["runs"]
+    assert run["counts"]["done"] == 1
+    assert kdeclare("plan").out.startswith("No changes.")
+
+
+def test_ctrl_c_while_waiting_for_an_earlier_run(kdeclare: CommandLine) -> None:
+    killed(kdeclare)
+
+    def press(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    kdeclare.monkeypatch.setattr(SystemClock, "sleep", press)
+    assert kdeclare("apply", "--yes").code == 130
+    kdeclare.hurry()
+    assert kdeclare("apply", "--yes").code == 0
+    assert kdeclare.topics == {"orders"}
+
+
+def test_request_deadline_of_the_environment_holds(kdeclare: CommandLine) -> None:
+    environment = {"bootstrapServers": "lab:9092", "requestDeadline": "5m"}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": environment})
+    kdeclare.topic("orders")
+    assert kdeclare("apply", "--yes").code == 0
+    kdeclare.hurry()
+    kdeclare.topic("orders", configs={"retention.ms": 5})
+    kdeclare.cluster.faults.crash(after_effect=False, method="alter_configs")
+    begun = SystemClock().now()
+    with pytest.raises(Crash):
+        kdeclare("apply", "--yes", "--no-preflight")
+    kdeclare.cluster.faults.clear()
+    assert kdeclare("plan").code == 0
+    assert 300 <= (SystemClock().now() - begun).total_seconds() < 330
