@@ -1,6 +1,5 @@
 """A live cluster as manifests, so that the next plan says "No changes."."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.cluster.port import ConfigQuery
 from kdeclare.kinds.broker_config import CLUSTER_DEFAULTS, HELD_BY_CLUSTER
 from kdeclare.kinds.config_diff import NEVER_RESET
+from kdeclare.kinds.patterns import RE2_HINT, Pattern, PatternError, compile_pattern
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.verbs.configs import own_source
@@ -48,13 +48,13 @@ def import_cluster(
 ) -> tuple[Imported, ...]:
     """Manifests of all that the cluster has, or of the topics whose whole name ``match`` matches.
 
-    match: a regular expression. Internal topics are left out. tell: is told all that was.
+    match: a regular expression (RE2). Internal topics are left out. tell: is told all that was.
     Raises KdeclareError for a ``match`` that is none, and where the cluster cannot be read.
     """
     wanted = _pattern(match)
     with workspace.cluster() as cluster:
         info = cluster.describe()
-        topics = [topic for topic in cluster.topics().values() if wanted.fullmatch(topic.name)]
+        topics = [topic for topic in cluster.topics().values() if wanted.matches(topic.name)]
         names = [topic.name for topic in topics if not topic.internal]
         brokers = [] if match else ["", *(str(broker.id) for broker in info.brokers)]
         queries = [
@@ -112,15 +112,15 @@ def _left_out(live: Snapshot, internal: int) -> LeftOut:
     return LeftOut(internal, **counts)
 
 
-def _pattern(match: str | None) -> re.Pattern[str]:
+def _pattern(match: str | None) -> Pattern:
     try:
-        return re.compile(match or ".*")
-    except re.error as wrong:
+        return compile_pattern(match or ".*")
+    except PatternError as wrong:
         raise KdeclareError(
             error(
                 "bad-pattern",
                 "Not a regular expression",
-                f"--match '{match}': {wrong}.",
-                hint="For one topic, give its name; for a prefix, give it with '.*' behind it.",
+                f"--match '{match}': {wrong.located_reason}.",
+                hint=f"For one topic, give its name; for a prefix, give it with '.*' behind it. {RE2_HINT}",
             )
         ) from None

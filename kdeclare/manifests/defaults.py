@@ -3,7 +3,6 @@
 Nodes are filled in, not data, as with overlays: every field keeps the place that it came from.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.kinds.base import NAME, Kind, Problem
+from kdeclare.kinds.patterns import RE2_HINT, PatternError, compile_pattern
 from kdeclare.kinds.reassignment.spec import is_pattern
 from kdeclare.kinds.wishes import UNKNOWN_CONFIG
 from kdeclare.manifests.checks import declared_twice
@@ -36,7 +36,7 @@ FieldPath = tuple[str, ...]
 
 
 class DefaultsSelector(BaseModel):
-    """``selector``: names or ``/regular expressions/`` of whole names, and labels that must all be there."""
+    """``selector``: names, or ``/regular expressions/`` (RE2) of whole names; labels that must all hold."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     names: Annotated[list[str], Field(min_length=1)] | None = None
@@ -94,12 +94,15 @@ class DefaultsKind:
             detail = f"'{body.kind}' is not a kind of resource."
             yield Problem(("kind",), error("unknown-kind", "Unknown kind", detail, hint=hint))
         for index, text in enumerate(body.names):
+            if not is_pattern(text):
+                continue
             try:
-                re.compile(text[1:-1] if is_pattern(text) else "")
-            except re.error as wrong:
-                detail = f"'{text}' is no regular expression: {wrong}."
-                said = error("bad-pattern", "No regular expression", detail)
-                yield Problem(("selector", "names", index), said)
+                compile_pattern(text[1:-1])
+            except PatternError as wrong:
+                detail = f"'{text}' is no regular expression: {wrong.reason}."
+                said = error("bad-pattern", "No regular expression", detail, hint=RE2_HINT)
+                offset = None if wrong.offset is None else wrong.offset + 1
+                yield Problem(("selector", "names", index), said, offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +263,7 @@ def labels_of(root: Node, reader: Reader) -> dict[str, str]:
 
 
 def _is_named(name: str, text: str) -> bool:
-    return re.fullmatch(text[1:-1], name) is not None if is_pattern(text) else name == text
+    return compile_pattern(text[1:-1]).matches(name) if is_pattern(text) else name == text
 
 
 def _spec_alone(given: Given, fields: list[tuple[Node, Node]]) -> Node:

@@ -69,7 +69,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "BrokerConfigSpec": _CONFIGS,
     "ReassignmentSpec": {
         "partitions": "Partitions one by one, with their replicas.",
-        "topics": "Names, or regular expressions between slashes that match whole names.",
+        "topics": "Names, or regular expressions (RE2) between slashes that match whole names.",
         "drain": "Brokers that are to hold no replica of the topics.",
         "targetBrokers": "The only brokers that may hold replicas of the topics.",
         "rebalance": "Whether replicas and preferred leaders are spread evenly.",
@@ -102,11 +102,11 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         **_APPLIES,
     },
     "SelectorSpec": {
-        "topics": "Names, or regular expressions between slashes that match whole names.",
+        "topics": "Names, or regular expressions (RE2) between slashes that match whole names.",
         "labels": "Labels that the topic's manifest must all have.",
     },
     "DefaultsSelector": {
-        "names": "Names, or regular expressions between slashes that match whole names.",
+        "names": "Names, or regular expressions (RE2) between slashes that match whole names.",
         "labels": "Labels that the manifest must all have.",
     },
     **{

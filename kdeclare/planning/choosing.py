@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from kdeclare.kinds.patterns import RE2_HINT, PatternError, compile_pattern
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 
@@ -34,8 +35,8 @@ def is_pattern(name: str) -> bool:
 def chosen(names: Sequence[str], there: Collection[str]) -> Chosen:
     """The topics that are meant, of those that are ``there``; without names all of them.
 
-    A regular expression means what it matches as a whole. Raises KdeclareError (``bad-pattern``) for one
-    that is malformed.
+    A regular expression (RE2) means what it matches as a whole. Raises KdeclareError (``bad-pattern``) for
+    one that is malformed.
     """
     if not names:
         return Chosen(tuple(sorted(there)), ())
@@ -62,16 +63,17 @@ def _meant(name: str, there: Collection[str]) -> list[str]:
     if not is_pattern(name):
         return [name] if name in there else []
     try:
-        pattern = re.compile(name)
-    except (re.error, OverflowError, RecursionError) as wrong:
+        pattern = compile_pattern(name)
+    except PatternError as wrong:
         raise KdeclareError(_malformed(name, wrong)) from None
-    return sorted(filter(pattern.fullmatch, there))
+    return sorted(filter(pattern.matches, there))
 
 
-def _malformed(name: str, wrong: Exception) -> Diagnostic:
+def _malformed(name: str, wrong: PatternError) -> Diagnostic:
     return error(
         "bad-pattern",
         "Not a regular expression",
-        f"'{name}' is no name of a topic, and no regular expression either: {wrong}.",
-        "Names consist of letters, digits, '.', '_' and '-'; for all that begin with x, write 'x.*'.",
+        f"'{name}' is no name of a topic, and no regular expression either: {wrong.located_reason}.",
+        "Names consist of letters, digits, '.', '_' and '-'; for all that begin with x, write 'x.*'. "
+        f"Regular expressions: {RE2_HINT.removeprefix('They are ')}",
     )

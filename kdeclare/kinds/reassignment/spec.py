@@ -1,14 +1,14 @@
 """What a Reassignment manifest can say, and what is wrong with it whatever the cluster has."""
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.kinds.base import Path, Problem
 from kdeclare.kinds.pace import Pace, PaceSpec, pace_of
+from kdeclare.kinds.patterns import RE2_HINT, PatternError, compile_pattern
 from kdeclare.kinds.placing import PlacementSpec, Strategy
 from kdeclare.model.diagnostics import error
 from kdeclare.model.ids import TopicPartition
@@ -41,7 +41,7 @@ class PartitionSpec(BaseModel):
 class ReassignmentSpec(PaceSpec):
     """``spec`` of a Reassignment manifest: partitions one by one, or topics and what is to be so for them.
 
-    topics: names, or regular expressions between slashes that match whole names, internal ones too.
+    topics: names, or regular expressions (RE2) between slashes that match whole names, internal ones too.
     drain: brokers that are to hold none of their replicas. targetBrokers: the only ones that may.
     rebalance: replicas and preferred leaders are to be spread evenly.
     """
@@ -94,14 +94,14 @@ class ReassignmentBody:
 
     def matching(self, topics: Iterable[str]) -> list[str]:
         """Those of the topics that it is about, in order."""
-        patterns = [re.compile(text[1:-1]) for text in self.topics if is_pattern(text)]
-        return sorted(t for t in topics if t in self.topics or any(p.fullmatch(t) for p in patterns))
+        patterns = [compile_pattern(text[1:-1]) for text in self.topics if is_pattern(text)]
+        return sorted(t for t in topics if t in self.topics or any(p.matches(t) for p in patterns))
 
     def idle_patterns(self, topics: Iterable[str]) -> list[str]:
         """The regular expressions that match none of the topics."""
         names = list(topics)
         patterns = [text for text in self.topics if is_pattern(text)]
-        return [text for text in patterns if not any(re.fullmatch(text[1:-1], name) for name in names)]
+        return [text for text in patterns if not any(map(compile_pattern(text[1:-1]).matches, names))]
 
 
 def is_pattern(text: str) -> bool:
@@ -112,6 +112,7 @@ def is_pattern(text: str) -> bool:
 def parse_reassignment(name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
     """The body of a spec, and what is wrong with it; offline."""
     problems = [_invalid(name, path, text) for path, text in (*_shape(spec), *_lists(spec))]
+    problems += _patterns(name, spec)
     placement = spec.placement
     body = ReassignmentBody(
         targets=tuple(_target(item) for item in spec.partitions or ()),
@@ -169,12 +170,6 @@ def _shape(spec: ReassignmentSpec) -> Iterable[tuple[Path, str]]:
 
 def _lists(spec: ReassignmentSpec) -> Iterable[tuple[Path, str]]:
     """What is wrong within the lists."""
-    for n, text in enumerate(spec.topics or ()):
-        if is_pattern(text):
-            try:
-                re.compile(text[1:-1])
-            except re.error as wrong:
-                yield ("topics", n), f"{text} is no regular expression: {wrong}."
     seen: set[TopicPartition] = set()
     for n, item in enumerate(spec.partitions or ()):
         partition = TopicPartition(item.topic, item.partition)
@@ -183,6 +178,19 @@ def _lists(spec: ReassignmentSpec) -> Iterable[tuple[Path, str]]:
         seen.add(partition)
         if len(set(item.replicas)) != len(item.replicas):
             yield ("partitions", n, "replicas"), f"{partition} names a broker twice."
+
+
+def _patterns(name: str, spec: ReassignmentSpec) -> Iterable[Problem]:
+    """What is no regular expression, at the character that RE2 does not take."""
+    for n, text in enumerate(spec.topics or ()):
+        if not is_pattern(text):
+            continue
+        try:
+            compile_pattern(text[1:-1])
+        except PatternError as wrong:
+            found = _invalid(name, ("topics", n), f"{text} is no regular expression: {wrong.reason}.")
+            diagnostic = replace(found.diagnostic, hint=RE2_HINT)
+            yield Problem(found.path, diagnostic, None if wrong.offset is None else wrong.offset + 1)
 
 
 def _invalid(name: str, path: Path, text: str) -> Problem:

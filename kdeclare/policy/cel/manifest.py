@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, Field
 
 from kdeclare.kinds.base import NAME, Desired, Problem
+from kdeclare.kinds.patterns import RE2_HINT
 from kdeclare.kinds.reassignment.spec import is_pattern
 from kdeclare.manifests.policies import AppliesTo, reserved
 from kdeclare.model.diagnostics import error
@@ -98,11 +99,7 @@ def _problems(name: str, body: PolicyBody) -> Iterator[Problem]:
         yield Problem(NAME, wrong_name)
     for index, reason in wrong_patterns(body.topics):
         detail = f"'{body.topics[index]}' is no regular expression: {reason}."
-        hint = (
-            "They are RE2's, which have no look-around and no back-references."
-            if is_pattern(body.topics[index])
-            else f"Write /{body.topics[index] or '.*'}/."
-        )
+        hint = RE2_HINT if is_pattern(body.topics[index]) else f"Write /{body.topics[index] or '.*'}/."
         yield Problem(
             ("selector", "topics", index), error("bad-pattern", "No regular expression", detail, hint=hint)
         )

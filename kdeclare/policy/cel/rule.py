@@ -10,6 +10,7 @@ from functools import cache
 from time import perf_counter
 from typing import Any
 
+from kdeclare.kinds.patterns import why_invalid
 from kdeclare.model.diagnostics import Place
 from kdeclare.policy.cel.bindings import Bindings, Wants
 from kdeclare.policy.cel.errors import FIELDS, NAMES, RuleProblem, explained, not_a_verdict
@@ -19,7 +20,6 @@ from kdeclare.policy.cel.matching import slow_match
 from kdeclare.policy.cel.source import keys_of, matches, tokens
 from kdeclare.policy.cel.words import impossible
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata, TopicActionsPolicy
-from kdeclare.policy.patterns import why_invalid
 
 MAX_LENGTH = 4_096
 """Characters of a rule."""

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import ValidatorFunctionWrapHandler, WrapValidator
 
+from kdeclare.kinds.patterns import Pattern
 from kdeclare.model.references import Referenced
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata
-from kdeclare.policy.patterns import Pattern
 from kdeclare.policy.rules.base import Rule, Settings
 
 

@@ -1,7 +1,7 @@
 """Regular expressions of Google's RE2: whatever is written, to match takes time in proportion to the text."""
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 _CODE = "INVALID_ARGUMENT: "
@@ -14,10 +14,34 @@ _ATOM = r"(?:[A-Za-z0-9_-]|\\[.-]|\.|\[\^?(?:[A-Za-z0-9_.](?:-[A-Za-z0-9])?)+-?\
 _SIMPLE = re.compile(rf"(?:{_ATOM}*{_ATOM}[*+?]){{0,2}}{_ATOM}*")
 
 
+RE2_HINT = "They are RE2's, which have no look-around and no back-references."
+"""What to say with a `PatternError`."""
+
+
+class PatternError(ValueError):
+    """A text is not a regular expression of RE2.
+
+    reason: what is wrong with it. offset: of the character that it is about, from 0; None if it is about all.
+    """
+
+    def __init__(self, reason: str, offset: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.offset = offset
+
+    def __reduce__(self) -> tuple[type["PatternError"], tuple[str, int | None]]:
+        return PatternError, (self.reason, self.offset)
+
+    @property
+    def located_reason(self) -> str:
+        """The reason with the position, for texts that are in no file."""
+        return self.reason if self.offset is None else f"{self.reason} at character {self.offset + 1}"
+
+
 class Pattern:
     """A regular expression that whole texts are held against.
 
-    Raises ValueError with the reason when it is none.
+    Raises PatternError with the reason when it is none.
     """
 
     __slots__ = ("_quick", "_whole", "text")
@@ -34,9 +58,9 @@ class Pattern:
                 pass
         reason = why_invalid(text)
         if reason is not None:
-            raise ValueError(reason)
-        if why_invalid(self._whole) is not None:
-            raise ValueError(r"\Q without \E")  # quoted the end of the group as well
+            raise PatternError(reason, _find_offset(text, reason))
+        if why_invalid(self._whole) is not None:  # it quoted the end of the group as well
+            raise PatternError(r"\Q without \E", text.rfind(r"\Q"))
 
     def matches(self, name: str) -> bool:
         """Whether all of ``name`` is what the expression describes."""
@@ -46,6 +70,23 @@ class Pattern:
 
     def __repr__(self) -> str:
         return f"Pattern({self.text!r})"
+
+
+@lru_cache(maxsize=1024)
+def compile_pattern(text: str) -> Pattern:
+    """A `Pattern`, made once for all who ask for the same text. Raises PatternError."""
+    return Pattern(text)
+
+
+def _find_offset(text: str, reason: str) -> int | None:
+    """Where the piece of ``text`` that a reason quotes begins: the text up to its end is refused alike."""
+    piece = reason.partition(" in '")[2].removesuffix("'")
+    first = at = text.find(piece) if piece else -1
+    while at >= 0:
+        if why_invalid(text[: at + len(piece)]) == reason:
+            return at
+        at = text.find(piece, at + 1)
+    return first if first >= 0 else None
 
 
 def why_invalid(text: str) -> str | None:

@@ -1,0 +1,96 @@
+"""Regular expressions that users give are RE2's: none hangs, and what RE2 lacks is said with its position."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from kdeclare.app.importing import import_cluster
+from kdeclare.kinds.patterns import PatternError, compile_pattern
+from kdeclare.kinds.reassignment.spec import ReassignmentBody, ReassignmentSpec, parse_reassignment
+from kdeclare.kinds.registry import KINDS
+from kdeclare.manifests.defaults import DefaultsBody, DefaultsKind, DefaultsSpec
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.ids import ResourceId
+from kdeclare.planning.choosing import chosen
+
+HANGS_IN_PYTHON = "(a+)+b"
+NAME = "a" * 60
+
+
+def match_reassignment() -> bool:
+    return bool(ReassignmentBody(topics=(f"/{HANGS_IN_PYTHON}/",)).matching([NAME]))
+
+
+def find_idle_patterns() -> bool:
+    return not ReassignmentBody(topics=(f"/{HANGS_IN_PYTHON}/",)).idle_patterns([NAME])
+
+
+def match_defaults() -> bool:
+    return DefaultsBody("Topic", (f"/{HANGS_IN_PYTHON}/",)).covers(ResourceId("Topic", NAME), {})
+
+
+def choose_topics() -> bool:
+    return bool(chosen([HANGS_IN_PYTHON], [NAME]).found)
+
+
+@pytest.mark.parametrize("match", [match_reassignment, find_idle_patterns, match_defaults, choose_topics])
+def test_pattern_with_nested_repetitions_does_not_hang(match: Callable[[], bool]) -> None:
+    started = time.monotonic()
+    assert not match()
+    assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "offset"),
+    [
+        ("a(?!b)", "invalid perl operator in '(?!'", 1),
+        (r"[(?!](?!x)", "invalid perl operator in '(?!'", 5),
+        (r"(a)\1", r"invalid escape sequence in '\1'", 3),
+        (r"\\1x\1", r"invalid escape sequence in '\1'", 4),
+        ("ab**", "bad repetition operator in '**'", 2),
+        ("x(", "missing ) in 'x('", 0),
+        (r"a\Qb", r"\Q without \E", 1),
+        ("[z-a]", "invalid character class range in 'z-a'", 1),
+    ],
+)
+def test_pattern_error_names_what_re2_does_not_take_and_where(text: str, reason: str, offset: int) -> None:
+    with pytest.raises(PatternError) as raised:
+        compile_pattern(text)
+    assert (raised.value.reason, raised.value.offset) == (reason, offset)
+
+
+def test_reassignment_pattern_that_re2_does_not_know_is_refused_at_its_character() -> None:
+    spec = ReassignmentSpec.model_validate({"topics": ["ok", "/(?!test).*/"], "rebalance": True})
+    _, (problem,) = parse_reassignment("r", spec)
+    assert (problem.path, problem.offset) == (("topics", 1), 1)
+    assert problem.diagnostic.code == "invalid-reassignment"
+    assert "invalid perl operator in '(?!'" in problem.diagnostic.detail
+    assert "no look-around" in problem.diagnostic.hint
+
+
+def test_defaults_pattern_that_re2_does_not_know_is_refused_at_its_character() -> None:
+    selector = {"names": ["ok", r"/x(a)\1/"]}
+    spec = DefaultsSpec.model_validate({"kind": "Topic", "selector": selector, "defaults": {}})
+    _, (problem,) = DefaultsKind(KINDS).parse("d", spec)
+    assert (problem.path, problem.offset) == (("selector", "names", 1), 5)
+    assert problem.diagnostic.code == "bad-pattern"
+    assert r"invalid escape sequence in '\1'" in problem.diagnostic.detail
+    assert "no back-references" in problem.diagnostic.hint
+
+
+def test_pattern_on_the_command_line_is_refused_with_its_position() -> None:
+    with pytest.raises(KdeclareError) as raised:
+        chosen(["a(?=b)"], ["ab"])
+    (said,) = raised.value.diagnostics
+    assert said.code == "bad-pattern"
+    assert "invalid perl operator in '(?=' at character 2" in said.detail
+    assert "no look-around" in said.hint
+
+
+def test_import_with_a_pattern_that_re2_does_not_know_is_refused() -> None:
+    with pytest.raises(KdeclareError) as raised:
+        import_cluster(None, "(?<!a)b")  # type: ignore[arg-type]  # refused before a cluster is asked for
+    (said,) = raised.value.diagnostics
+    assert said.code == "bad-pattern"
+    assert "at character 1" in said.detail
