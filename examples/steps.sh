@@ -65,7 +65,7 @@ ended() {
 
 empty_project() {
   rm -rf manifests && mkdir manifests
-  kdeclare apply --yes --quiet --allow-deletes "$@" >"$work/log" || { cat "$work/log" >&2; return 1; }
+  kdeclare apply --yes --quiet --allow-deletes --allow-empty --max-deletes 100% "$@" >"$work/log" || { cat "$work/log" >&2; return 1; }
 }
 
 # The example's topics, whoever made them: imported, taken into ownership, and then declared no longer.
@@ -75,7 +75,8 @@ remove_topics() (
     'spec:' '  environments:' "    here: {bootstrapServers: '$bootstrap'}" >kdeclare.yaml
   kdeclare import --match "$pattern" --out manifests --quiet || exit
   [[ -d manifests ]] || exit 0
-  kdeclare apply --yes --quiet >log && rm -r manifests && kdeclare apply --yes --quiet --allow-deletes >log ||
+  kdeclare apply --yes --quiet >log && rm -r manifests &&
+    kdeclare apply --yes --quiet --allow-deletes --allow-empty --max-deletes 100% >log ||
     { cat log >&2; exit 1; }
 )
 

@@ -36,7 +36,9 @@ edit manifests/orders.yaml "retention.mss" "retention.ms"
 
 step "Take the manifest away: the topic stays, until one says that it may go."
 rm manifests/orders.yaml
-run 0 kdeclare plan --detailed-exitcode
+run 1 kdeclare plan
+says "The project has no manifests" "--allow-empty"
+run 0 kdeclare plan --allow-empty --detailed-exitcode
 says "No changes." "1 orphan: owned, but no longer declared"
-run 0 kdeclare apply --yes --allow-deletes
+run 0 kdeclare apply --yes --allow-deletes --allow-empty
 says "1 topic deleted"

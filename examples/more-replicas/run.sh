@@ -32,7 +32,7 @@ run 0 kdeclare apply --yes
 run 0 kdeclare plan --detailed-exitcode
 says "No changes."
 
-step "Fewer partitions is what Kafka cannot do: an error, and never a topic made anew."
+step "Kafka cannot remove partitions: the change is blocked, and the topic is never re-created."
 edit manifests/payments.yaml "partitions: 6" "partitions: 3"
-run 1 kdeclare plan
-says "InvalidPartitions"
+run 3 kdeclare plan
+says "invalid-partitions"

@@ -17,10 +17,11 @@ from kdeclare.applying.apply import Applier
 from kdeclare.applying.entries import RunRecord, fold
 from kdeclare.applying.lookout import RunOptions
 from kdeclare.applying.rollback import rollback_plan
-from kdeclare.cluster.port import Cluster
+from kdeclare.cluster.port import Cluster, Fault
 from kdeclare.kinds.secrets import SecretSource
+from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.changes import Action, Reason
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, info, warning
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult
@@ -30,6 +31,9 @@ from kdeclare.planning.planfile import PlanFile, read_plan
 from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.planning.request import Scope
 from kdeclare.planning.tidying import is_housekeeping
+
+DELETES_RECORDS = "deletes-records"
+_NAMED = 5
 
 Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 """Shows the plan, with what was recovered before it, and says whether to go on."""
@@ -181,7 +185,7 @@ def confirmed(
     tidies: take away afterwards what this run or an earlier one has left and nobody needs any more.
     Raises KdeclareError.
     """
-    if not how.confirm(plan, notices):
+    if not how.confirm(plan, (*notices, *count_records_to_delete(cluster, plan))):
         return None
     stop = how.stop or Event()
     applier = Applier(
@@ -201,6 +205,35 @@ def confirmed(
         if not tidies:
             return run
         return replace(run, diagnostics=(*run.diagnostics, *tidied_up(workspace, cluster, how.command)))
+
+
+def count_records_to_delete(cluster: Cluster, plan: Plan) -> tuple[Diagnostic, ...]:
+    """How many of the topics that a plan deletes hold records; nothing where it deletes none.
+
+    Deletions that refuse topics with records (undoing a creation) do not count. The counts are for people,
+    so a cluster that does not answer is no reason to stop: the diagnostic then says so.
+    """
+    deletes = [op for op in plan.operations if VERBS[op.verb].destroys and not op.args.get("require_empty")]
+    topics = sorted({topic for op in deletes for topic in VERBS[op.verb].query(op).topics})
+    if not topics:
+        return ()
+    many = f"{len(topics):,} topics" if len(topics) > 1 else "topic"
+    try:
+        counts = cluster.record_counts(topics)
+    except Fault as fault:
+        detail = f"Whether the {many} to be deleted hold records could not be read: {fault}."
+        return (warning(DELETES_RECORDS, "Topics will be deleted", detail),)
+    holding = {topic: count for topic in topics if (count := counts.get(topic, 0))}
+    if not holding:
+        detail = f"The {many} to be deleted hold{'s' if len(topics) == 1 else ''} no records."
+        return (info(DELETES_RECORDS, "Topics will be deleted", detail),)
+    largest = sorted(holding.items(), key=lambda item: (-item[1], item[0]))[:_NAMED]
+    named = ", ".join(f"{topic} ({count:,})" for topic, count in largest)
+    more = f" and {len(holding) - _NAMED:,} more" if len(holding) > _NAMED else ""
+    verb = "holds" if len(holding) == 1 else "hold"
+    share = f"{len(holding):,} of the {many}" if len(topics) > 1 else "The topic"
+    detail = f"{share} to be deleted {verb} records: {named}{more}. They are lost with the topic."
+    return (warning(DELETES_RECORDS, "Records will be deleted", detail),)
 
 
 @contextmanager

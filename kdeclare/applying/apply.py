@@ -22,6 +22,7 @@ from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import REQUEST_DEADLINE_S, OperationResult, RunResult, Status
 from kdeclare.model.state import State
+from kdeclare.planning.deletion_limit import limit_deletions
 from kdeclare.planning.judging import judged, overridden
 from kdeclare.planning.planfile import plan_file_text
 from kdeclare.planning.preflight import Progress
@@ -74,11 +75,12 @@ class Applier:
             raise KdeclareError(*map(_stale_problem, stale), exit_code=ExitCode.STALE)
         left_out = _left_out(plan, stale)
         untaken = _untaken(plan, stale)
-        allowed = self._judged(plan, state, left_out)
+        allowed = limit_deletions(self._judged(plan, state, left_out), state.resources if state else {})
+        untaken += tuple(d for d in allowed.diagnostics if d not in plan.diagnostics)
         if allowed is not plan:
             plan, (text, _) = allowed, plan_file_text(allowed)
         if not plan.operations and not plan.ownership:
-            return RunResult(None, plan, {}, identity=identity)
+            return RunResult(None, plan, {}, untaken, identity=identity)
         return self._run(plan, text, identity, state, left_out, untaken, options)
 
     def _judged(self, plan: Plan, state: State | None, left_out: Collection[str]) -> Plan:

@@ -40,7 +40,7 @@ class Asking:
             self.console.say(_text(plan, self.console, for_stderr=True))
         if plan.has_errors:
             raise self._refused(plan)
-        agreed = not must_ask or is_yes(self.console, self.question)
+        agreed = not must_ask or is_yes(self.console, _with_losses(self.question, notices))
         if must_ask and self.console.is_text:
             self.console.say("")
         self.since = time.monotonic()
@@ -60,6 +60,15 @@ class Asking:
         if not self.console.is_text:
             return KdeclareError(*plan.diagnostics)
         return KdeclareError(error("plan-has-errors", "The plan has errors", "Nothing was changed."))
+
+
+def _with_losses(question: str, notices: tuple[Diagnostic, ...]) -> str:
+    """The question, after what deleting topics would take with them."""
+    from kdeclare.app.apply import DELETES_RECORDS
+    from kdeclare.report.values import clean
+
+    losses = [clean(notice.detail) for notice in notices if notice.code == DELETES_RECORDS]
+    return "\n".join([*losses, question])
 
 
 def is_yes(console: Console, question: str) -> bool:

@@ -16,6 +16,7 @@ from kdeclare.cli.line import Line
 if TYPE_CHECKING:
     from kdeclare.app.workspace import Options, Workspace
     from kdeclare.model.ids import ResourceId
+    from kdeclare.planning.deletion_limit import DeletionLimit
     from kdeclare.planning.request import Scope
 
 Format = Annotated[
@@ -262,6 +263,24 @@ class Planning(Careful):
     allow_deletes: Annotated[
         bool, typer.Option("--allow-deletes", help="Delete what is owned and declared no longer.")
     ] = False
+    delete: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND/NAME", help="Delete this resource, which no manifest declares anymore. Repeatable."
+        ),
+    ] = None
+    max_deletes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|P%",
+            help="Delete at most this many resources of a kind, or this share of those that are owned "
+            "(default: 10%, at least 3, at most 50).",
+        ),
+    ] = None
+    allow_empty: Annotated[
+        bool,
+        typer.Option("--allow-empty", help="Accept a project that owns resources and has no manifests."),
+    ] = False
     forget: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND/NAME", help="Let go of an orphan and keep it in the cluster. Repeatable."),
@@ -280,7 +299,19 @@ class Planning(Careful):
             selector=pairs("--selector", self.selector),
             allow_deletes=self.allow_deletes,
             forget=_resources("--forget", self.forget or ()),
+            deletes=_resources("--delete", self.delete or ()),
+            max_deletes=_deletion_limit(self.max_deletes),
+            allow_empty=self.allow_empty,
         )
+
+
+def _deletion_limit(text: str | None) -> "DeletionLimit | None":
+    from kdeclare.planning.deletion_limit import DeletionLimit
+
+    try:
+        return None if text is None else DeletionLimit.parse(text)
+    except ValueError as wrong:
+        raise typer.BadParameter(str(wrong), param_hint="--max-deletes") from None
 
 
 def _resources(option: str, texts: Iterable[str]) -> "frozenset[ResourceId]":

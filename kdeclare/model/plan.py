@@ -104,6 +104,7 @@ class Plan:
     undoes: the run that this plan rolls back, if it is a rollback.
     labels: of topics, those that the state does not have: policies judge by them once more.
     racks: of brokers, for people; empty where no operation says which replicas go where.
+    max_deletes: the limit of deletions that was given (``25`` or ``10%``); None is the default.
     """
 
     project: str
@@ -120,6 +121,7 @@ class Plan:
     undoes: str | None = None
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
+    max_deletes: str | None = None
 
     @property
     def has_changes(self) -> bool:

@@ -19,12 +19,14 @@ from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary, Verd
 from kdeclare.model.state import Leftovers
 from kdeclare.planning import order
 from kdeclare.planning.compare import Compared, compare, unknown_names, what_to_observe
+from kdeclare.planning.deletion_limit import MAX_DELETES, deletions_of, exceed_limit
 from kdeclare.planning.guards import awaited, lacks_guard, unguarded, with_guard
 from kdeclare.planning.judging import POLICY_VIOLATION, declared_labels, labels_to_keep, owned_labels
 from kdeclare.planning.observe import observe
 from kdeclare.planning.pacing import at_pace
 from kdeclare.planning.placement import SharedLoad, rack_findings
 from kdeclare.planning.preflight import Progress, preflight
+from kdeclare.planning.renames import find_renames, order_colliding_names
 from kdeclare.planning.request import PlanRequest
 from kdeclare.planning.room import lack_of_room
 from kdeclare.planning.trimming import trimmed
@@ -47,10 +49,10 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     compared = compare(request, live, placer)
     preflights = request.scope.preflight
     diagnostics = [*weighed(cluster, live, request.diagnostics, preflight=preflights)]
-    diagnostics += unknown_names(request)
-    operations, problems = _operations(request, compared, live, placer)
+    diagnostics += [*unknown_names(request), *_nothing_declared(request)]
+    operations, problems, limited = _operations(request, compared, live, placer)
     diagnostics += problems
-    blocked = {d.resource: d.code for d in problems if d.resource and d.blocks}
+    blocked = {d.resource: d.code for d in problems if d.resource and d.blocks} | limited
     operations = _without(operations, blocked)
     said = _judged(request, cluster, query, live, operations)
     operations, denied = trimmed(order.standing(operations, said.stands_on), said.denied)
@@ -94,8 +96,11 @@ def check_cluster_id(planned: str, live: str, cluster_name: str) -> None:
 
 def _operations(
     request: PlanRequest, compared: Sequence[Compared], live: Snapshot, placer: Placer
-) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """All operations in order, and what stands in their way; a problem blocks its resource."""
+) -> tuple[tuple[Operation, ...], list[Diagnostic], dict[str, str]]:
+    """All operations in order, and the problems with them; a problem blocks its resource.
+
+    The last result has the resources that are blocked by a problem of the whole plan, with its code.
+    """
     operations: list[Operation] = []
     problems: list[Diagnostic] = []
     for item in compared:
@@ -107,12 +112,52 @@ def _operations(
         except PlacementError as reason:
             place = item.desired.source if item.desired else None
             problems.append(not_placed(str(item.id), str(reason), place))
+    operations, too_many, refused = _limited(request, operations)
+    problems += too_many
     guarded = [with_guard(op, live, client=request.scope.client_guard) for op in operations]
     problems += order.contradictions(request.desired)
     problems += order.clashes(request.desired, live.topics)
     problems += order.deleted_and_used(guarded)
     problems += [unguarded(op) for op in guarded if lacks_guard(op, live)]
-    return order.in_order(order.linked(guarded)), problems
+    if not request.scope.by_hand:  # brokers answer for what was asked for by name
+        guarded, collisions = order_colliding_names(guarded, live.topics)
+        problems += [*collisions, *find_renames(compared, collisions)]
+    return order.in_order(order.linked(guarded)), problems, refused
+
+
+def _limited(
+    request: PlanRequest, operations: list[Operation]
+) -> tuple[list[Operation], list[Diagnostic], dict[str, str]]:
+    """Without the deletions of kinds that exceed the limit. Ad hoc commands name what they delete: exempt."""
+    if request.scope.by_hand:
+        return operations, [], {}
+    owned = request.state.resources if request.state else {}
+    problems = exceed_limit(operations, owned, request.scope.max_deletes)
+    refused = deletions_of(operations, {d.subject for d in problems})
+    return (
+        [op for op in operations if op not in refused],
+        problems,
+        {str(op.resource): MAX_DELETES for op in refused},
+    )
+
+
+def _nothing_declared(request: PlanRequest) -> list[Diagnostic]:
+    """An empty folder would orphan everything: more likely a wrong path than an intention."""
+    scope = request.scope
+    if scope.by_hand or scope.allow_empty or not scope.complete or request.desired:
+        return []
+    owned = request.state.resources if request.state else {}
+    if set(owned) <= {str(id_) for id_ in scope.forget | scope.deletes}:  # each is named
+        return []
+    return [
+        error(
+            "no-manifests",
+            "The project has no manifests",
+            f"No manifest declares a resource, but the state owns {len(owned):,}.",
+            hint="Check the project's manifests folder and the checkout. Pass --allow-empty if the project "
+            "is meant to declare nothing anymore.",
+        )
+    ]
 
 
 def _moves_to_wait_for(
@@ -193,6 +238,7 @@ def _assembled(
         },
         labels=labels_to_keep(labels, owned, ownership) if labels else {},
         racks=_racks(live, operations),
+        max_deletes=str(request.scope.max_deletes) if request.scope.max_deletes else None,
     )
 
 

@@ -68,6 +68,14 @@ def unknown_names(request: PlanRequest) -> Iterator[Diagnostic]:
     declared = {d.id for d in request.desired}
     owned = _owned(request)
     for target in sorted(request.scope.targets - declared):
+        if str(target) in owned:
+            yield error(
+                "orphaned-target",
+                "Not declared anymore",
+                f"--target names {target}, which kdeclare manages but no manifest declares anymore.",
+                hint=f"Pass --delete {target} to delete it, or --forget {target} to release it.",
+            )
+            continue
         yield error(
             "unknown-target",
             "No such resource",
@@ -84,17 +92,29 @@ def unknown_names(request: PlanRequest) -> Iterator[Diagnostic]:
             f"No resource that is declared has the labels {labels}.",
             hint="Look at metadata.labels of the manifests.",
         )
-    for id_ in sorted(request.scope.forget):
-        if str(id_) not in owned:
-            detail = f"--forget names {id_}, which kdeclare does not own."
-            yield error("unknown-resource", "Not owned", detail)
-        elif id_ in declared:
-            yield error(
-                "still-declared",
-                "Still declared",
-                f"--forget names {id_}, which a manifest still declares.",
-                hint="Take it out of the manifests first.",
-            )
+    for option, ids in (("--forget", request.scope.forget), ("--delete", request.scope.deletes)):
+        for id_ in sorted(ids):
+            if str(id_) not in owned:
+                detail = f"{option} names {id_}, which kdeclare does not own."
+                yield error("unknown-resource", "Not owned", detail)
+            elif id_ in declared:
+                yield error(
+                    "still-declared",
+                    "Still declared",
+                    f"{option} names {id_}, which a manifest still declares.",
+                    hint="Take it out of the manifests first.",
+                )
+    if request.scope.deletes and not request.scope.complete:
+        yield error(
+            "incomplete-project",
+            "Only part of the project was loaded",
+            "--delete needs to know that no manifest declares the resource.",
+            hint="Run the command without PATH, so that all manifests of the project are loaded.",
+        )
+    for id_ in sorted(request.scope.forget & request.scope.deletes):
+        yield error(
+            "contradicting-options", "Both deleted and released", f"--delete and --forget name {id_}."
+        )
 
 
 def _owned(request: PlanRequest) -> Mapping[str, Json]:
@@ -107,12 +127,12 @@ def _in_scope(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None
         return
     owned = _owned(request)
     declared = {str(d.id): d for d in request.desired}
-    forgotten = {str(id_) for id_ in request.scope.forget}
+    named = {str(id_) for id_ in request.scope.forget | request.scope.deletes}
     for text in sorted({*declared, *owned}):
         desired = declared.get(text)
         if desired is not None and request.scope.covers(desired):
             yield desired.id, desired, owned.get(text)
-        elif desired is None and (request.scope.whole or text in forgotten):
+        elif desired is None and (request.scope.whole or text in named):
             id_ = ResourceId.parse(text)
             if id_.kind in KINDS:
                 yield id_, None, owned[text]
@@ -146,7 +166,7 @@ def _undeclared(request: PlanRequest, id_: ResourceId, owned: Json, difference: 
         return Difference(Change(id_, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE))
     if change is None:
         return Difference(None)
-    if request.scope.allow_deletes:
+    if request.scope.allow_deletes or id_ in request.scope.deletes:
         stopped = next((d.code for d in difference.diagnostics if d.blocks), None)
         return replace(
             difference,

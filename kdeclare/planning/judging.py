@@ -69,11 +69,15 @@ def judged(
         return plan if verdicts == plan.verdicts else replace(plan, verdicts=verdicts)
     operations, resources = trimmed(plan.operations, said.denied)
     blocked = frozenset(map(str, resources))
+    return block_changes(replace(plan, verdicts=verdicts), operations, blocked, POLICY_VIOLATION)
+
+
+def block_changes(plan: Plan, operations: tuple[Operation, ...], blocked: Set[str], code: str) -> Plan:
+    """The plan with only these operations left. blocked: resources of which none is, and ``code`` why."""
     return replace(
         plan,
         operations=operations,
-        verdicts=verdicts,
-        changes=tuple(_blocked(change, blocked) for change in plan.changes),
+        changes=tuple(_blocked(change, blocked, code) for change in plan.changes),
         ownership=tuple(o for o in plan.ownership if str(o.id) not in blocked),
         summary=_recounted(plan, operations, blocked),
     )
@@ -91,8 +95,8 @@ def _merged(planned: Sequence[Verdict], now: Sequence[Verdict]) -> tuple[Verdict
     return tuple((known | {(v.policy, v.resource, v.topic): v for v in now}).values())
 
 
-def _blocked(change: Change, blocked: Set[str]) -> Change:
-    return replace(change, blocked=POLICY_VIOLATION) if str(change.id) in blocked else change
+def _blocked(change: Change, blocked: Set[str], code: str) -> Change:
+    return replace(change, blocked=code) if str(change.id) in blocked else change
 
 
 def _recounted(plan: Plan, operations: Sequence[Operation], blocked: Set[str]) -> Summary:

@@ -89,6 +89,7 @@ def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, Any]:
         "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
         "unmanaged_configs": {id_: list(keys) for id_, keys in plan.unmanaged_configs.items()},
         "undoes": plan.undoes,
+        "max_deletes": plan.max_deletes,
         **({"labels": {topic: dict(found) for topic, found in plan.labels.items()}} if plan.labels else {}),
         **({"racks": {str(broker): rack for broker, rack in plan.racks.items()}} if plan.racks else {}),
     }

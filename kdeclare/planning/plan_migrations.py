@@ -33,6 +33,7 @@ def _tell_risks_apart(document: Document) -> Document:
     """
     return {
         **document,
+        "max_deletes": None,
         "changes": [_with_risks(change) for change in document["changes"]],
         "ownership": [
             {**item, **{side: mark_unproven_parts(item[side]) for side in ("before", "after")}}

@@ -38,6 +38,7 @@ def plan_of(document: "PlanDocument") -> Plan:
         diagnostics=tuple(_diagnostic(d) for d in document["diagnostics"]),
         unmanaged_configs={id_: tuple(keys) for id_, keys in document["unmanaged_configs"].items()},
         undoes=document["undoes"],
+        max_deletes=document["max_deletes"],
         labels=document.get("labels", {}),
         racks={int(broker): rack for broker, rack in document.get("racks", {}).items()},
     )

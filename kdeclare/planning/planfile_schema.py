@@ -197,6 +197,13 @@ class PlanDocument(TypedDict):
     diagnostics: list[DiagnosticDocument]
     unmanaged_configs: dict[str, list[str]]
     undoes: Annotated[str | None, Field(description="The run that the plan rolls back.")]
+    max_deletes: Annotated[
+        str | None,
+        Field(
+            pattern="^([0-9]{1,9}|(100|[0-9]{1,2})%)$",
+            description="The limit of deletions per kind that --max-deletes gave; null is the default.",
+        ),
+    ]
     labels: NotRequired[
         Annotated[
             dict[str, dict[str, str]],

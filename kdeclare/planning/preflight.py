@@ -70,7 +70,8 @@ def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
     if not VERBS[op.verb].validates:
         return False
     before = [by_id[need].verb for need in op.needs]
-    return not any(verb == op.verb or VERBS[verb].makes or VERBS[verb].waits for verb in before)
+    changing = (verb for verb in before if VERBS[verb].makes or VERBS[verb].destroys or VERBS[verb].waits)
+    return op.verb not in before and not any(changing)
 
 
 def _refusal(op: Operation, fault: Fault) -> Diagnostic:

@@ -8,6 +8,7 @@ from kdeclare.kinds.pace import Pace
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.state import State
+from kdeclare.planning.deletion_limit import DeletionLimit
 from kdeclare.policy.configured import ConfiguredPolicy
 
 
@@ -20,6 +21,9 @@ class Scope:
     await_moves: what someone else's move is in the way of waits for it, instead of being denied.
     override_moves: the partitions of someone else's move are sent elsewhere.
     overrides: policies whose denials are not heeded, each with the reason.
+    deletes: orphans to delete, named one by one; they need no ``allow_deletes``.
+    max_deletes: how many resources of a kind may be deleted; None is the default.
+    allow_empty: whether a project that owns something may declare nothing.
     by_hand: what is desired is asked for by a command: it is compared as if nothing were owned, and nothing
         comes to be owned or is let go of. removals: what such a command deletes, owned or not. protected:
         those of them that manifests say must not be destroyed.
@@ -37,6 +41,9 @@ class Scope:
     overrides: Mapping[str, str] = field(default_factory=dict)
     by_hand: bool = False
     removals: frozenset[ResourceId] = frozenset()
+    deletes: frozenset[ResourceId] = frozenset()
+    max_deletes: DeletionLimit | None = None
+    allow_empty: bool = False
     protected: frozenset[ResourceId] = frozenset()
 
     @property

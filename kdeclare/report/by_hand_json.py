@@ -11,7 +11,8 @@ from kdeclare.report.json_output import FORMAT_VERSION, run_document
 def hand_document(view: HandView, seconds: float | None = None) -> dict[str, Any]:
     """A result for each resource, and the run (docs/schemas/by-hand.schema.json)."""
     failed = [problem for problems in view.failed.values() for problem in problems]
-    told = dict.fromkeys((*failed, *view.beforehand, *view.notices))
+    blocking = [problem for problem in view.run.plan.diagnostics if problem.blocks] if view.run else []
+    told = dict.fromkeys((*failed, *blocking, *view.beforehand, *view.notices))
     return {
         "format_version": FORMAT_VERSION,
         "exit_code": int(hand_exit_code(view)),

@@ -342,7 +342,7 @@ def test_drift_that_no_plan_could_mend_is_told_too(github: Runner) -> None:
     keep(cluster, file)
     [(state, line)] = audited(github)
     assert (state, "1 error" in line) == ("open", True)
-    assert "InvalidPartitions" in github.knows["issues"][0]["body"]
+    assert "invalid-partitions" in github.knows["issues"][0]["body"]
     assert github.exit_code == 0, "it has looked"
 
 

@@ -117,8 +117,8 @@ def test_rule_2_2_a_factor_alone_is_about_the_existing_partitions(typed: Typed) 
 
 def test_rule_3_1_fewer_partitions_is_invalid_partitions(typed: Typed) -> None:
     typed.make((1,), (2,))
-    ran = typed.alter("--partitions", "1", "--format", "json", code=1)
-    assert [d["code"] for d in json.loads(ran.out)["diagnostics"]] == ["InvalidPartitions"]
+    ran = typed.alter("--partitions", "1", "--format", "json", code=3)
+    assert [d["code"] for d in json.loads(ran.out)["diagnostics"]] == ["invalid-partitions"]
     typed.eventually(lambda found: found == [(1,), (2,)])
 
 

@@ -77,13 +77,13 @@ def test_one_resource_after_the_other_is_taken_out_until_the_rest_can_be_had() -
         topic("two", partitions=2, replicationFactor=1), topic("a_b", partitions=1, replicationFactor=1)
     )
     asked = (
-        topic("two", partitions=1),  # fewer than there are: told by the diff
+        topic("two", assignments={0: [1], 1: [77]}),  # an unknown broker: the diff says so
         topic("a.b", partitions=1, replicationFactor=1),  # collides: told by the brokers, once they are asked
         topic("fine", partitions=1, replicationFactor=1),
     )
     apart = plan_apart(world._request(asked, HAND), world.cluster, world.secrets, nothing)
     assert {resource: [d.code for d in said] for resource, said in apart.failed.items()} == {
-        "Topic/two": ["InvalidPartitions"],
+        "Topic/two": ["unknown-broker"],
         "Topic/a.b": ["refused-by-cluster"],
     }
     assert [str(change.id) for change in apart.plan.changes] == ["Topic/fine"]

@@ -451,14 +451,20 @@ class AnySecret:
 # partitions
 
 
-def test_fewer_partitions_than_there_are_is_an_error_and_nothing_is_made_anew() -> None:
+def test_fewer_partitions_than_live_blocks_only_that_topic() -> None:
     world = World()
     world.apply(topic("t", partitions=3, replicationFactor=1))
-    before = world.cluster.dump(ids=True)
-    plan = world.plan(topic("t", partitions=2, replicationFactor=1))
-    assert codes(plan) == ["InvalidPartitions"]
-    assert plan_outcome(plan).exit_code is ExitCode.ERROR
-    assert world.cluster.dump(ids=True) == before
+    before = world.cluster.dump(ids=True)["topics"]["t"]
+    result = world.apply(
+        topic("t", partitions=2, replicationFactor=1, configs={"flush.ms": "1"}),
+        topic("other", partitions=1, replicationFactor=1),
+    )
+    assert codes(result.plan) == ["invalid-partitions"]
+    assert plan_outcome(result.plan).exit_code is ExitCode.DENIED
+    assert run_outcome(result).exit_code is ExitCode.DENIED
+    assert world.cluster.dump(ids=True)["topics"]["t"] == before, "neither changed nor re-created"
+    assert world.overrides("t") == {}
+    assert set(world.cluster.topics()) == {"t", "other"}, "the rest of the plan goes on"
 
 
 def test_rolling_back_more_partitions_is_irreversible_and_said_so() -> None:

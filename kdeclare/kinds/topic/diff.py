@@ -15,7 +15,7 @@ from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import ConfigSource, Snapshot, Topic
 
 PREVENT_DESTROY = "prevent-destroy"
-INVALID_PARTITIONS = "InvalidPartitions"
+INVALID_PARTITIONS = "invalid-partitions"
 MOVE_IN_FLIGHT = "move-in-flight"
 MIN_ISR = "min.insync.replicas"
 IN_THE_WAY = (
@@ -251,12 +251,13 @@ def _never_deleted(resource: ResourceId, why: str, hint: str) -> Diagnostic:
 
 
 def _fewer_partitions(resource: ResourceId, desired: Desired, count: int) -> Diagnostic:
-    return error(
+    """Kafka cannot remove partitions (KIP-4: InvalidPartitions). Only this resource is blocked."""
+    return denied(
         INVALID_PARTITIONS,
         "Fewer partitions than the topic has",
-        f"Topic '{resource.name}' has {count} partitions, and {desired.body.partitions} are wanted; "
-        "Kafka takes no partition away.",
-        hint=f"Say {count} or more, or create a new topic and move its records.",
+        f"Topic '{resource.name}' has {count} partitions, but the manifest declares "
+        f"{desired.body.partitions}. Kafka cannot remove partitions.",
+        hint=f"Declare {count} or more, or create another topic and copy the records.",
         place=desired.source,
         resource=str(resource),
     )

@@ -62,6 +62,11 @@ def fewer_partitions(k: CommandLine) -> Ran:
     return k("apply", "--yes")
 
 
+def unknown_broker(k: CommandLine) -> Ran:
+    k.write("manifests/orders.yaml", "Topic", "orders", assignments={0: [77]})
+    return k("apply", "--yes")
+
+
 def declined(k: CommandLine) -> Ran:
     k.topic("orders")
     return k("apply", answer="no\n")
@@ -165,9 +170,10 @@ CASES: list[tuple[int, Case, str]] = [
     (1, bad_manifest, "partitions"),
     (1, unreachable, "lab:9092: refused."),
     (1, internal_error, "ZeroDivisionError: by accident"),
-    (1, fewer_partitions, "The plan has errors"),
+    (1, unknown_broker, "The plan has errors"),
     (1, declined, "Nothing was changed."),
     (2, changes, "1 to create"),
+    (3, fewer_partitions, "Kafka cannot remove partitions"),
     (3, plan_denied, "No topics on Fridays."),
     (3, apply_denied, "1 denied"),
     (4, stale, "The plan is stale"),

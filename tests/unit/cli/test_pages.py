@@ -86,12 +86,10 @@ def test_a_failure_is_told_on_stderr(kdeclare: CommandLine) -> None:
 
 
 def test_a_plan_with_errors_is_not_applied_and_says_why(kdeclare: CommandLine) -> None:
-    kdeclare.topic("orders", partitions=3)
-    kdeclare("apply", "--yes")
-    kdeclare.topic("orders", partitions=1)
+    kdeclare.write("manifests/orders.yaml", "Topic", "orders", assignments={0: [77]})
     ran = kdeclare("apply", "--yes", *HTML)
     assert (ran.code, ran.out) == (1, "")
-    assert "partition" in ran.err
+    assert "[77]" in ran.err
 
 
 def test_no_secret_is_in_a_page(kdeclare: CommandLine) -> None:

@@ -60,9 +60,7 @@ def test_json_is_what_a_plan_file_holds(kdeclare: CommandLine) -> None:
 
 
 def test_a_bad_plan_is_not_saved(kdeclare: CommandLine) -> None:
-    kdeclare.topic("orders", partitions=3)
-    kdeclare("apply", "--yes")
-    kdeclare.topic("orders", partitions=2)
+    kdeclare.write("manifests/orders.yaml", "Topic", "orders", assignments={0: [77]})
     ran = kdeclare("plan", "--out", "it.plan")
     assert ran.code == 1
     assert "Not saved" in ran.err
@@ -108,9 +106,7 @@ def test_a_failure_as_json(
 
 
 def test_a_bad_plan_as_json(kdeclare: CommandLine) -> None:
-    kdeclare.topic("orders", partitions=3)
-    kdeclare("apply", "--yes")
-    kdeclare.topic("orders", partitions=2)
+    kdeclare.write("manifests/orders.yaml", "Topic", "orders", assignments={0: [77]})
     ran = kdeclare("apply", "--yes", "--format", "json")
     assert ran.code == 1
     assert [d["resource"] for d in json.loads(ran.out)["diagnostics"]] == ["Topic/orders"]

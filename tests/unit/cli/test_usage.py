@@ -131,7 +131,7 @@ def test_version(kdeclare: CommandLine) -> None:
 
 def test_completion(kdeclare: CommandLine) -> None:
     kdeclare.monkeypatch.setenv("_KDECLARE_COMPLETE", "complete_bash")
-    kdeclare.monkeypatch.setenv("COMP_WORDS", "kdeclare plan --allow")
+    kdeclare.monkeypatch.setenv("COMP_WORDS", "kdeclare plan --allow-d")
     kdeclare.monkeypatch.setenv("COMP_CWORD", "2")
     kdeclare.capsys.readouterr()
     with pytest.raises(SystemExit):

@@ -227,7 +227,7 @@ def test_fewer_partitions_than_there_are_block_a_topic() -> None:
     live = live_topic({"retention.ms": "1"}, ((1, 2), (2, 3)))
     (changed,) = of(item, live, applied(item))
     assert short([changed]) == [("changed", "partitions", None, 2, 1)]
-    assert "2 partitions, and 1 are wanted" in changed.message
+    assert "2 partitions, but the manifest declares 1" in changed.message
     assert short(of(item, live)) == [("pending", "partitions", None, 2, 1)]
     both = of(item, live_topic({"retention.ms": "5"}, ((1, 2), (2, 3))))
     assert [f.path for f in both] == ["partitions", "configs.retention.ms"]

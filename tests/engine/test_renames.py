@@ -1,0 +1,97 @@
+"""Renaming a topic: Kafka has no such thing, so a new name is a new, empty topic."""
+
+import pytest
+
+from kdeclare.cluster.port import Fault, NewTopic
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.run import RunResult, Status
+from kdeclare.planning.request import Scope
+from kdeclare.report.outcome import plan_outcome, run_outcome
+from tests.engine.world import World, topic
+
+DELETES = Scope(allow_deletes=True)
+SHAPE = {"partitions": 1, "replicationFactor": 1}
+
+
+def statuses(result: RunResult) -> dict[str, Status]:
+    """By operation id."""
+    return {id_: r.status for id_, r in result.results.items()}
+
+
+def named(name: str) -> World:
+    """A project that owns a topic of this name."""
+    world = World()
+    world.apply(topic(name, **SHAPE))
+    return world
+
+
+@pytest.mark.parametrize("preflight", [True, False])
+def test_colliding_new_name_is_created_after_the_old_one_is_deleted(preflight: bool) -> None:
+    world = named("ren_a")
+    plan = world.plan(topic("ren.a", **SHAPE), scope=Scope(allow_deletes=True, preflight=preflight))
+    created = next(op for op in plan.operations if op.verb == "topic.create")
+    assert list(created.needs) == ["topic.delete:Topic/ren_a"]
+    assert "rename" in [d.code for d in plan.diagnostics]
+    assert world.run(plan).complete
+    assert set(world.cluster.topics()) == {"ren.a"}
+
+
+@pytest.mark.parametrize("preflight", [True, False])
+def test_colliding_new_name_is_blocked_while_the_old_topic_stays(preflight: bool) -> None:
+    world = named("ren_a")
+    plan = world.plan(topic("ren.a", **SHAPE), topic("other", **SHAPE), scope=Scope(preflight=preflight))
+    assert {str(c.id): c.blocked for c in plan.changes}["Topic/ren.a"] == "name-collision"
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    result = world.run(plan)
+    assert run_outcome(result).exit_code is ExitCode.DENIED
+    assert set(world.cluster.topics()) == {"ren_a", "other"}, "the rest of the plan goes on"
+
+
+@pytest.mark.parametrize("preflight", [True, False])
+def test_neither_is_done_where_the_old_topic_must_not_be_deleted(preflight: bool) -> None:
+    world = World()
+    world.apply(topic("ren_a", **SHAPE, lifecycle={"preventDestroy": True}))
+    plan = world.plan(topic("ren.a", **SHAPE), scope=Scope(allow_deletes=True, preflight=preflight))
+    assert {str(c.id): c.blocked for c in plan.changes} == {
+        "Topic/ren.a": "name-collision",
+        "Topic/ren_a": "prevent-destroy",
+    }
+    assert not plan.operations
+
+
+def test_new_topic_is_skipped_where_deleting_the_old_one_fails() -> None:
+    world = named("ren_a")
+    plan = world.plan(topic("ren.a", **SHAPE), scope=DELETES)
+    world.cluster.faults.fail(Fault("TOPIC_DELETION_DISABLED", "no"), method="delete_topics", item="ren_a")
+    result = world.run(plan)
+    assert statuses(result) == {
+        "topic.delete:Topic/ren_a": Status.FAILED,
+        "topic.create:Topic/ren.a": Status.SKIPPED,
+    }
+
+
+def test_name_that_collides_with_someone_elses_topic_is_blocked_without_preflight() -> None:
+    world = World()
+    world.cluster.create_topics([NewTopic("a_b", 1, 1, None, {})])
+    plan = world.plan(topic("a.b", **SHAPE), scope=Scope(preflight=False))
+    assert [d.code for d in plan.diagnostics] == ["name-collision"]
+    assert not plan.operations
+
+
+def test_new_name_for_the_same_declaration_is_reported_as_a_new_empty_topic() -> None:
+    world = World()
+    spec = {**SHAPE, "configs": {"retention.ms": "60000"}}
+    world.apply(topic("orders", **spec), topic("other", **SHAPE))
+    plan = world.plan(topic("orders-v2", **spec), topic("other", **SHAPE), scope=DELETES)
+    (told,) = [d for d in plan.diagnostics if d.code == "rename"]
+    assert "orders-v2" in told.detail
+    assert "orders'" in told.detail
+    kept = world.plan(topic("orders-v2", **spec), topic("other", **SHAPE))
+    assert "rename" in [d.code for d in kept.diagnostics], "also where the old topic stays as an orphan"
+
+
+def test_two_candidates_are_not_called_a_rename() -> None:
+    world = World()
+    world.apply(topic("a1", **SHAPE), topic("a2", **SHAPE))
+    plan = world.plan(topic("b1", **SHAPE), scope=DELETES)
+    assert "rename" not in [d.code for d in plan.diagnostics]
