@@ -50,13 +50,19 @@ def install(
 ) -> ExitCode:
     """Compile the workers' plug-in into a folder, and print what a worker's configuration needs.
 
-    Workers load it when they start: restart each of them once, and never again for a certificate.
+    Workers load it when they start: restart each of them once, and never again for a certificate. It answers
+    the administrators that a worker's configuration names, and nobody else unless that says so.
     """
-    from kdeclare.app.connect.plugin import install_plugin
+    from kdeclare.app.connect.plugin import OPEN, install_plugin
 
     done = install_plugin(plugin_path, lambda text: console.note(f"{text} …"))
     for other in done.removed:
         console.note(f"Removed {other}.")
-    console.note(f"Installed {done.jar}. Each worker's configuration needs these two lines:")
+    console.note(f"Installed {done.jar}. Each worker's configuration needs these lines:")
     console.out("".join(f"{line}\n" for line in done.worker_lines))
+    console.note(
+        f"Create that file on each worker, with name=password lines, readable by the worker's user only. "
+        f"Where everybody may change the workers, write {OPEN}=true instead. Without either, the plug-in "
+        "accepts no requests."
+    )
     return ExitCode.OK

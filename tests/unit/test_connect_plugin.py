@@ -104,6 +104,7 @@ def test_installing_takes_the_place_of_other_versions(
     assert done.worker_lines == (
         f"plugin.path={folder}",
         "rest.extension.classes=io.kdeclare.connect.WorkerConfigExtension",
+        "kdeclare.worker.config.admins.file=/etc/connect/kdeclare-admins.properties",
     )
     (tmp_path / "file").touch()
     with pytest.raises(KdeclareError) as failed:

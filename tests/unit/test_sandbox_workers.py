@@ -140,6 +140,13 @@ def test_extensions_are_loaded_where_there_are_any() -> None:
     assert made(3, 1, "a.B", "c.D")["rest.extension.classes"] == "a.B,c.D"
 
 
+def test_worker_properties_let_everybody_change_workers_on_the_loopback_address_only() -> None:
+    properties = made(3, 1, "a.B")
+    assert properties["kdeclare.worker.config.open"] == "true"
+    assert properties["listeners"].startswith("https://127.0.0.1:")
+    assert "kdeclare.worker.config.open" not in made()
+
+
 def test_overrides_change_and_remove_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = sandbox_in(tmp_path)
     written = []

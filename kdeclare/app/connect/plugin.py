@@ -4,7 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kdeclare.cluster.connect.plugin.build import build
-from kdeclare.cluster.connect.plugin.install import Installed, install
+from kdeclare.cluster.connect.plugin.install import OPEN, Installed, install
+
+__all__ = ["OPEN", "build_plugin", "install_plugin"]
 
 Progress = Callable[[str], None]
 

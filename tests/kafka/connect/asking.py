@@ -98,9 +98,9 @@ class Asking:
         found: dict[str, str] = answer.body
         return found
 
-    def status(self) -> dict[str, Any]:
+    def status(self, headers: dict[str, str] | None = None) -> dict[str, Any]:
         """GET the status."""
-        answer = self("GET", f"{PATH}/status")
+        answer = self("GET", f"{PATH}/status", headers=headers)
         assert answer.status == 200, answer.text
         found: dict[str, Any] = answer.body
         return found

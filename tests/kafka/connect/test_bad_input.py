@@ -17,10 +17,10 @@ _CASES: dict[str, tuple[Callable[[Certificates], Change], str]] = {
         lambda c: {KEYSTORE: "/nowhere.p12"},
         f"{KEYSTORE}: There is no file /nowhere.p12 on this worker.",
     ),
-    "a folder": (lambda c: {KEYSTORE: str(c.folder)}, f"{KEYSTORE}: {{folder}} cannot be read as PKCS12: "),
+    "a folder": (lambda c: {KEYSTORE: str(c.folder)}, f"{KEYSTORE}: This is not a regular file: {{folder}}."),
     "no key store": (
         lambda c: {KEYSTORE: str(c.authority_pem)},
-        f"{KEYSTORE}: {{folder}}/ca.pem cannot be read as PKCS12: ",
+        f"{KEYSTORE}: {{folder}}/ca.pem cannot be read as PKCS12: it is damaged, or of another type.",
     ),
     "no key in it": (
         lambda c: {KEYSTORE: str(c.trust)},
@@ -32,11 +32,13 @@ _CASES: dict[str, tuple[Callable[[Certificates], Change], str]] = {
     ),
     "wrong key password": (
         lambda c: {"listeners.https.ssl.key.password": "wrong"},
-        "listeners.https.ssl.key.password: The password does not open the private key 'worker' in",
+        "listeners.https.ssl.key.password: The password does not open the private key 'worker' in the file "
+        "that this worker's own configuration names.",
     ),
     "wrong password of the truststore": (
         lambda c: {TRUSTSTORE_PASSWORD: "wrong"},
-        f"{TRUSTSTORE_PASSWORD}: The password does not open {{folder}}/trust.p12.",
+        f"{TRUSTSTORE_PASSWORD}: The password does not open the file that this worker's own configuration "
+        "names.",
     ),
     "no such truststore": (
         lambda c: {TRUSTSTORE: "/nowhere.p12"},

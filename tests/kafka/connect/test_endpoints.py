@@ -149,7 +149,7 @@ def test_a_follower_that_cannot_says_so_and_keeps_what_it_had(crew: Crew) -> Non
     assert crew.leader().ask.patch(raw).status == 200
     refused = eventually(lambda: lacking.ask.status()["error"], 10)
     assert refused["offset"] == lacking.ask.status()["seen"]["offset"]
-    assert refused["message"] == f"{KEYSTORE}: There is no file {lacking.folder}/own.p12 on this worker."
+    assert refused["message"] == f"{KEYSTORE}: There is no file {raw[KEYSTORE]} on this worker."
     assert lacking.ask.served() == crew.certificates.sha256["static"]
     assert refused["message"] in lacking.said()
     # What it lacked is there now: the same once more, and all is well.

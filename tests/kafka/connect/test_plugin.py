@@ -31,6 +31,8 @@ def test_the_commands_build_and_install_the_same_jar(tmp_path: Path) -> None:
     assert installed.stdout.splitlines() == [
         f"plugin.path={tmp_path / 'plugins'}",
         f"rest.extension.classes={EXTENSION}",
+        "kdeclare.worker.config.admins.file=/etc/connect/kdeclare-admins.properties",
     ]
+    assert "kdeclare.worker.config.open=true" in installed.stderr
     jars = [(tmp_path / folder / jar_name()).read_bytes() for folder in ("out", "plugins")]
     assert jars[0] == jars[1]

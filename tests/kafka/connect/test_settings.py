@@ -19,7 +19,7 @@ from kafka.admin import (
 
 from tests.kafka.connect.asking import KEYSTORE, KEYSTORE_PASSWORD, PATH, Answer
 from tests.kafka.connect.certificates import PASSWORD
-from tests.kafka.connect.workers import PLAIN, Worker, Workshop, eventually, started
+from tests.kafka.connect.workers import OPEN, PLAIN, Worker, Workshop, eventually, started
 
 pytestmark = pytest.mark.kafka
 
@@ -77,6 +77,7 @@ def guarded(workshop: Workshop) -> Iterator[list[Worker]]:
         "sasl.mechanism": "PLAIN",
         "sasl.jaas.config": f'{PLAIN} required username="alice" password="wonder";',
         f"{_PREFIX}trust.check": "false",
+        OPEN: "",
         f"{_PREFIX}admins.file": str(admins),
         f"{_PREFIX}whitelist": f"{KEYSTORE}, listeners.https.ssl.client.auth",
         # not among config.providers: Connect leaves it alone too
@@ -97,6 +98,7 @@ def test_only_administrators_see_or_change_overrides(guarded: list[Worker]) -> N
     change = {KEYSTORE: str(guarded[0].certificates.store("a"))}
     requests = [
         ("GET", PATH),
+        ("GET", f"{PATH}/status"),
         ("PATCH", PATH),
         ("POST", f"{PATH}/validate"),
         ("DELETE", f"{PATH}/{KEYSTORE}"),
@@ -108,7 +110,7 @@ def test_only_administrators_see_or_change_overrides(guarded: list[Worker]) -> N
         assert ask(method, path, change, {"Authorization": "Basic %%%"}).status == 403
     assert ask("PATCH", PATH, change, basic("ada", "lovelace")).status == 200
     assert ask("GET", PATH, headers=basic("ada", "lovelace")).body == change
-    assert ask.status()["overrides"] == [KEYSTORE]
+    assert ask.status(basic("ada", "lovelace"))["overrides"] == [KEYSTORE]
     assert ask("GET", "/connectors").status == 200
     assert ask("DELETE", f"{PATH}/{KEYSTORE}", headers=basic("ada", "lovelace")).status == 204
 
@@ -174,8 +176,9 @@ def test_a_provider_that_cannot_be_made_is_told_of_when_it_is_asked(guarded: lis
     change = {KEYSTORE: "${absent:path:key}"}
     answer = guarded[0].ask("PATCH", PATH, change, basic("ada", "lovelace"))
     assert answer.status == 400
-    assert "the config provider 'absent' cannot be made" in answer.message
+    assert "the config provider 'absent', io.example.Absent, cannot be made" in answer.message
     assert "io.example.Absent" in answer.message
+    assert "ClassNotFoundException" in answer.message
 
 
 def test_a_mistake_in_the_settings_leaves_the_worker_unharmed(guarded: list[Worker]) -> None:

@@ -20,6 +20,8 @@ from tests.kafka.connect.certificates import PASSWORD, Certificates
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
+OPEN = "kdeclare.worker.config.open"
+
 # What each worker's environment calls its own folder: for placeholders that differ between workers.
 OWN_FOLDER = "KDECLARE_TEST_WORKER"
 
@@ -165,6 +167,7 @@ class Workshop:
             "plugin.path": str(self.plugins),
             "plugin.discovery": "service_load",
             "rest.extension.classes": EXTENSION,
+            OPEN: "true",
             "listeners": f"https://{HOST}:{port}",
             "rest.advertised.host.name": HOST,
             "ssl.keystore.location": str(self.certificates.store("static")),

@@ -8,6 +8,10 @@ from pathlib import Path
 from kdeclare.cluster.connect.plugin.build import EXTENSION, build, jar_name, unusable
 from kdeclare.cluster.sandbox.jars import Progress, silent
 
+ADMINS_FILE = "kdeclare.worker.config.admins.file"
+OPEN = "kdeclare.worker.config.open"
+ADMINS_EXAMPLE = "/etc/connect/kdeclare-admins.properties"
+
 
 @dataclass(frozen=True, slots=True)
 class Installed:
@@ -17,9 +21,13 @@ class Installed:
     removed: tuple[Path, ...]
 
     @property
-    def worker_lines(self) -> tuple[str, str]:
-        """What the worker's configuration has to say."""
-        return f"plugin.path={self.jar.parent}", f"rest.extension.classes={EXTENSION}"
+    def worker_lines(self) -> tuple[str, str, str]:
+        """What the worker's configuration has to say. Without the last line the plug-in admits nobody."""
+        return (
+            f"plugin.path={self.jar.parent}",
+            f"rest.extension.classes={EXTENSION}",
+            f"{ADMINS_FILE}={ADMINS_EXAMPLE}",
+        )
 
 
 def install(plugin_path: Path, progress: Progress = silent) -> Installed:

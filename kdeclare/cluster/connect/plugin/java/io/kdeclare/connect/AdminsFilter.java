@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.io.Reader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.util.Base64;
 import java.util.Map;
@@ -22,8 +21,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Lets administrators through: HTTP Basic, names and passwords from a properties file that is read anew for
- * each request. A file that cannot be read lets nobody through. Connect forwards the header to the leader.
+ * Admits those whom {@link Access} names. Administrators send HTTP Basic; their names and passwords are in a
+ * properties file, which is read again for each request. Nobody is admitted while it cannot be read. Connect
+ * forwards the header to the leader.
  */
 @AdminsOnly
 @Priority(Priorities.AUTHENTICATION)
@@ -31,14 +31,21 @@ final class AdminsFilter implements ContainerRequestFilter {
     private static final Logger LOG = LoggerFactory.getLogger(AdminsFilter.class);
     private static final String BASIC = "Basic ";
 
-    private final Path admins;
+    private final Access access;
 
-    AdminsFilter(Path admins) {
-        this.admins = admins;
+    AdminsFilter(Access access) {
+        this.access = access;
     }
 
     @Override
     public void filter(ContainerRequestContext request) {
+        if (access.open()) {
+            return;
+        }
+        if (!access.denial().isEmpty()) {
+            request.abortWith(refusal(403, access.denial()));
+            return;
+        }
         String header = request.getHeaderString(HttpHeaders.AUTHORIZATION);
         if (header == null || !header.regionMatches(true, 0, BASIC, 0, BASIC.length())) {
             request.abortWith(refusal(401, "This takes an administrator: send HTTP Basic credentials."));
@@ -61,10 +68,11 @@ final class AdminsFilter implements ContainerRequestFilter {
 
     private Properties passwords() {
         Properties known = new Properties();
-        try (Reader text = Files.newBufferedReader(admins)) {
+        try (Reader text = Files.newBufferedReader(access.admins())) {
             known.load(text);
         } catch (IOException | IllegalArgumentException e) {
-            LOG.error("The administrators' file {} cannot be read, so nobody is one", admins, e);
+            LOG.error("The administrators' file cannot be read, so nobody is one ({}): {}", Messages.kinds(e),
+                    Access.ADMINS_FILE);
             known.clear();
         }
         return known;

@@ -6,8 +6,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-import org.apache.kafka.common.Reconfigurable;
-
 /**
  * The parts of the worker that take overrides, and what they have taken. Each is shown the worker's whole
  * configuration, placeholders resolved, with the overrides laid over it.
@@ -16,21 +14,20 @@ final class Components {
     private final Map<String, String> worker;
     private final Set<String> whitelist;
     private final Placeholders placeholders;
-    private final List<Reconfigurable> registered = new ArrayList<>();
-    private Map<String, String> inForce;
-    private Prepared prepared;
+    private final List<Component> registered = new ArrayList<>();
+    private Candidate inForce;
+    /** Overrides that are being written, as they were validated. */
+    private Candidate prepared;
 
-    /** Overrides that are being written, and the configuration that they were validated as. */
-    private record Prepared(Map<String, String> raw, Map<String, String> merged) { }
 
     Components(Settings settings, Placeholders placeholders) {
         this.worker = settings.worker();
         this.whitelist = settings.whitelist();
         this.placeholders = placeholders;
-        this.inForce = TlsKeys.merged(worker, Map.of());
+        this.inForce = new Candidate(TlsKeys.merged(worker, Map.of()), Map.of());
     }
 
-    synchronized void add(Reconfigurable component) {
+    synchronized void add(Component component) {
         registered.add(component);
     }
 
@@ -48,7 +45,7 @@ final class Components {
      * take what they have looked at; until {@link #forget}.
      */
     synchronized void prepare(Map<String, String> raw) {
-        prepared = new Prepared(raw, validated(raw));
+        prepared = validated(raw);
     }
 
     synchronized void forget() {
@@ -58,28 +55,29 @@ final class Components {
     /** Have all of them take the overrides, or none. @throws RuntimeException the first objection */
     synchronized void apply(Map<String, String> raw) {
         boolean known = prepared != null && prepared.raw().equals(raw);
-        Map<String, String> merged = known ? prepared.merged() : validated(raw);
-        List<Reconfigurable> done = new ArrayList<>();
+        Candidate candidate = known ? prepared : validated(raw);
+        List<Component> done = new ArrayList<>();
         try {
-            for (Reconfigurable component : registered) {
-                component.reconfigure(merged);
+            for (Component component : registered) {
+                component.apply(candidate);
                 done.add(component);
             }
         } catch (RuntimeException e) {
-            done.forEach(component -> component.reconfigure(inForce));
+            done.forEach(component -> component.apply(inForce));
             throw e;
         }
-        inForce = merged;
+        inForce = candidate;
     }
 
-    private Map<String, String> validated(Map<String, String> raw) {
+    private Candidate validated(Map<String, String> raw) {
         for (String key : raw.keySet()) {
             if (!whitelist.contains(key)) {
                 throw new Refusal(key, "This worker's whitelist does not hold this key.");
             }
         }
         Map<String, String> merged = TlsKeys.merged(worker, placeholders.resolve(new LinkedHashMap<>(raw)));
-        registered.forEach(component -> component.validateReconfiguration(merged));
-        return merged;
+        Candidate candidate = new Candidate(merged, Map.copyOf(raw));
+        registered.forEach(component -> component.validate(candidate));
+        return candidate;
     }
 }

@@ -63,7 +63,7 @@ final class FileStore implements Store {
             Map<String, String> wanted = change.apply(Files.exists(path) ? read() : Map.of());
             replace(JSON.writerWithDefaultPrettyPrinter().writeValueAsBytes(new TreeMap<>(wanted)));
         } catch (IOException e) {
-            throw new StoreException("Nothing was written to " + path + ": " + reason(e), e);
+            throw new StoreException("Nothing was written to " + path + ": " + reason(e));
         }
         told = null;
         look();

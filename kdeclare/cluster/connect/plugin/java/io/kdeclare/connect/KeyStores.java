@@ -1,9 +1,7 @@
 package io.kdeclare.connect;
 
+import java.io.ByteArrayInputStream;
 import java.io.IOException;
-import java.io.InputStream;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.InvalidKeyException;
 import java.security.KeyStore;
@@ -20,29 +18,40 @@ import java.util.Map;
 
 import org.apache.kafka.common.config.types.Password;
 
-/** Looks into key stores before Jetty does, to say which key is wrong and why. */
+/**
+ * Looks into key stores before Jetty does, to say which key is wrong and why. What Java says of a broken store
+ * is not repeated: it quotes bytes of the file.
+ */
 final class KeyStores {
     private static final String PEM = "PEM";
     private static final Map<String, String> SIGNATURES =
             Map.of("RSA", "SHA256withRSA", "EC", "SHA256withECDSA", "EdDSA", "EdDSA", "DSA", "SHA256withDSA");
     private static final byte[] PROBE = {1, 2, 3, 4, 5, 6, 7, 8};
 
-    private KeyStores() { }
+    private final Candidate candidate;
+    private final Map<String, Object> values;
+    private final KeyStoreFiles files;
 
-    /** What the listener would serve, checked. {@code values}: the TLS values without their prefix. */
-    static KeyStore keys(Map<String, Object> values) {
-        String location = text(values, TlsKeys.KEYSTORE_LOCATION);
-        if (location == null) {
+    /** {@code values}: the TLS values of the candidate, parsed, without their prefix. */
+    KeyStores(Candidate candidate, Map<String, Object> values, KeyStoreFiles files) {
+        this.candidate = candidate;
+        this.values = values;
+        this.files = files;
+    }
+
+    /** What the listener would serve, checked. */
+    KeyStore keys() {
+        if (text(TlsKeys.KEYSTORE_LOCATION) == null) {
             throw new Refusal(TlsKeys.KEYSTORE_LOCATION, "The listener would have no key store.");
         }
-        char[] password = password(values, TlsKeys.KEYSTORE_PASSWORD);
+        char[] password = password(TlsKeys.KEYSTORE_PASSWORD);
         if (password == null) {
             throw new Refusal(TlsKeys.KEYSTORE_PASSWORD, "The key store has no password to open it with.");
         }
+        String location = candidate.describe(TlsKeys.KEYSTORE_LOCATION);
         KeyStore store = load(
-                location, password, text(values, TlsKeys.KEYSTORE_TYPE),
                 new Keys(TlsKeys.KEYSTORE_LOCATION, TlsKeys.KEYSTORE_PASSWORD, TlsKeys.KEYSTORE_TYPE));
-        char[] own = password(values, TlsKeys.KEY_PASSWORD);
+        char[] own = password(TlsKeys.KEY_PASSWORD);
         String blamed = own == null ? TlsKeys.KEYSTORE_PASSWORD : TlsKeys.KEY_PASSWORD;
         try {
             boolean any = false;
@@ -57,18 +66,17 @@ final class KeyStores {
             }
             return store;
         } catch (KeyStoreException e) {
-            throw new Refusal(TlsKeys.KEYSTORE_LOCATION, location + " cannot be used: " + e.getMessage());
+            throw new Refusal(TlsKeys.KEYSTORE_LOCATION, location + " cannot be used (" + Messages.kinds(e) + ").");
         }
     }
 
     /** What the listener would trust, checked; null without a truststore: Jetty takes the key store then. */
-    static KeyStore trust(Map<String, Object> values) {
-        String location = text(values, TlsKeys.TRUSTSTORE_LOCATION);
-        if (location == null) {
+    KeyStore trust() {
+        if (text(TlsKeys.TRUSTSTORE_LOCATION) == null) {
             return null;
         }
+        String location = candidate.describe(TlsKeys.TRUSTSTORE_LOCATION);
         KeyStore store = load(
-                location, password(values, TlsKeys.TRUSTSTORE_PASSWORD), text(values, TlsKeys.TRUSTSTORE_TYPE),
                 new Keys(TlsKeys.TRUSTSTORE_LOCATION, TlsKeys.TRUSTSTORE_PASSWORD, TlsKeys.TRUSTSTORE_TYPE));
         try {
             if (store.size() == 0) {
@@ -76,35 +84,41 @@ final class KeyStores {
             }
             return store;
         } catch (KeyStoreException e) {
-            throw new Refusal(TlsKeys.TRUSTSTORE_LOCATION, location + " cannot be used: " + e.getMessage());
+            throw new Refusal(TlsKeys.TRUSTSTORE_LOCATION, location + " cannot be used (" + Messages.kinds(e) + ").");
         }
     }
 
     private record Keys(String location, String password, String type) { }
 
-    private static KeyStore load(String location, char[] password, String type, Keys keys) {
+    private KeyStore load(Keys keys) {
+        String type = text(keys.type());
         KeyStore store;
         try {
             store = KeyStore.getInstance(type);
         } catch (KeyStoreException e) {
             String instead = PEM.equalsIgnoreCase(type) ? " Connect's listener takes JKS and PKCS12." : "";
-            throw new Refusal(keys.type(), "There is no type of key store '" + type + "' here." + instead);
+            throw new Refusal(keys.type(), "There is no type of key store '" + candidate.describe(keys.type())
+                    + "' here." + instead);
         }
-        Path path = Path.of(location);
-        if (!Files.exists(path)) {
-            throw new Refusal(keys.location(), "There is no file " + location + " on this worker.");
-        }
-        try (InputStream content = Files.newInputStream(path)) {
-            store.load(content, password);
+        byte[] content = files.read(candidate, keys.location(), text(keys.location()));
+        String location = candidate.describe(keys.location());
+        try {
+            store.load(new ByteArrayInputStream(content), password(keys.password()));
         } catch (IOException e) {
             if (e.getCause() instanceof UnrecoverableKeyException) {
                 throw new Refusal(keys.password(), "The password does not open " + location + ".");
             }
-            throw new Refusal(keys.location(), location + " cannot be read as " + type + ": " + e.getMessage());
-        } catch (GeneralSecurityException e) {
-            throw new Refusal(keys.location(), location + " cannot be read as " + type + ": " + e.getMessage());
+            throw unreadable(keys, store);
+        } catch (GeneralSecurityException | RuntimeException e) {
+            throw unreadable(keys, store);
         }
         return store;
+    }
+
+    /** By the name that Java has for the type: nothing else can be in a store that was made. */
+    private Refusal unreadable(Keys keys, KeyStore store) {
+        return new Refusal(keys.location(), candidate.describe(keys.location()) + " cannot be read as "
+                + store.getType() + ": it is damaged, or of another type.");
     }
 
     private static void checkEntry(KeyStore store, String alias, char[] password, String blamed, String location)
@@ -167,11 +181,11 @@ final class KeyStores {
         return certificate.getSubjectX500Principal().getName();
     }
 
-    private static String text(Map<String, Object> values, String key) {
+    private String text(String key) {
         return (String) values.get(key.substring(TlsKeys.PREFIX.length()));
     }
 
-    private static char[] password(Map<String, Object> values, String key) {
+    private char[] password(String key) {
         Password password = (Password) values.get(key.substring(TlsKeys.PREFIX.length()));
         return password == null || password.value() == null ? null : password.value().toCharArray();
     }

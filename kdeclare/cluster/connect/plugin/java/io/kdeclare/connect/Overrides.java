@@ -13,8 +13,6 @@ import java.util.TreeSet;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
-import org.apache.kafka.common.Reconfigurable;
-
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -43,7 +41,7 @@ final class Overrides implements Store.Listener {
     }
 
     /** Let a component take part; what is overridden already, it takes at once. */
-    synchronized void register(Reconfigurable component) {
+    synchronized void register(Component component) {
         components.add(component);
         if (read != null) {
             Failure before = refused;
@@ -88,7 +86,7 @@ final class Overrides implements Store.Listener {
      */
     synchronized Map<String, String> raw() {
         if (raw == null && seen != null) {
-            throw new StoreException("The overrides are not known. " + refused.message(), null);
+            throw new StoreException("The overrides are not known. " + refused.message());
         }
         return last();
     }

@@ -82,8 +82,8 @@ final class PeerTrust {
             made.start();
             return made;
         } catch (Exception e) {
-            throw new Refusal("", "The worker's own configuration gives no client to check this with: "
-                    + e.getMessage());
+            throw new Refusal("", "The worker's own configuration gives no client to check this with ("
+                    + Messages.kinds(e) + ").");
         }
     }
 }

@@ -6,11 +6,12 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.regex.MatchResult;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 import org.apache.kafka.common.config.ConfigData;
-import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.config.ConfigTransformer;
 import org.apache.kafka.common.config.provider.ConfigProvider;
 import org.apache.kafka.common.utils.Utils;
@@ -57,8 +58,9 @@ final class Placeholders implements AutoCloseable {
         try {
             // A map of one, so that what goes wrong can be said of the key.
             resolved = transformer.transform(new LinkedHashMap<>(Map.of(key, value))).data().get(key);
-        } catch (RuntimeException e) {
-            throw new Refusal(key, "A placeholder cannot be resolved on this worker: " + e.getMessage());
+        } catch (RuntimeException | LinkageError e) {
+            throw new Refusal(key, "A placeholder cannot be resolved on this worker, " + shown(value) + ": "
+                    + reason(e) + ".");
         }
         Matcher open = ConfigTransformer.DEFAULT_PATTERN.matcher(value);
         while (open.find()) {
@@ -67,6 +69,18 @@ final class Placeholders implements AutoCloseable {
             }
         }
         return resolved;
+    }
+
+    /** Never the provider's own words: they can hold what it logs in with, or what it has read. */
+    private static String reason(Throwable failure) {
+        return failure instanceof Refusal unmade ? unmade.getMessage()
+                : "its config provider failed (" + Messages.kinds(failure) + ")";
+    }
+
+    /** The placeholders of a value, without what stands beside them: that may be a password. */
+    private static String shown(String value) {
+        return ConfigTransformer.DEFAULT_PATTERN.matcher(value).results()
+                .map(MatchResult::group).collect(Collectors.joining(" "));
     }
 
     private String unresolved(String placeholder, String provider) {
@@ -150,8 +164,9 @@ final class Placeholders implements AutoCloseable {
             }
         }
 
-        private ConfigException failed(Throwable cause) {
-            return new ConfigException("the config provider '" + name + "' cannot be made: " + cause);
+        private Refusal failed(Throwable cause) {
+            return new Refusal("", "the config provider '" + name + "', " + type + ", cannot be made ("
+                    + Messages.kinds(cause) + ")");
         }
     }
 }

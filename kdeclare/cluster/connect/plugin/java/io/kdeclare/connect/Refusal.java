@@ -4,7 +4,7 @@ import org.apache.kafka.common.config.ConfigException;
 
 /**
  * Overrides that this worker cannot take, with the key that is wrong and a reason for people.
- * The reason never holds a password.
+ * The reason never holds a resolved value, and there is no cause that could.
  */
 final class Refusal extends ConfigException {
     private static final long serialVersionUID = 1L;
@@ -12,7 +12,7 @@ final class Refusal extends ConfigException {
     private final String key;
 
     Refusal(String key, String reason) {
-        super(reason);
+        super(Messages.withoutControls(reason));
         this.key = key;
     }
 
@@ -23,6 +23,6 @@ final class Refusal extends ConfigException {
 
     /** The key and the reason in one line. */
     String line() {
-        return key.isEmpty() ? getMessage() : key + ": " + getMessage();
+        return key.isEmpty() ? getMessage() : Messages.withoutControls(key) + ": " + getMessage();
     }
 }

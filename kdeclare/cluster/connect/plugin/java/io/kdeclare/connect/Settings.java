@@ -1,5 +1,6 @@
 package io.kdeclare.connect;
 
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
@@ -13,9 +14,10 @@ import java.util.TreeSet;
  * What the worker's own configuration says about dynamic overrides.
  *
  * <p>{@code worker}: all of it, as strings. {@code topic}, {@code transactionalId}: of distributed workers.
- * {@code file}: of a standalone worker, or null. {@code admins}: a properties file of names and passwords, or
- * null where everybody may do everything. {@code checkTrust}: whether a certificate that the other workers
+ * {@code file}: of a standalone worker, or null. {@code checkTrust}: whether a certificate that the other workers
  * would not accept is refused. {@code replay}: how long a starting worker holds back its first request.
+ * {@code allowed}: the folders below which overrides may name key stores; none: anywhere. Who may change
+ * anything is read apart from these: {@link Access}.
  */
 record Settings(
         Map<String, String> worker,
@@ -23,14 +25,15 @@ record Settings(
         String topic,
         String transactionalId,
         Path file,
-        Path admins,
         boolean checkTrust,
         Duration replay,
+        List<Path> allowed,
         Set<String> whitelist) {
 
     static final String PREFIX = "kdeclare.worker.config.";
     static final String WHITELIST = PREFIX + "whitelist";
     static final String FILE = PREFIX + "file";
+    static final String ALLOWED_PATHS = PREFIX + "allowed.paths";
 
     /** KIP-1185, phase 1. */
     private static final List<String> DEFAULT_WHITELIST = List.of(
@@ -61,15 +64,34 @@ record Settings(
                 group != null && topic != null,
                 topic,
                 transactionalId,
-                path(worker.get(FILE)),
-                path(worker.get(PREFIX + "admins.file")),
+                path(FILE, worker.get(FILE)),
                 Boolean.parseBoolean(worker.getOrDefault(PREFIX + "trust.check", "true")),
                 Duration.ofMillis(number(worker, PREFIX + "replay.timeout.ms", REPLAY_MS)),
+                allowed(worker.get(ALLOWED_PATHS)),
                 whitelist(worker.get(WHITELIST)));
     }
 
-    private static Path path(String value) {
-        return value == null || value.isBlank() ? null : Path.of(value.trim());
+    private static Path path(String key, String value) {
+        try {
+            return value == null || value.isBlank() ? null : Path.of(value.trim());
+        } catch (InvalidPathException e) {
+            throw new Refusal(key, "This is not a path.");
+        }
+    }
+
+    private static List<Path> allowed(String value) {
+        if (value == null || value.isBlank()) {
+            return List.of();
+        }
+        return Arrays.stream(value.trim().split("\\s*,\\s*")).map(Settings::folder).toList();
+    }
+
+    private static Path folder(String value) {
+        Path folder = path(ALLOWED_PATHS, value);
+        if (folder == null || !folder.isAbsolute()) {
+            throw new Refusal(ALLOWED_PATHS, "Each folder has to be an absolute path.");
+        }
+        return folder.normalize();
     }
 
     private static int number(Map<String, String> worker, String key, int otherwise) {

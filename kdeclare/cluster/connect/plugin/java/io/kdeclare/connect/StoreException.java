@@ -2,11 +2,14 @@ package io.kdeclare.connect;
 
 import org.apache.kafka.common.KafkaException;
 
-/** The overrides could not be written, or not be read back in time; says whether they may have been. */
+/**
+ * The overrides could not be written, or not be read back in time; says whether they may have been. It has no
+ * cause: Connect logs causes, and these can quote the worker's own passwords.
+ */
 final class StoreException extends KafkaException {
     private static final long serialVersionUID = 1L;
 
-    StoreException(String message, Throwable cause) {
-        super(message, cause);
+    StoreException(String message) {
+        super(message);
     }
 }

@@ -5,15 +5,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
-import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 
 import javax.net.ssl.SSLContext;
-
-import org.apache.kafka.common.Reconfigurable;
-import org.apache.kafka.common.config.ConfigException;
 
 import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
@@ -21,61 +16,53 @@ import org.eclipse.jetty.util.ssl.SslContextFactory;
 
 /**
  * The worker's HTTPS listeners: new handshakes get the new certificate, connections that are open live on.
- *
- * <p>What is configured is the whole configuration of the worker with the overrides laid over it.
  */
-final class TlsListeners implements Reconfigurable {
+final class TlsListeners implements Component {
 
     /** One listener and the certificate that it serves. */
     record Listener(String name, int port, Optional<X509Certificate> certificate) { }
 
     private record Served(SSLContext by, Optional<X509Certificate> certificate) { }
 
-    private record Validated(Map<String, ?> configs, TlsMaterial material) { }
+    private record Validated(Candidate candidate, TlsMaterial material) { }
 
     private final List<ServerConnector> connectors;
     private final Map<String, String> own;
+    private final KeyStoreFiles files;
     private final Consumer<SslContextFactory.Server> check;
     private final Map<ServerConnector, Served> served = new ConcurrentHashMap<>();
     private Validated validated;
 
     /**
-     * {@code worker}: the configuration without overrides. {@code check}: throws a Refusal about material that
+     * {@code worker}: the configuration without overrides. {@code files}: reads key stores. {@code check}: throws a Refusal about material that
      * is sound in itself but unwanted.
      */
-    TlsListeners(Server server, Map<String, String> worker, Consumer<SslContextFactory.Server> check) {
+    TlsListeners(
+            Server server, Map<String, String> worker, KeyStoreFiles files,
+            Consumer<SslContextFactory.Server> check) {
         this.connectors = JettyServers.https(server);
         this.own = TlsKeys.merged(worker, Map.of());
+        this.files = files;
         this.check = check;
     }
 
     @Override
-    public void configure(Map<String, ?> configs) {
-        // Connect has configured them.
-    }
-
-    @Override
-    public Set<String> reconfigurableConfigs() {
-        return TlsKeys.RELOADABLE;
-    }
-
-    @Override
-    public synchronized void validateReconfiguration(Map<String, ?> configs) throws ConfigException {
+    public synchronized void validate(Candidate candidate) {
         if (!connectors.isEmpty()) {
-            validated = new Validated(configs, candidate(configs));
-        } else if (!configs.equals(own)) {
+            validated = new Validated(candidate, material(candidate));
+        } else if (!candidate.merged().equals(own)) {
             throw new Refusal("", "This worker has no HTTPS listener that could take this.");
         }
     }
 
     /** Takes the very material that was validated, if that was just done: files can change in between. */
     @Override
-    public synchronized void reconfigure(Map<String, ?> configs) {
+    public synchronized void apply(Candidate candidate) {
         if (connectors.isEmpty()) {
             return;
         }
-        boolean known = validated != null && validated.configs() == configs;
-        TlsMaterial wanted = known ? validated.material() : candidate(configs);
+        boolean known = validated != null && validated.candidate() == candidate;
+        TlsMaterial wanted = known ? validated.material() : material(candidate);
         validated = null;
         Map<ServerConnector, TlsMaterial> before = new LinkedHashMap<>();
         try {
@@ -86,7 +73,8 @@ final class TlsListeners implements Reconfigurable {
             }
         } catch (Exception e) {
             before.forEach(TlsListeners::restore);
-            throw new ConfigException("A listener did not take its new certificate and has its old one back: " + e);
+            throw new Refusal("", "A listener did not take its new certificate and has its old one back ("
+                    + Messages.kinds(e) + ").");
         }
     }
 
@@ -114,10 +102,8 @@ final class TlsListeners implements Reconfigurable {
         return known.certificate();
     }
 
-    private TlsMaterial candidate(Map<String, ?> configs) {
-        Map<String, String> merged = new TreeMap<>();
-        configs.forEach((key, value) -> merged.put(key, (String) value));
-        SslContextFactory.Server made = TlsMaterial.factory(merged);
+    private TlsMaterial material(Candidate candidate) {
+        SslContextFactory.Server made = TlsMaterial.factory(candidate, files);
         check.accept(made);
         return TlsMaterial.of(made);
     }
@@ -126,7 +112,7 @@ final class TlsListeners implements Reconfigurable {
         try {
             material.into(JettyServers.tls(connector));
         } catch (Exception e) {
-            throw new IllegalStateException("a listener did not take back what it had", e);
+            throw new IllegalStateException("a listener did not take back what it had: " + Messages.kinds(e));
         }
     }
 }

@@ -1,7 +1,9 @@
 package io.kdeclare.connect;
 
 import java.security.KeyStore;
+import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 
 import javax.net.ssl.SSLContext;
 
@@ -45,21 +47,25 @@ record TlsMaterial(SSLContext context, String[] protocols, String[] ciphers, boo
     }
 
     /** A factory of a listener with this configuration, started. @throws Refusal when there cannot be one */
-    static SslContextFactory.Server factory(Map<String, String> merged) {
-        AbstractConfig config = parsed(merged);
-        Map<String, Object> values = config.valuesWithPrefixAllOrNothing(TlsKeys.PREFIX);
+    static SslContextFactory.Server factory(Candidate candidate, KeyStoreFiles files) {
+        candidate.raw().keySet().forEach(key -> TlsValues.check(DEFINITION, candidate, key));
+        Map<String, Object> values = parsed(candidate.merged()).valuesWithPrefixAllOrNothing(TlsKeys.PREFIX);
         DEFAULT_TYPES.forEach(values::putIfAbsent);
-        KeyStore keys = KeyStores.keys(values);
-        KeyStore trust = KeyStores.trust(values);
-        SslContextFactory.Server factory = SSLUtils.createServerSideSslContextFactory(config);
-        // As they were checked: not read again, which would take as long again too.
+        KeyStores stores = new KeyStores(candidate, values, files);
+        KeyStore keys = stores.keys();
+        KeyStore trust = stores.trust();
+        // Without the paths: Jetty would log them with each certificate. The key stores are set as they were
+        // checked, and not read again, which would take as long again too.
+        Map<String, String> without = new HashMap<>(candidate.merged());
+        without.keySet().removeAll(Set.of(TlsKeys.KEYSTORE_LOCATION, TlsKeys.TRUSTSTORE_LOCATION));
+        SslContextFactory.Server factory = SSLUtils.createServerSideSslContextFactory(parsed(without));
         factory.setKeyStore(keys);
         factory.setTrustStore(trust == null ? keys : trust);
         try {
             factory.start();
             return factory;
         } catch (Exception e) {
-            throw new Refusal("", "The listener cannot use this: " + e.getMessage());
+            throw new Refusal("", "The listener cannot use this (" + Messages.kinds(e) + ").");
         }
     }
 
@@ -70,7 +76,8 @@ record TlsMaterial(SSLContext context, String[] protocols, String[] ciphers, boo
             config.valuesWithPrefixAllOrNothing(TlsKeys.PREFIX);
             return config;
         } catch (ConfigException e) {
-            throw new Refusal("", e.getMessage());
+            throw new Refusal("", "A TLS setting of the worker's own configuration has a value that Kafka does not"
+                    + " allow.");
         }
     }
 

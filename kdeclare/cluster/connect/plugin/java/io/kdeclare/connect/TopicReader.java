@@ -77,7 +77,7 @@ final class TopicReader implements AutoCloseable {
         if (current == null && lost != null) {
             throw new StoreException("Nothing was written: a change would lose what is stored, since that cannot be"
                     + " read (" + lost + "). To begin anew, write a tombstone with the key " + Envelope.KEY
-                    + " to partition 0 of " + partition.topic() + ".", null);
+                    + " to partition 0 of " + partition.topic() + ".");
         }
         return current == null ? Map.of() : current;
     }
@@ -91,12 +91,12 @@ final class TopicReader implements AutoCloseable {
             waiter.reached().get(limit.toMillis(), TimeUnit.MILLISECONDS);
         } catch (TimeoutException e) {
             throw new StoreException("The topic " + partition.topic() + " could not be read to its end within "
-                    + limit.toSeconds() + " s.", e);
+                    + limit.toSeconds() + " s.");
         } catch (ExecutionException e) {
-            throw new StoreException(Messages.of(e.getCause()), e.getCause());
+            throw new StoreException(Messages.of(e.getCause()));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new StoreException("The worker is shutting down.", e);
+            throw new StoreException("The worker is shutting down.");
         } finally {
             waiters.remove(waiter);
         }
@@ -129,7 +129,7 @@ final class TopicReader implements AutoCloseable {
             } catch (WakeupException e) {
                 LOG.debug("Woken up while starting to read");
             } catch (RuntimeException | LinkageError e) {
-                LOG.debug("Cannot follow {}", partition, e);
+                LOG.debug("Cannot follow {}: {}", partition, Messages.kinds(e));
                 listener.trouble("The topic " + partition.topic() + " cannot be read: " + Messages.of(e));
                 waiters.forEach(waiter -> waiter.reached().completeExceptionally(e));
                 pause(RETRY_MS);

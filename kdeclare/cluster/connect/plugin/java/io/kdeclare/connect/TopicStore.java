@@ -67,8 +67,7 @@ final class TopicStore implements Store {
             for (int attempt = 1; !attempted(change); attempt++) {
                 if (attempt == ATTEMPTS) {
                     throw new StoreException("Other workers wrote at the same time, " + ATTEMPTS
-                            + " times in a row. Whether it was written is not known; look before you try again.",
-                            null);
+                            + " times in a row. Whether it was written is not known; look before you try again.");
                 }
                 LOG.info("Another worker writes overrides too; trying again");
                 pause(ThreadLocalRandom.current().nextLong(BACKOFF_MS << attempt));
@@ -165,17 +164,17 @@ final class TopicStore implements Store {
     private StoreException failed(String what, Exception cause) {
         letGo();
         Throwable root = cause instanceof ExecutionException ? cause.getCause() : cause;
-        return new StoreException(what + Messages.of(root), root);
+        return new StoreException(what + Messages.of(root));
     }
 
     private void lock() {
         try {
             if (!writing.tryLock(PATIENCE.toMillis(), TimeUnit.MILLISECONDS)) {
-                throw new StoreException("Another change is still being written. Nothing was written.", null);
+                throw new StoreException("Another change is still being written. Nothing was written.");
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new StoreException("The worker is shutting down. Nothing was written.", e);
+            throw new StoreException("The worker is shutting down. Nothing was written.");
         }
     }
 
@@ -195,7 +194,7 @@ final class TopicStore implements Store {
             Thread.sleep(milliseconds);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new StoreException("The worker is shutting down. Nothing was written.", e);
+            throw new StoreException("The worker is shutting down. Nothing was written.");
         }
     }
 }

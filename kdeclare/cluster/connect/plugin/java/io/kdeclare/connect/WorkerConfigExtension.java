@@ -9,6 +9,9 @@ import org.apache.kafka.connect.rest.ConnectRestExtensionContext;
 
 import org.glassfish.jersey.internal.inject.AbstractBinder;
 
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
 /**
  * Dynamic worker configuration (the draft KIP-1185) for stock Connect workers: name this class in
  * {@code rest.extension.classes}.
@@ -17,6 +20,8 @@ import org.glassfish.jersey.internal.inject.AbstractBinder;
  * where {@code admin.listeners} is set.
  */
 public final class WorkerConfigExtension implements ConnectRestExtension {
+    private static final Logger LOG = LoggerFactory.getLogger(WorkerConfigExtension.class);
+
     private Map<String, ?> worker = Map.of();
     private WorkerConfigs configs;
 
@@ -40,7 +45,13 @@ public final class WorkerConfigExtension implements ConnectRestExtension {
             }
         });
         resources.register(WorkerConfigResource.class);
-        shared.settings().map(Settings::admins).ifPresent(admins -> resources.register(new AdminsFilter(admins)));
+        Access access = Access.of(worker);
+        if (access.open()) {
+            LOG.warn("{}=true: whoever reaches this worker's listener can change its configuration", Access.OPEN);
+        } else if (!access.denial().isEmpty()) {
+            LOG.warn("Dynamic worker configuration: {}", access.denial());
+        }
+        resources.register(new AdminsFilter(access));
         shared.start();
     }
 

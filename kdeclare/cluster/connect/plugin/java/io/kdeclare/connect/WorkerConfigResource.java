@@ -26,7 +26,6 @@ import jakarta.ws.rs.core.HttpHeaders;
 import jakarta.ws.rs.core.MediaType;
 import jakarta.ws.rs.core.Response;
 
-import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.connect.runtime.Herder;
 import org.apache.kafka.connect.runtime.rest.RestClient;
 import org.apache.kafka.connect.runtime.rest.RestRequestTimeout;
@@ -37,6 +36,7 @@ import org.apache.kafka.connect.runtime.rest.errors.ConnectRestException;
  * follower could not apply what the leader could.
  */
 @Path(WorkerConfigResource.PATH)
+@AdminsOnly
 @Produces(MediaType.APPLICATION_JSON)
 public class WorkerConfigResource {
     static final String PATH = "/admin/dynamic-worker-config";
@@ -55,7 +55,6 @@ public class WorkerConfigResource {
 
     /** The overrides as they were written, placeholders and all. */
     @GET
-    @AdminsOnly
     public Map<String, String> overrides() {
         Overrides found = configs.overrides().orElseThrow(this::unavailable);
         try {
@@ -74,7 +73,6 @@ public class WorkerConfigResource {
 
     /** Whether this very worker could take the change. */
     @POST
-    @AdminsOnly
     @Path("/validate")
     @Consumes(MediaType.APPLICATION_JSON)
     public Map<String, Object> validate(InputStream body) throws IOException {
@@ -85,7 +83,7 @@ public class WorkerConfigResource {
             configs.validate(changes);
         } catch (Refusal e) {
             errors.put(e.key(), List.of(e.getMessage()));
-        } catch (ConfigException | StoreException e) {
+        } catch (RuntimeException e) {
             errors.put("", List.of(Messages.of(e)));
         }
         Map<String, Object> answer = new LinkedHashMap<>();
@@ -97,7 +95,6 @@ public class WorkerConfigResource {
 
     /** Merge the change into the overrides; an empty one has all workers read their files again. */
     @PATCH
-    @AdminsOnly
     @Consumes(MediaType.APPLICATION_JSON)
     public Map<String, String> patch(
             InputStream body, @Context HttpHeaders headers, @QueryParam("forward") Boolean forward)
@@ -109,7 +106,6 @@ public class WorkerConfigResource {
 
     /** Remove one override. */
     @DELETE
-    @AdminsOnly
     @Path("/{name}")
     public Response delete(
             @PathParam("name") String name, @Context HttpHeaders headers, @QueryParam("forward") Boolean forward)
@@ -148,19 +144,22 @@ public class WorkerConfigResource {
     private Map<String, String> written(Function<Map<String, String>, Changes> changes) {
         try {
             return configs.update(changes);
-        } catch (ConfigException e) {
+        } catch (Refusal e) {
             throw refused(e);
-        } catch (StoreException e) {
+        } catch (ConnectRestException e) {
+            throw e;
+        } catch (RuntimeException e) {
             throw failed(e);
         }
     }
 
-    private static ConnectRestException failed(StoreException e) {
-        return new ConnectRestException(Response.Status.INTERNAL_SERVER_ERROR, e.getMessage(), e);
+    /** Without the cause, as below: Connect logs causes, and those can quote what a placeholder stands for. */
+    private static ConnectRestException failed(RuntimeException e) {
+        return new ConnectRestException(Response.Status.INTERNAL_SERVER_ERROR, Messages.of(e));
     }
 
-    private static ConnectRestException refused(ConfigException e) {
-        return new ConnectRestException(Response.Status.BAD_REQUEST, Messages.of(e), e);
+    private static ConnectRestException refused(Refusal e) {
+        return new ConnectRestException(Response.Status.BAD_REQUEST, Messages.of(e));
     }
 
     private ConnectRestException unavailable() {

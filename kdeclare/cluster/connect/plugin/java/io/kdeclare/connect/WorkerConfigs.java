@@ -56,7 +56,7 @@ final class WorkerConfigs implements AutoCloseable {
             return new WorkerConfigs(settings, placeholders, store, null);
         } catch (RuntimeException | LinkageError e) {
             String reason = Messages.of(e);
-            LOG.error("Dynamic worker configuration is not available: {}", reason, e);
+            LOG.error("Dynamic worker configuration is not available: {}", reason);
             return new WorkerConfigs(null, null, null, reason);
         }
     }
@@ -175,7 +175,7 @@ final class WorkerConfigs implements AutoCloseable {
             found.get().filter(server -> listeners == null).ifPresent(this::attach);
         } catch (RuntimeException | LinkageError e) {
             unattached = NO_SERVER + " " + Messages.of(e);
-            LOG.warn("The worker's listeners cannot be reached", e);
+            LOG.warn("The worker's listeners cannot be reached: {}", Messages.of(e));
         }
     }
 
@@ -184,7 +184,7 @@ final class WorkerConfigs implements AutoCloseable {
         HostNames names = new HostNames(server, where);
         PeerTrust trust = new PeerTrust(settings.worker(), where);
         boolean checks = settings.distributed() && settings.checkTrust();
-        TlsListeners made = new TlsListeners(server, settings.worker(), candidate -> {
+        TlsListeners made = new TlsListeners(server, settings.worker(), new KeyStoreFiles(settings.allowed()), candidate -> {
             names.check(candidate);
             if (checks) {
                 trust.check(candidate);

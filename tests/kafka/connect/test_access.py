@@ -1,0 +1,137 @@
+"""Who may use the plug-in's endpoints, and which files it opens for them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.connect.asking import KEYSTORE, PATH, TRUSTSTORE
+from tests.kafka.connect.test_settings import basic
+from tests.kafka.connect.workers import OPEN, Worker, Workshop, started
+
+pytestmark = pytest.mark.kafka
+
+_PREFIX = "kdeclare.worker.config."
+_REQUESTS = [
+    ("GET", PATH),
+    ("GET", f"{PATH}/status"),
+    ("POST", f"{PATH}/validate"),
+    ("PATCH", PATH),
+    ("DELETE", f"{PATH}/{KEYSTORE}"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The only folder of which the worker `limited` may open key stores."""
+    return tmp_path_factory.mktemp("allowed")
+
+
+@pytest.fixture(scope="module")
+def workers(workshop: Workshop, folder: Path) -> Iterator[dict[str, Worker]]:
+    """Workers that differ in whom they admit; `limited` admits everybody, and opens files in one folder."""
+    admins = folder / "admins.properties"
+    admins.write_text("ada=lovelace\n")
+    file = {f"{_PREFIX}admins.file": str(admins)}
+    differences = {
+        "unsaid": {OPEN: ""},
+        "both": file,
+        "misspelled": {OPEN: "yes"},
+        "unreadable": {OPEN: "false", f"{_PREFIX}admins.file": str(folder / "nowhere")},
+        "mistaken": {OPEN: "", **file, f"{_PREFIX}whitelist": "group.id"},
+        "limited": {f"{_PREFIX}allowed.paths": f"/nowhere, {folder / 'link'}"},
+    }
+    (folder / "stores").mkdir()
+    (folder / "link").symlink_to(folder / "stores")
+    made = {name: workshop.worker(name, name, more) for name, more in differences.items()}
+    with started(list(made.values())):
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (
+            "unsaid",
+            "this worker's configuration does not say who may. Set kdeclare.worker.config.admins.file",
+        ),
+        ("both", "kdeclare.worker.config.open=true and kdeclare.worker.config.admins.file contradict"),
+        ("misspelled", "kdeclare.worker.config.open has to be true or false."),
+    ],
+)
+def test_a_worker_that_does_not_say_who_may_admits_nobody(
+    workers: dict[str, Worker], name: str, why: str
+) -> None:
+    ask = workers[name].ask
+    change = {KEYSTORE: str(workers[name].certificates.store("a"))}
+    for method, path in _REQUESTS:
+        for headers in ({}, basic("ada", "lovelace")):
+            refused = ask(method, path, change, headers)
+            assert (refused.status, refused.message[:21]) == (403, "Nobody may use this: ")
+            assert why in refused.message
+    assert why in workers[name].said()
+    assert ask.served() == workers[name].certificates.sha256["static"]
+    assert ask("GET", "/connectors").status == 200
+
+
+def test_without_its_file_nobody_is_an_administrator(workers: dict[str, Worker]) -> None:
+    for method, path in _REQUESTS:
+        assert workers["unreadable"].ask(method, path, {}).status == 401
+        assert workers["unreadable"].ask(method, path, {}, basic("ada", "lovelace")).status == 403
+
+
+def test_a_mistake_in_other_settings_opens_nothing(workers: dict[str, Worker]) -> None:
+    ask = workers["mistaken"].ask
+    assert ask("GET", f"{PATH}/status").status == 401
+    assert "group.id" in ask.status(basic("ada", "lovelace"))["error"]["message"]
+    assert ask("PATCH", PATH, {}, basic("ada", "lovelace")).status == 503
+
+
+@pytest.mark.parametrize("key", [KEYSTORE, TRUSTSTORE])
+def test_what_is_no_regular_file_is_not_opened(workers: dict[str, Worker], folder: Path, key: str) -> None:
+    """A pipe that nobody writes to would hold the worker up for ever."""
+    pipe = folder / "stores" / f"pipe-{key}"
+    os.mkfifo(pipe)
+    ask = workers["limited"].ask
+    for path in (pipe, folder / "stores"):
+        answer = ask.validate({key: str(path)})
+        assert answer.body["errors"] == {key: [f"This is not a regular file: {path}."]}
+        assert ask.patch({key: str(path)}).status == 400
+
+
+def test_a_huge_file_is_not_read_whole(workers: dict[str, Worker], folder: Path) -> None:
+    huge = folder / "stores" / "huge.p12"
+    with huge.open("wb") as file:
+        file.truncate(20 * 1024**3)
+    answer = workers["limited"].ask.validate({KEYSTORE: str(huge)})
+    assert answer.body["errors"] == {KEYSTORE: [f"Larger than 16777216 bytes: {huge}."]}
+
+
+def test_key_stores_outside_of_the_allowed_folders_are_refused(
+    workers: dict[str, Worker], folder: Path, workshop: Workshop
+) -> None:
+    ask, store = workers["limited"].ask, workshop.certificates.store("a")
+    (folder / "stores" / "leads-out.p12").symlink_to(store)
+    (folder / "stores" / "a.p12").write_bytes(store.read_bytes())
+    outside = (
+        store,
+        folder / "stores" / "leads-out.p12",
+        folder / "stores" / ".." / "admins.properties",
+        folder / "missing.p12",  # whether it exists is not told
+        Path("/dev/zero"),
+    )
+    for path in outside:
+        errors = ask.validate({KEYSTORE: str(path)}).body["errors"]
+        assert errors == {
+            KEYSTORE: [f"Not below a folder that kdeclare.worker.config.allowed.paths allows: {path}."]
+        }
+    missing = folder / "link" / "missing.p12"
+    assert ask.validate({KEYSTORE: str(missing)}).body["errors"] == {
+        KEYSTORE: [f"There is no file {missing} on this worker."]
+    }
+    for path in (folder / "link" / "a.p12", folder / "stores" / "a.p12"):
+        assert ask.patch({KEYSTORE: str(path)}).status == 200
+    assert ask.served() == workshop.certificates.sha256["a"]
+    # what the worker's own file names is the operator's choice
+    assert ask.patch({KEYSTORE: None}).status == 200
