@@ -1,6 +1,7 @@
 """Tokens for OAUTHBEARER: from an endpoint that runs in this process, and from a file."""
 
 import base64
+import itertools
 import json
 import socket
 import threading
@@ -19,6 +20,8 @@ from kdeclare.cluster.kafka import connect
 from kdeclare.cluster.kafka.oauth import Tokens
 from kdeclare.cluster.kafka.properties import client_arguments
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from tests.unit.connect.https_stub import https, pair
+from tests.unit.connect.raw_server import answering, drip, took
 
 HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -75,7 +78,8 @@ def properties(url: str, login: str = LOGIN, **more: str) -> dict[str, str]:
 
 def tokens(given: dict[str, str]) -> Tokens:
     arguments, warnings = client_arguments(given)
-    assert warnings == ()
+    plain = given["sasl.oauthbearer.token.endpoint.url"].startswith("http:")
+    assert [found.code for found in warnings] == ["plain-http"] * plain
     made = arguments["sasl_oauth_token_provider"]
     assert isinstance(made, Tokens)
     return made
@@ -190,6 +194,52 @@ def test_a_life_without_end_is_none_to_rely_on() -> None:
         made = tokens(properties(at.url))
         made.first()
         assert time.monotonic() < made._fresh_until < time.monotonic() + 300
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        drip(b"HTTP/1.1 200 OK\r\n", 0),
+        [b"HTTP/1.1 200 OK\r\n", *(b"X-%d: y\r\n" % n for n in range(90))],
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", *drip(b"{", 200)],
+        [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", *([b"1\r\n \r\n"] * 200)],
+        [b"HTTP/1.1 401 No\r\nContent-Length: 10000\r\n\r\n", *drip(b"{", 200)],
+    ],
+)
+def test_an_endpoint_that_drips_is_given_up_on_in_time(parts: list[bytes]) -> None:
+    with answering(parts, 0.1) as url:
+        begun = time.monotonic()
+        found = failure(properties(url, **{"sasl.login.read.timeout.ms": "500"}))
+        assert took(begun) < 1.5
+    assert (found.code, url in found.detail) == ("no-token", True)
+
+
+def test_an_answer_without_end_is_no_token() -> None:
+    head = b"HTTP/1.1 200 OK\r\n\r\n"
+    with answering(itertools.chain([head], itertools.repeat(b" " * 0x10000))) as url:
+        found = failure(properties(url))
+    assert "its answer is larger than 1048576 bytes" in found.detail
+
+
+def test_an_endpoint_over_tls_that_drips_is_given_up_on_in_time(tmp_path: Path) -> None:
+    cert, key = pair(tmp_path, "tokens")
+    with https(cert, key) as stub:
+        stub.drip_s = 0.1
+        stub.answers["POST", "/token"] = 200, {"access_token": "tok" * 100}
+        login = f'{LOGIN} ssl.truststore.type="PEM" ssl.truststore.location="{cert}"'
+        url = f"{stub.url}/token"
+        begun = time.monotonic()
+        found = failure(properties(url, login, **{"sasl.login.read.timeout.ms": "500"}))
+        assert took(begun) < 1.5
+        assert "no answer within 0.5 s" in found.detail
+        stub.drip_s = 0.0
+        assert tokens(properties(url, login)).token() == "tok" * 100
+
+
+def test_an_address_without_encryption_is_warned_of() -> None:
+    _, (found,) = client_arguments(properties("http://tokens.example/"))
+    assert (found.code, found.is_error) == ("plain-http", False)
+    assert "sasl.oauthbearer.token.endpoint.url is an http:// address" in found.detail
 
 
 def test_an_endpoint_that_is_not_there() -> None:

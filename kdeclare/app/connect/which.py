@@ -1,5 +1,6 @@
 """Which workers a command is about: those that it names, or those of a manifest."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,8 +15,8 @@ from kdeclare.cluster.connect.retrying import RetryingWorkers
 from kdeclare.cluster.port import Fault
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.connect_worker_config import ConnectWorkerConfigKind
-from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody
-from kdeclare.kinds.workers.urls import wrong_url
+from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody, plain_http_warning
+from kdeclare.kinds.workers.urls import is_plain_http, wrong_url
 from kdeclare.manifests.reference_limits import Limits
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, gist
@@ -23,6 +24,7 @@ from kdeclare.model.exits import ExitCode
 from kdeclare.model.workers import WorkerGroup
 
 _KIND = ConnectWorkerConfigKind.name
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,9 @@ def chosen(workspace: Workspace, named: Named) -> Iterator[Chosen]:
     else:
         group, folder = _one(declared, named, unread), workspace.project.folder
         limits = workspace.project.limits
+    for url in group.urls if group.headers else ():
+        if is_plain_http(url):
+            _log.warning("%s", plain_http_warning(url).detail)
     door = ProjectDoor(folder, workspace.environ, named.timeout_s, limits)
     workers = RetryingWorkers(door(group), Again(on_retry=log_retry))
     mine = [item for item in declared if not set(item.body.group.urls).isdisjoint(group.urls)]

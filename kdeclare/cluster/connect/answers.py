@@ -12,6 +12,9 @@ from kdeclare.model.workers import Applied, Certificate, Listener, Refusal, Work
 
 T = TypeVar("T")
 
+MAX_WORDS = 2000
+"""Characters of one message of a worker's that are shown."""
+
 
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -89,7 +92,7 @@ def status(body: bytes) -> WorkerStatus:
         mode=said.mode or "",
         seen=said.seen.offset if said.seen else None,
         applied=Applied(said.applied.offset, said.applied.at, said.applied.sha256) if said.applied else None,
-        error=Refusal(said.error.offset, said.error.at, said.error.message) if said.error else None,
+        error=Refusal(said.error.offset, said.error.at, shorten(said.error.message)) if said.error else None,
         overrides=said.overrides,
         whitelist=said.whitelist,
         listeners=tuple(
@@ -101,15 +104,21 @@ def status(body: bytes) -> WorkerStatus:
 def validation(body: bytes) -> Validation:
     """What a worker says of proposed overrides. Raises Fault."""
     said = _understood(_VALIDATION, body)
-    return Validation(said.valid, said.errors)
+    errors = {key: tuple(map(shorten, messages)) for key, messages in said.errors.items()}
+    return Validation(said.valid, errors)
 
 
 def problem(body: bytes) -> str:
     """The message of an error as Connect writes it; empty where there is none."""
     try:
-        return _PROBLEM.validate_json(body).message
+        return shorten(_PROBLEM.validate_json(body).message)
     except ValidationError:
         return ""
+
+
+def shorten(text: str) -> str:
+    """A worker's message, cut where it is too long for people."""
+    return text if len(text) <= MAX_WORDS else f"{text[:MAX_WORDS]}…"
 
 
 def _certificate(said: _Certificate | None) -> Certificate | None:

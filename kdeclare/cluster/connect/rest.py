@@ -11,6 +11,7 @@ import httpx
 
 from kdeclare.cluster.connect import answers
 from kdeclare.cluster.connect.port import (
+    BAD_ANSWER,
     INVALID,
     LOST,
     NO_OVERRIDE,
@@ -22,14 +23,17 @@ from kdeclare.cluster.connect.port import (
     Changes,
     Validation,
 )
+from kdeclare.cluster.connect.transport import DeadlineTransport
 from kdeclare.cluster.connect.x509 import certificate
 from kdeclare.cluster.port import Fault, FaultKind
 from kdeclare.model.workers import Certificate, WorkerStatus
 
 PATH = "/admin/dynamic-worker-config"
 
+MAX_ANSWER_BYTES = 1 << 20
+"""Of a body. The plug-in takes 64 KiB of overrides, and a status holds a certificate for each listener."""
 _CHANGE_S = 60.0
-"""How long a change may take: it is written, read back and applied before the answer."""
+"""How long a change may take in all: it is written, read back and applied before the answer."""
 _NO_SUCH_PATH = "HTTP 404 Not Found"
 """What Connect says where nobody serves a path; the plug-in's own 404 says more."""
 _NOT_WRITTEN = "Nothing was written"
@@ -58,10 +62,10 @@ class RestWorkers:
         self._showing = showing
         self._timeout_s = timeout_s
         self._client = httpx.Client(
-            verify=context,
-            headers={"Accept": "application/json", **headers},
+            # What is compressed could be a thousand times as large as what is read.
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", **headers},
             timeout=timeout_s,
-            limits=httpx.Limits(max_keepalive_connections=0),
+            transport=DeadlineTransport(context),
             trust_env=False,
         )
 
@@ -117,17 +121,33 @@ class RestWorkers:
     def _ask(self, method: str, url: str, path: str, body: Changes | None = None) -> bytes:
         changes = method in ("PATCH", "DELETE")
         content = None if body is None else json.dumps(dict(body)).encode()
-        with _explained(changes=changes):
-            answer = self._client.request(
+        with (
+            _explained(changes=changes),
+            self._client.stream(
                 method,
                 url + path,
                 content=content,
                 headers={"Content-Type": "application/json"} if content is not None else {},
                 timeout=httpx.Timeout(self._timeout_s, read=_CHANGE_S if changes else self._timeout_s),
-            )
+            ) as answer,
+        ):
+            answered = _read_answer(answer, changes=changes)
         if not answer.is_success:
-            raise _refusal(method, answer)
-        return answer.content
+            raise _refusal(method, answer, answered)
+        return answered
+
+
+def _read_answer(answer: httpx.Response, *, changes: bool) -> bytes:
+    """The body, up to a limit. Raises Fault."""
+    kind = FaultKind.UNKNOWN if changes else FaultKind.REFUSED
+    if answer.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+        raise Fault(BAD_ANSWER, "its answer is compressed, which was not asked for", kind)
+    body = bytearray()
+    for part in answer.iter_raw():
+        body += part
+        if len(body) > MAX_ANSWER_BYTES:
+            raise Fault(BAD_ANSWER, f"its answer is larger than {MAX_ANSWER_BYTES} bytes", kind)
+    return bytes(body)
 
 
 @contextmanager
@@ -150,9 +170,9 @@ def _explained(*, changes: bool) -> Iterator[None]:
         raise Fault(UNREACHABLE, "it cannot be reached (its URL holds what no URL can)") from None
 
 
-def _refusal(method: str, answer: httpx.Response) -> Fault:
+def _refusal(method: str, answer: httpx.Response, body: bytes) -> Fault:
     """What a status other than 2xx means, in the worker's own words."""
-    code, said = answer.status_code, answers.problem(answer.content)
+    code, said = answer.status_code, answers.problem(body)
     words = said or f"HTTP {code} {answer.reason_phrase}".strip()
     if code in (401, 403):
         return Fault(NOT_AUTHORIZED, words)

@@ -17,9 +17,10 @@ from typing import NamedTuple
 from kafka import errors as client
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from kdeclare.cluster.kafka.http_deadline import PlainHandler, TlsHandler
 from kdeclare.cluster.kafka.problems import problem
 from kdeclare.cluster.kafka.tls import ssl_context
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, warning
 
 _URL = "sasl.oauthbearer.token.endpoint.url"
 _CREDENTIALS = "sasl.oauthbearer.client.credentials."
@@ -31,7 +32,7 @@ _LIFE_S = 300.0
 _LONGEST_MS = (1 << 31) - 1
 """Kafka's own limit of a time."""
 _MOST = 1 << 20
-"""Bytes of an answer that are read."""
+"""Bytes of an answer that are accepted."""
 
 
 class Token(NamedTuple):
@@ -106,12 +107,12 @@ class _Endpoint:
                 "Accept": "application/json",
             },
         )
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirects(), PlainHandler(self.timeout_s)]
         if self.url.startswith("https:"):
-            handlers.append(urllib.request.HTTPSHandler(context=ssl_context(self.properties)))
+            handlers.append(TlsHandler(ssl_context(self.properties), self.timeout_s))
         try:
             with urllib.request.build_opener(*handlers).open(request, timeout=self.timeout_s) as answer:
-                content = answer.read(_MOST)
+                content = answer.read(_MOST + 1)
         except urllib.error.HTTPError as exc:
             raise _no_token(self.url, f"it answers {exc.code} {_told(exc)}".rstrip()) from exc
         except urllib.error.URLError as exc:
@@ -124,6 +125,8 @@ class _Endpoint:
             raise _no_token(self.url, f"it does not answer as HTTP wants it ({type(exc).__name__})") from exc
         except (OSError, OverflowError, ValueError) as exc:
             raise _no_token(self.url, str(exc)) from exc
+        if len(content) > _MOST:
+            raise _no_token(self.url, f"its answer is larger than {_MOST} bytes")
         return _token(self.url, content)
 
 
@@ -137,6 +140,14 @@ def _token(url: str, content: bytes) -> Token:
     if not isinstance(text, str) or not text.strip():
         raise _no_token(url, "the access_token of its answer is no text")
     return Token(text, life_s if math.isfinite(life_s) else _LIFE_S)
+
+
+def plain_http_warnings(properties: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+    """Warn where the client secret and the token go over the network unencrypted."""
+    if urllib.parse.urlsplit(properties.get(_URL, "").strip()).scheme != "http":
+        return ()
+    detail = f"{_URL} is an http:// address: the client secret and the token can be read on the network."
+    return (warning("plain-http", "Secret sent without encryption", detail, hint="Use an https:// address."),)
 
 
 def token_provider(properties: Mapping[str, str], jaas: Mapping[str, str]) -> Tokens:

@@ -94,7 +94,12 @@ def client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any], tup
         arguments["ssl_context"] = ssl_context(properties)
     if protocol.startswith("SASL_"):
         arguments |= sasl_arguments(properties)
-    if not unused:
-        return arguments, ()
-    detail = f"These client properties have no effect in kdeclare: {', '.join(sorted(unused))}."
-    return arguments, (warning("unused-client-property", "Client properties without effect", detail),)
+    warnings: list[Diagnostic] = []
+    if "sasl_oauth_token_provider" in arguments:
+        from kdeclare.cluster.kafka.oauth import plain_http_warnings  # HTTP, which most have no use for
+
+        warnings += plain_http_warnings(properties)
+    if unused:
+        detail = f"These client properties have no effect in kdeclare: {', '.join(sorted(unused))}."
+        warnings.append(warning("unused-client-property", "Client properties without effect", detail))
+    return arguments, tuple(warnings)

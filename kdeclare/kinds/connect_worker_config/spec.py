@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from kdeclare.kinds.base import Path, Problem
 from kdeclare.kinds.pace import Duration
 from kdeclare.kinds.wishes import LITERAL_SECRET, Unset, Whole, Wish, as_secret, config_text
-from kdeclare.kinds.workers.urls import wrong_url
+from kdeclare.kinds.workers.urls import is_plain_http, wrong_url
 from kdeclare.kinds.workers.values import is_placeholder, is_sensitive
 from kdeclare.model.diagnostics import Diagnostic, error, warning
 from kdeclare.model.references import Referenced
@@ -63,6 +63,8 @@ def parse_worker_config(
     """The body of a spec, and what is wrong with it; offline."""
     resource = f"ConnectWorkerConfig/{name}"
     problems = [*_url_problems(resource, spec.workers), *_tls_problems(resource, spec.tls)]
+    if spec.headers:
+        problems += _plain_http_problems(resource, spec.workers)
     headers: list[tuple[str, str]] = []
     for header, value in spec.headers.items():
         wrong = _header_problem(header, value)
@@ -108,6 +110,23 @@ def _url_problems(resource: str, urls: list[str]) -> Iterator[Problem]:
         if what:
             yield _wrong(resource, ("workers", n), what)
         seen.add(url.rstrip("/"))
+
+
+def _plain_http_problems(resource: str, urls: list[str]) -> Iterator[Problem]:
+    for n, url in enumerate(urls):
+        if not wrong_url(url) and is_plain_http(url):
+            yield Problem(("workers", n), plain_http_warning(url, resource))
+
+
+def plain_http_warning(url: str, resource: str | None = None) -> Diagnostic:
+    """Headers hold logins, which everybody on the way can read."""
+    return warning(
+        "plain-http",
+        "Secret sent without encryption",
+        f"The headers that go to {url} can be read on the network.",
+        hint="Use an https:// address.",
+        resource=resource,
+    )
 
 
 def _tls_problems(resource: str, tls: TlsSpec) -> Iterator[Problem]:

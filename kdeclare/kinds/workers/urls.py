@@ -28,6 +28,11 @@ def wrong_url(url: str) -> str:
     return "" if _is_host(parts) else f"'{url}': '{parts.hostname}' is no name of a host, and no address."
 
 
+def is_plain_http(url: str) -> bool:
+    """Whether what is sent to the URL can be read on the network."""
+    return urlsplit(url).scheme == "http"
+
+
 def _is_host(parts: SplitResult) -> bool:
     host = (parts.hostname or "").removesuffix(".")
     labels = host.split(".")

@@ -505,3 +505,32 @@ def test_schema_and_target_know_the_kind(typed: CommandLine) -> None:
     assert "warnBeforeExpiry" in ran.out
     declare(typed)
     assert typed("plan", "--target", "ConnectWorkerConfig/eu").code == 0
+
+
+# logins without encryption
+
+
+def test_validate_warns_of_headers_that_go_out_unencrypted(
+    typed: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = {"Authorization": "Basic ${env.CONNECT_AUTH}"}
+    plain = ["https://w1:8083", "http://w2:8083"]
+    declare(typed, workers=plain, headers=header)
+    monkeypatch.setenv("CONNECT_AUTH", "YTpi")
+    ran = typed("validate")
+    assert ran.code == 0
+    said = ran.out + ran.err
+    assert said.count("Secret sent without encryption") == 1
+    assert "The headers that go to http://w2:8083 can be read on the network." in said
+    declare(typed, workers=plain)
+    assert "without encryption" not in typed("validate").out
+
+
+def test_a_command_warns_of_a_header_that_goes_out_unencrypted(
+    typed: CommandLine, workers: MemoryWorkers
+) -> None:
+    workers.urls = ("http://w1:8083",)
+    words = ("status", "--worker", "http://w1:8083")
+    said = worker_config(typed, *words, "--header", "Authorization=${env.HOME}")[2]
+    assert "warning: The headers that go to http://w1:8083 can be read on the network." in said
+    assert "can be read" not in worker_config(typed, *words)[2]

@@ -30,13 +30,14 @@ class Asked:
 class Stub:
     """Answers by method and path: a status, and a body (bytes, or what becomes JSON).
 
-    Without an answer it is silent for ``silence_s`` and hangs up.
+    Without an answer it is silent for ``silence_s`` and hangs up. drip_s: between two bytes of a body.
     """
 
     url: str = ""
     answers: dict[tuple[str, str], tuple[int, Any]] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     silence_s: float = 1.0
+    drip_s: float = 0.0
 
 
 def pair(folder: Path, name: str, host: str = "localhost") -> tuple[Path, Path]:
@@ -71,7 +72,9 @@ def https(cert: Path, key: Path, clients: Path | None = None) -> Iterator[Stub]:
             self.send_response(status)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data)
+            for part in [data] if not stub.drip_s else [data[n : n + 1] for n in range(len(data))]:
+                self.wfile.write(part)
+                time.sleep(stub.drip_s)
 
         do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
 

@@ -1,0 +1,48 @@
+"""A server that answers with bytes at its own pace, over plain HTTP."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def answering(parts: Iterable[bytes], pause_s: float = 0.0) -> Iterator[str]:
+    """The URL of a server that sends ``parts`` one after the other to each client, until it hangs up."""
+    over = threading.Event()
+
+    def serve(peer: socket.socket) -> None:
+        with peer, contextlib.suppress(OSError):
+            peer.recv(1 << 16)
+            for part in parts:
+                peer.sendall(part)
+                if over.wait(pause_s) if pause_s else over.is_set():
+                    return
+            peer.shutdown(socket.SHUT_WR)
+            while peer.recv(1 << 16):  # to hang up with something unread would cut the answer off
+                pass
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(listening.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=accept, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            over.set()
+            listening.shutdown(socket.SHUT_RDWR)
+
+
+def drip(text: bytes, times: int) -> list[bytes]:
+    """Text one byte at a time, then blanks."""
+    return [bytes([byte]) for byte in text] + [b" "] * times
+
+
+def took(begun: float) -> float:
+    """Seconds since then."""
+    return time.monotonic() - begun

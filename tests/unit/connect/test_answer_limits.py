@@ -1,0 +1,101 @@
+"""Answers of workers that never end, come byte by byte, or are too large."""
+
+import gzip
+import itertools
+import time
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster.connect import port
+from kdeclare.cluster.connect.answers import MAX_WORDS
+from kdeclare.cluster.connect.opening import opened
+from kdeclare.cluster.connect.rest import MAX_ANSWER_BYTES, RestWorkers
+from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.model.workers import WorkerGroup
+from tests.unit.connect.raw_server import answering, drip, took
+
+_OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+_SLOW = {
+    "the status line": drip(b"HTTP/1.1 200 OK\r\n", 0),
+    "the headers": [b"HTTP/1.1 200 OK\r\n", *drip(b"X: " + b"y" * 200, 0)],
+    "header after header": [b"HTTP/1.1 200 OK\r\n", *(b"X-%d: y\r\n" % n for n in range(200))],
+    "continue after continue": [b"HTTP/1.1 100 Continue\r\n\r\n"] * 200,
+    "the body": [_OK + b"Content-Length: 10000\r\n\r\n", *drip(b"{", 200)],
+    "chunks": [_OK + b"Transfer-Encoding: chunked\r\n\r\n", *([b"1\r\n \r\n"] * 200)],
+    "a body without end": [_OK + b"\r\n", *drip(b"{", 200)],
+}
+_CHUNK = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+
+
+def workers(url: str, timeout_s: float = 5.0) -> RestWorkers:
+    return opened(WorkerGroup((url,)), Path(), str, timeout_s)
+
+
+@pytest.mark.parametrize("what", _SLOW)
+def test_status_of_a_worker_that_drips_ends_in_time(what: str) -> None:
+    with answering(_SLOW[what], 0.1) as url:
+        begun = time.monotonic()
+        with pytest.raises(Fault) as raised:
+            workers(url, 0.5).status(url)
+        assert took(begun) < 1.5
+    assert (raised.value.error, raised.value.kind) == (port.LOST, FaultKind.RETRIABLE)
+    assert "no answer in time" in raised.value.message
+
+
+def test_patch_at_a_worker_that_drips_may_have_been_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdeclare.cluster.connect.rest._CHANGE_S", 0.5)
+    with answering(_SLOW["the body"], 0.1) as url:
+        begun = time.monotonic()
+        with pytest.raises(Fault) as raised:
+            workers(url, 0.5).patch(url, {})
+        assert took(begun) < 1.5
+    assert (raised.value.error, raised.value.kind) == (port.LOST, FaultKind.UNKNOWN)
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"500 Wrong"])
+def test_status_of_a_worker_that_sends_without_end_is_refused(status: bytes) -> None:
+    head = b"HTTP/1.1 " + status + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with answering(itertools.chain([head], itertools.repeat(_CHUNK))) as url:
+        begun = time.monotonic()
+        with pytest.raises(Fault) as raised:
+            workers(url).status(url)
+        assert took(begun) < 3
+    assert (raised.value.error, raised.value.kind) == (port.BAD_ANSWER, FaultKind.REFUSED)
+    assert f"larger than {MAX_ANSWER_BYTES} bytes" in raised.value.message
+
+
+def test_patch_with_an_answer_too_large_may_have_been_made() -> None:
+    body = b" " * (MAX_ANSWER_BYTES + 1)
+    with (
+        answering([_OK + b"Content-Length: %d\r\n\r\n" % len(body), body]) as url,
+        pytest.raises(Fault) as raised,
+    ):
+        workers(url).patch(url, {})
+    assert (raised.value.error, raised.value.kind) == (port.BAD_ANSWER, FaultKind.UNKNOWN)
+
+
+def test_status_that_is_compressed_is_not_unpacked() -> None:
+    body = gzip.compress(b" " * 100_000_000, 1)
+    assert len(body) < MAX_ANSWER_BYTES
+    head = _OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with answering([head, body]) as url, pytest.raises(Fault) as raised:
+        workers(url).status(url)
+    assert raised.value.error == port.BAD_ANSWER
+    assert "compressed" in raised.value.message
+
+
+def test_status_of_a_worker_that_takes_its_time_is_read() -> None:
+    body = b'{"plugin_version": "1"}'
+    with answering([_OK + b"Content-Length: %d\r\n\r\n" % len(body), *drip(body, 0)], 0.01) as url:
+        assert workers(url).status(url).plugin_version == "1"
+
+
+def test_a_long_message_of_a_worker_is_cut() -> None:
+    body = b'{"error_code": 400, "message": "%s"}' % (b"x" * 100_000)
+    with (
+        answering([b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n" % len(body), body]) as url,
+        pytest.raises(Fault) as raised,
+    ):
+        workers(url).patch(url, {})
+    assert len(raised.value.message) == MAX_WORDS + 1
