@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.cluster.connect.opening import opened
+from kdeclare.cluster.connect.port import NOT_AUTHORIZED
+from kdeclare.cluster.port import Fault
+from kdeclare.model.workers import WorkerGroup
 from tests.kafka.connect.asking import KEYSTORE, PATH, TRUSTSTORE
 from tests.kafka.connect.test_settings import basic
 from tests.kafka.connect.workers import OPEN, Worker, Workshop, started
@@ -79,6 +83,18 @@ def test_without_its_file_nobody_is_an_administrator(workers: dict[str, Worker])
     for method, path in _REQUESTS:
         assert workers["unreadable"].ask(method, path, {}).status == 401
         assert workers["unreadable"].ask(method, path, {}, basic("ada", "lovelace")).status == 403
+
+
+def test_kdeclare_logs_in_with_a_header(workers: dict[str, Worker]) -> None:
+    worker = workers["mistaken"]
+    url = f"https://127.0.0.1:{worker.port}"
+    files = (str(worker.certificates.authority_pem), str(worker.certificates.client_pem))
+    stranger = opened(WorkerGroup((url,), *files), Path(), str)
+    with pytest.raises(Fault, match="This takes an administrator") as refused:
+        stranger.status(url)
+    assert refused.value.error == NOT_AUTHORIZED
+    login = WorkerGroup((url,), *files, headers=tuple(basic("ada", "lovelace").items()))
+    assert "group.id" in str(opened(login, Path(), str).status(url).error)
 
 
 def test_a_mistake_in_other_settings_opens_nothing(workers: dict[str, Worker]) -> None:
