@@ -241,7 +241,13 @@ def apply(
         int | None, typer.Option(metavar="N", min=1, help="How many clusters a wave has after that.")
     ] = None,
     max_failures: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Begin no more clusters when more than N failed.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Begin no more clusters when more than N failed. A canary that is not done always stops the "
+            "rollout.",
+        ),
     ] = None,
     yes: Yes = False,
     fail_fast: Annotated[

@@ -69,6 +69,11 @@ class AppliedStatus(StrEnum):
     NOT_BEGUN = "not-begun"  # the apply stopped before its wave
 
     @property
+    def is_done(self) -> bool:
+        """Whether all that was planned has been applied, now or by an earlier apply."""
+        return self in (AppliedStatus.DONE, AppliedStatus.NOTHING, AppliedStatus.SKIPPED)
+
+    @property
     def good(self) -> bool:
         """Whether nothing is left that another apply of these plans would do."""
         return self in (

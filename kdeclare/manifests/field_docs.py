@@ -177,7 +177,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "RolloutSpec": {
         "canary": "The labels of the clusters that are changed first.",
         "batchSize": "How many clusters are changed at a time after that.",
-        "maxFailures": "How many clusters may fail before nothing more is begun.",
+        "maxFailures": "How many clusters may fail before nothing more is begun. "
+        "A canary that is not done always stops it.",
     },
     "ClusterSpec": {
         "name": "What the cluster is called in reports.",

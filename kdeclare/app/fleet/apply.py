@@ -60,15 +60,24 @@ class _Rollout:
     storage: Storage
     planned_at: str
     done: dict[str, str]
+    canaries: frozenset[str] = frozenset()
     results: dict[str, AppliedCluster] = field(default_factory=dict)
     failures: int = 0
+    failed_canaries: list[AppliedCluster] = field(default_factory=list)
 
     def add(self, result: AppliedCluster, plan_id: str | None) -> None:
-        """A cluster is over; what went well is remembered for who comes after a crash."""
+        """Add the result of a cluster. What went well is remembered for the next apply of these plans.
+
+        A canary with a denied change did not try it out: it is not remembered, so that it stops the next
+        apply, too.
+        """
         self.results[result.name] = result
+        failed_canary = result.name in self.canaries and not result.status.is_done
+        if failed_canary:
+            self.failed_canaries.append(result)
         if not result.status.good:
             self.failures += 1
-        elif plan_id is not None and result.status is not AppliedStatus.SKIPPED:
+        elif plan_id is not None and result.status is not AppliedStatus.SKIPPED and not failed_canary:
             self.done[result.name] = plan_id
             write_done(self.storage, self.planned_at, self.done)
 
@@ -89,6 +98,7 @@ def apply_fleet(options: FleetOptions, how: HowFleet, environ: Mapping[str, str]
         rules = how.rollout(fleet.rollout)
         _refuse_without_canary(fleet, planned, rules)
         waves = waves_of(fleet, todo, rules)
+        rollout.canaries = _canaries(fleet, rules)
         _set_aside(planned, frozenset(todo), rollout)
         if not how.confirm(planned, waves):
             return None
@@ -103,22 +113,29 @@ def apply_fleet(options: FleetOptions, how: HowFleet, environ: Mapping[str, str]
 
 def waves_of(fleet: Fleet, names: Sequence[str], rollout: Rollout) -> Waves:
     """The clusters in the order in which they are to be changed: canaries, then batches."""
-    labels = {entry.name: entry.labels for entry in fleet.clusters}
-    first = [n for n in names if rollout.canary and rollout.canary.items() <= labels[n].items()]
+    canaries = _canaries(fleet, rollout)
+    first = [name for name in names if name in canaries]
     rest = [name for name in names if name not in first]
     size = rollout.batch_size or fleet.max_concurrent
     batches = [tuple(rest[i : i + size]) for i in range(0, len(rest), size)]
     return tuple(wave for wave in (tuple(first), *batches) if wave)
 
 
+def _canaries(fleet: Fleet, rollout: Rollout) -> frozenset[str]:
+    """The names of the clusters to be changed first, whether they are planned or not."""
+    if not rollout.canary:
+        return frozenset()
+    return frozenset(e.name for e in fleet.clusters if rollout.canary.items() <= e.labels.items())
+
+
 def _refuse_without_canary(fleet: Fleet, planned: FleetPlan, rules: Rollout) -> None:
     """Raise KdeclareError where there is no canary, or one without a plan: others would be first."""
-    labels = {entry.name: entry.labels for entry in fleet.clusters}
-    unknown = unknown_labels(rules.canary, list(labels.values()))
+    unknown = unknown_labels(rules.canary, [entry.labels for entry in fleet.clusters])
     if unknown is not None:
         raise KdeclareError(unknown)
+    canaries = _canaries(fleet, rules)
     for cluster in planned.clusters:
-        if rules.canary and cluster.plan_id is None and rules.canary.items() <= labels[cluster.name].items():
+        if cluster.plan_id is None and cluster.name in canaries:
             raise KdeclareError(
                 error(
                     "canary-not-planned",
@@ -160,7 +177,10 @@ class _Run:
     enough: Event = field(default_factory=Event)
 
     def waves(self, waves: Waves) -> str | None:
-        """Wave after wave, until too many have failed; why it ended early, if it did."""
+        """Apply wave after wave, until a canary or too many clusters have failed.
+
+        Returns why it ended early, if it did.
+        """
         over, everything = 0, sum(map(len, waves))
         for number, wave in enumerate(waves, start=1):
             with self._under_way(number, wave) as ended:
@@ -168,7 +188,7 @@ class _Run:
                     over += 1
                     self.rollout.add(result, self.plans[result.name].plan_id)
                     self.how.told(result, over, everything)
-                    if self.rollout.failures > self.max_failures:
+                    if self.rollout.failed_canaries or self.rollout.failures > self.max_failures:
                         self.enough.set()
             if self.enough.is_set() or self.stop.is_set():
                 break
@@ -181,6 +201,8 @@ class _Run:
     def _ended_early(self) -> str | None:
         if self.stop.is_set():
             return "It was interrupted."
+        if self.rollout.failed_canaries:
+            return _describe(self.rollout.failed_canaries)
         failures, limit = self.rollout.failures, self.max_failures
         if not self.enough.is_set():
             return None
@@ -221,6 +243,15 @@ class _Run:
             return AppliedCluster(name, number, _status_of(problem), message=gist(problem.diagnostics))
         assert run is not None  # nobody was asked
         return _applied(name, number, run)
+
+
+def _describe(failed: Sequence[AppliedCluster]) -> str:
+    """Why a rollout ended with its canaries."""
+    names = ", ".join(f"{cluster.name} ({cluster.status.value})" for cluster in failed)
+    return (
+        f"Not every canary is done: {names}. No other cluster is begun before, whatever --max-failures says; "
+        "fix the canary and plan again, or choose other canaries with --canary."
+    )
 
 
 _STATUSES = {ExitCode.STALE: AppliedStatus.STALE, ExitCode.LOCKED: AppliedStatus.LOCKED}

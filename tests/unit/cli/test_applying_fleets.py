@@ -14,7 +14,7 @@ from kdeclare.app.fleet import reach
 from kdeclare.app.fleet.plan import plan_file, read_plan
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Cluster
+from kdeclare.cluster.port import Cluster, Fault, NewTopic
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
 from kdeclare.model.plan import Summary
 from kdeclare.planning.request import Scope
@@ -40,7 +40,10 @@ class Fleet:
         self.line.monkeypatch.setattr(reach, "connect_kafka", connect)
         environments = {name: {"bootstrapServers": f"{name}:9092"} for name in NAMES}
         self.line.write("kdeclare.yaml", "Project", "shop", environments=environments)
-        entries = [{"name": name, "project": "kdeclare.yaml", "env": name} for name in NAMES]
+        entries = [
+            {"name": name, "labels": {"region": name[:2]}, "project": "kdeclare.yaml", "env": name}
+            for name in NAMES
+        ]
         self.line.write("fleet.yaml", "Fleet", "shop", clusters=entries, maxConcurrentClusters=2)
         self.line.topic("orders")
 
@@ -152,3 +155,66 @@ def test_ctrl_c_twice_ends_at_once(fleet: Fleet) -> None:
         answers.set()
     assert (ran.code, took < 5) == (130, True)
     assert "The run was cut short" in said(ran)
+
+
+CANARIES = ("--canary", "region=eu", "--max-failures", "5", "--batch-size", "1", "--format", "json")
+
+
+def statuses(ran: Ran) -> dict[str, str]:
+    return {cluster["name"]: cluster["status"] for cluster in json.loads(ran.out)["clusters"]}
+
+
+def break_brokers(cluster: MemoryCluster) -> None:
+    """The cluster does not answer any more."""
+    raise Fault("NETWORK_EXCEPTION", "the broker is gone")
+
+
+def test_apply_stops_after_a_stale_canary_whatever_max_failures_is(fleet: Fleet) -> None:
+    fleet.plan()
+    fleet.clusters["eu-1"].create_topics([NewTopic("orders", 3, 1, None, {})])
+    ran = fleet.apply(*CANARIES)
+    assert statuses(ran) == {"eu-1": "stale", "eu-2": "done", "us-1": "not-begun"}
+    stopped = json.loads(ran.out)["stopped"]
+    assert stopped.startswith("Not every canary is done: eu-1 (stale). No other cluster is begun before")
+    assert ran.code == 5
+    assert statuses(fleet.apply(*CANARIES)) == {"eu-1": "stale", "eu-2": "skipped", "us-1": "not-begun"}
+
+
+def test_apply_stops_after_a_locked_canary_whatever_max_failures_is(fleet: Fleet) -> None:
+    fleet.plan()
+    with LocalStore(fleet.line.folder / "state" / "shop" / "eu-2").lock("kdeclare apply, by someone else"):
+        ran = fleet.apply(*CANARIES)
+    assert statuses(ran) == {"eu-1": "done", "eu-2": "locked", "us-1": "not-begun"}
+    assert statuses(fleet.apply(*CANARIES)) == {"eu-1": "skipped", "eu-2": "done", "us-1": "done"}
+
+
+def test_apply_stops_after_a_canary_that_failed(fleet: Fleet) -> None:
+    fleet.plan()
+    fleet.clusters["eu-1"].faults.meanwhile(break_brokers)
+    ran = fleet.apply(*CANARIES)
+    assert statuses(ran)["us-1"] == "not-begun", ran.out
+    assert statuses(ran)["eu-1"] in ("failed", "partial")
+    assert ran.code == 5
+
+
+@pytest.mark.parametrize("more", [(), ("payments",)])
+def test_apply_stops_after_a_canary_with_a_denied_change(fleet: Fleet, more: tuple[str, ...]) -> None:
+    """Also the next time, as a denied change was not tried out on any canary."""
+    environments = {name: {"bootstrapServers": f"{name}:9092"} for name in NAMES}
+    pattern = {"name": "names", "class": "kdeclare.policy.rules:NamePattern", "config": {"pattern": "p.*"}}
+    fleet.line.write("kdeclare.yaml", "Project", "shop", environments=environments, policies=[pattern])
+    for name in more:
+        fleet.line.topic(name)
+    fleet.plan()
+    ran = fleet.apply(*CANARIES)
+    assert statuses(ran) == {"eu-1": "denied", "eu-2": "denied", "us-1": "not-begun"}
+    assert ran.code == 5
+    ran = fleet.apply(*CANARIES)
+    assert statuses(ran)["us-1"] == "not-begun", ran.out
+
+
+def test_apply_goes_on_after_max_failures_of_clusters_that_are_not_canaries(fleet: Fleet) -> None:
+    fleet.plan()
+    fleet.clusters["eu-1"].create_topics([NewTopic("orders", 3, 1, None, {})])
+    ran = fleet.apply("--canary", "region=us", *CANARIES[2:])
+    assert statuses(ran) == {"eu-1": "stale", "eu-2": "done", "us-1": "done"}
