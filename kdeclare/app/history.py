@@ -103,15 +103,17 @@ def plan_of(workspace: Workspace, run_id: str) -> Plan:
 
 def _summary(record: RunRecord, plan: Plan) -> RunSummary:
     start = record.start
-    outcome = "unfinished"
+    outcome = gist = "unfinished"
     if record.is_over:
         stopped = record.outcome == "interrupted"
-        outcome = run_outcome(RunResult(record.run_id, plan, record.results, (), stopped)).status
+        found = run_outcome(RunResult(record.run_id, plan, record.results, (), stopped))
+        outcome, gist = found.status, found.gist
     return RunSummary(
         run_id=record.run_id,
         started=_moment(start.at) if start else _moment_of(record.run_id),
         ended=_moment(record.ended) if record.ended else None,
         outcome=outcome,
+        gist=gist,
         user=start.who if start else "",
         command=start.command if start else "",
         plan_id=start.plan_id if start else "",

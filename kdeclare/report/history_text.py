@@ -59,7 +59,7 @@ def run_detail_text(detail: RunDetail, style: Style = PLAIN, steps: bool = False
     run = detail.run
     took = f", took {duration((run.ended - run.started).total_seconds())}" if run.ended else ""
     head = [
-        style.bold(f"Run {clean(run.run_id)} on {place_of(detail.plan)}: {clean(run.outcome)}."),
+        style.bold(f"Run {clean(run.run_id)} on {place_of(detail.plan)}: {clean(run.gist or run.outcome)}."),
         f"  started   {moment(run.started)}{took}",
         f"  by        {clean(run.user)}",
         f"  command   {clean(run.command)}",

@@ -22,12 +22,18 @@ class Outcome:
     """What came of it: ``status`` for scripts, ``headline`` for people, ``exit_code`` for the shell.
 
     status: no-changes, changes, denied or error for a plan; of a run done, denied, partial, error
-    or interrupted.
+    or interrupted. detail: of a run of which a part was denied, how much was done; otherwise empty.
     """
 
     status: str
     headline: str
     exit_code: ExitCode
+    detail: str = ""
+
+    @property
+    def gist(self) -> str:
+        """A few words, after the name of a run."""
+        return self.detail or self.status
 
 
 def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
@@ -35,7 +41,8 @@ def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
     errors = sum(d.is_error for d in plan.diagnostics)
     head = f"{'Rollback plan' if plan.undoes else 'Plan'} for {where(plan)}"
     if errors:
-        return Outcome("error", f"{head} cannot be applied: {plural(errors, 'error')}.", ExitCode.ERROR)
+        code = ExitCode.STALE if plan.is_stale else ExitCode.ERROR
+        return Outcome("error", f"{head} cannot be applied: {plural(errors, 'error')}.", code)
     if plan.undoes:
         head += f", undoing run {clean(plan.undoes)}"
     left = left_alone(plan.diagnostics) if plan.undoes else 0
@@ -80,8 +87,12 @@ def run_outcome(run: RunResult) -> Outcome:
         return Outcome("error", headline, ExitCode.ERROR)
     denials = _denials(run)
     if denials:
-        did = f"{verb} {place}: {of_total}," if good else f"Nothing was {verb.lower()} {place}:"
-        return Outcome("denied", f"{did} {denials}.", ExitCode.DENIED)
+        if not good:
+            return Outcome("denied", f"Nothing was {verb.lower()} {place}: {denials}.", ExitCode.DENIED)
+        # what was denied while planning is no operation of the plan, so "17 of 17" would say that all is done
+        counts = f"{of_total if good < total else f'{good:,} done'}, {denials}"
+        headline = f"{verb} in part {place}: {counts}."
+        return Outcome("denied", headline, ExitCode.DENIED, f"{verb.lower()} in part: {counts}")
     if total == 0 and run.plan.has_changes:
         released = plural(run.plan.summary.forget, "resource")
         return Outcome("done", f"{verb} {place}: {released} released, kept in the cluster.", ExitCode.OK)

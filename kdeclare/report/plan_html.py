@@ -59,7 +59,7 @@ def run_html(detail: RunDetail) -> str:
         "run": _run(detail, strings),
     }
     title = f"{clean(detail.plan.project)}/{clean(detail.plan.env)}: run {clean(run.run_id)}"
-    headline = f"Run {clean(run.run_id)} on {place_of(detail.plan)}: {clean(run.outcome)}."
+    headline = f"Run {clean(run.run_id)} on {place_of(detail.plan)}: {clean(run.gist or run.outcome)}."
     return _page(data, strings, title, headline)
 
 

@@ -92,5 +92,7 @@ def _last(view: StatusView, style: Style) -> str:
     if view.last is None:
         return ""
     run = view.last
-    text = f"Last run: {clean(run.run_id)}, {moment(run.ended or run.started)}, {clean(run.outcome)}"
+    text = (
+        f"Last run: {clean(run.run_id)}, {moment(run.ended or run.started)}, {clean(run.gist or run.outcome)}"
+    )
     return style.dim(text) + "\n"

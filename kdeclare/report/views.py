@@ -19,6 +19,7 @@ class RunSummary:
     """One run in a list.
 
     outcome: done, denied, partial, error, interrupted, or unfinished (it was killed, or still runs).
+    gist: the same for people; where a part was denied, how much was done (see `report.outcome.Outcome`).
     counts: operations by how they ended; those that never began are in ``operations`` only.
     undoes, undone_by: the run that it was to roll back, and the last one that rolled back some of it.
     overridden: how many denials of policies it did not heed.
@@ -39,6 +40,7 @@ class RunSummary:
     undone_by: str | None = None
     overridden: int = 0
     adopted: int = 0
+    gist: str = ""
 
     @property
     def done(self) -> int:

@@ -58,7 +58,7 @@ def test_topics_of_what_is_blocked_as_a_whole_are_not_counted_again() -> None:
 )
 def test_they_are_in_the_headline_of_a_run(given: Plan, counts: str) -> None:
     run = RunResult(RUN_ID, given, results(given))
-    assert run_outcome(run).headline.endswith(f": 1 of 1 operation done, {counts}.")
+    assert run_outcome(run).headline.endswith(f": 1 done, {counts}.")
     assert run_document(run)["headline"] == run_outcome(run).headline
 
 

@@ -169,3 +169,18 @@ def test_adopting_counts_only_what_is_taken_over_unchanged() -> None:
 def test_where_names_the_cluster_once() -> None:
     assert where(plan()) == "payments/sandbox on 127.0.0.1:19092"
     assert where(plan(cluster=ClusterRef("abc", "sandbox"))) == "payments/sandbox on cluster abc"
+
+
+def test_run_with_everything_done_beside_a_denial_is_applied_in_part() -> None:
+    plan = SAMPLES["judged"]
+    outcome = run_outcome(RunResult("r", plan, results(plan)))
+    assert (outcome.status, outcome.exit_code) == ("denied", ExitCode.DENIED)
+    assert outcome.headline.startswith("Applied in part to ")
+    assert outcome.headline.endswith(": 2 done, 2 denied.")
+    assert outcome.gist == "applied in part: 2 done, 2 denied"
+
+
+def test_gist_of_other_runs_is_their_status() -> None:
+    plan = SAMPLES["judged"]
+    nothing = run_outcome(RunResult(None, replace(plan, operations=()), {}))
+    assert (nothing.status, nothing.gist) == ("denied", "denied")
