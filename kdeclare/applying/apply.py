@@ -168,7 +168,7 @@ def _refuse(plan: Plan, state: State | None) -> None:
     """What keeps a plan from being applied whatever the cluster has. Raises KdeclareError."""
     if plan.has_errors:
         errors = [d for d in plan.diagnostics if d.is_error]
-        raise KdeclareError(*errors)
+        raise KdeclareError(*errors, exit_code=ExitCode.STALE if plan.is_stale else ExitCode.ERROR)
     if state is not None and state.cluster_id != plan.cluster.id:
         raise KdeclareError(
             error(

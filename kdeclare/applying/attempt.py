@@ -6,7 +6,15 @@ from threading import Event
 
 from kdeclare.applying.clock import Clock, timestamp_in
 from kdeclare.applying.expectations import changed_secrets, mismatches, shown, views
-from kdeclare.cluster.port import POLICY_VIOLATION, Cluster, Fault, FaultKind, Result
+from kdeclare.cluster.port import (
+    MADE_ALREADY,
+    POLICY_VIOLATION,
+    TOPIC_EXISTS,
+    Cluster,
+    Fault,
+    FaultKind,
+    Result,
+)
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import View
@@ -24,7 +32,7 @@ _PATIENCE_S = 5.0
 _STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 
-_ALREADY = frozenset({"TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_PARTITIONS"})
+_ALREADY = MADE_ALREADY | {"UNKNOWN_TOPIC_OR_PARTITION"}
 """What Kafka answers to a request whose first copy took effect."""
 
 
@@ -70,6 +78,7 @@ class Attempt:
             unknown = [op for op in todo if _unknown(answers[op.id], again=sends > 1)]
             settled = {op.id for op in todo} - {op.id for op in unknown}
             results |= {op.id: _result(op, answers[op.id]) for op in todo if op.id in settled}
+            results |= self._overtaken([op for op in todo if op.id in settled], answers)
             todo = []
             if unknown:
                 found = self._settle(unknown, answers, sent_at, last=sends == _SENDS)
@@ -96,6 +105,24 @@ class Attempt:
         return {
             op.id: OperationResult(op.id, Status.STALE, "stale", _change_seen(op, now)) for op, now in wrong
         }
+
+    def _overtaken(
+        self, operations: Sequence[Operation], answers: Mapping[str, Result]
+    ) -> dict[str, OperationResult]:
+        """What is refused because somebody else has changed the resource right before the request."""
+        refused = {op.id: fault for op in operations if (fault := answers[op.id]) is not None}
+        suspects = [op for op in operations if op.id in refused and refused[op.id].error in MADE_ALREADY]
+        try:
+            now = views(self.cluster, suspects)
+        except Fault:
+            return {}
+        results = {}
+        for op in suspects:
+            text = _change_seen(op, now[op.id])
+            if text or refused[op.id].error == TOPIC_EXISTS:  # brokers may not show the topic yet
+                text = text or refused[op.id].message
+                results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
+        return results
 
     def _settle(
         self, operations: Sequence[Operation], answers: Mapping[str, Result], sent_at: float, *, last: bool

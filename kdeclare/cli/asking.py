@@ -57,8 +57,13 @@ class Asking:
             self.console.out(_text(plan, self.console, for_stderr=False) + ("\n" if plan.has_changes else ""))
 
     def _refused(self, plan: Plan) -> KdeclareError:
+        from kdeclare.report.outcome import plan_outcome
+
+        code = plan_outcome(plan).exit_code
         if not self.console.is_text:
-            return KdeclareError(*plan.diagnostics)
+            return KdeclareError(*plan.diagnostics, exit_code=code)
+        if plan.is_stale:
+            return KdeclareError(*(d for d in plan.diagnostics if d.is_error), exit_code=code)
         return KdeclareError(error("plan-has-errors", "The plan has errors", "Nothing was changed."))
 
 

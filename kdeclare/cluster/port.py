@@ -14,6 +14,11 @@ from kdeclare.model.workers import WorkerGroup
 POLICY_VIOLATION = "POLICY_VIOLATION"
 """What Kafka calls a request that a policy of the brokers refuses."""
 
+TOPIC_EXISTS = "TOPIC_ALREADY_EXISTS"
+
+MADE_ALREADY = frozenset({TOPIC_EXISTS, "INVALID_PARTITIONS"})
+"""What Kafka answers to a request for what is there already: by an earlier copy of it, or by someone else."""
+
 
 class FaultKind(StrEnum):
     """What a fault means for whoever asked."""

@@ -40,6 +40,9 @@ class VerdictOutcome(StrEnum):
 BROKER_POLICY = "broker"
 """Stands for the policy that the brokers themselves are configured with."""
 
+STALE = "stale"
+"""The code of a diagnostic that says that others have changed something since it was read."""
+
 UNEXPLAINED = "A policy of the brokers refuses it and does not say why."
 """What is said where they deny without a message."""
 
@@ -132,3 +135,8 @@ class Plan:
     def has_errors(self) -> bool:
         """Whether something keeps the plan from being applied at all."""
         return any(d.is_error for d in self.diagnostics)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether all that keeps it from being applied is what others changed while it was made."""
+        return self.has_errors and all(d.code == STALE for d in self.diagnostics if d.is_error)

@@ -1,17 +1,19 @@
 """Kafka's own word before anything is done: validate-only requests, in batches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from kdeclare.cluster.port import POLICY_VIOLATION, Cluster, Fault
+from kdeclare.cluster.port import MADE_ALREADY, POLICY_VIOLATION, TOPIC_EXISTS, Cluster, Fault
+from kdeclare.kinds.query import merge
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import batches
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, error
 from kdeclare.model.operations import Operation
-from kdeclare.model.plan import Verdict, denied_by_brokers
+from kdeclare.model.plan import STALE, Verdict, denied_by_brokers
 from kdeclare.model.run import MoveProgress
+from kdeclare.planning.observe import observe
 
 BATCH = 2000
 """Operations at a time. The cluster's adapter makes requests of them, and sends the next one before the
@@ -55,8 +57,13 @@ def preflight(
             refused += [(by_id[id_], fault) for id_, fault in results.items() if fault]
             done += len(batch)
             progress("Checking with the cluster", done, len(checked))
+    overtaken = _find_overtaken(cluster, refused)
     return Refused(
-        tuple(_refusal(op, fault) for op, fault in refused if fault.error != POLICY_VIOLATION),
+        tuple(
+            _overtaken(op, fault) if op.id in overtaken else _refusal(op, fault)
+            for op, fault in refused
+            if fault.error != POLICY_VIOLATION
+        ),
         tuple(
             denied_by_brokers(str(op.resource), fault.message)
             for op, fault in refused
@@ -72,6 +79,30 @@ def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
     before = [by_id[need].verb for need in op.needs]
     changing = (verb for verb in before if VERBS[verb].makes or VERBS[verb].destroys or VERBS[verb].waits)
     return op.verb not in before and not any(changing)
+
+
+def _find_overtaken(cluster: Cluster, refused: Sequence[tuple[Operation, Fault]]) -> Set[str]:
+    """The operations that are refused because somebody else has changed their resource since it was read.
+
+    A topic that exists although it was read as absent is such a case even if brokers do not show it yet.
+    """
+    suspects = [op for op, fault in refused if fault.error in MADE_ALREADY]
+    if not suspects:
+        return set()
+    live = observe(cluster, merge(VERBS[op.verb].query(op) for op in suspects))
+    changed = {op.id for op in suspects if VERBS[op.verb].view(op, live) != op.expect}
+    return changed | {op.id for op, fault in refused if fault.error == TOPIC_EXISTS}
+
+
+def _overtaken(op: Operation, fault: Fault) -> Diagnostic:
+    return error(
+        STALE,
+        "The plan is stale",
+        f"{op.resource} was changed by someone else while the plan was made: "
+        f"{fault.message} ({fault.error}).",
+        hint="Plan again.",
+        resource=str(op.resource),
+    )
 
 
 def _refusal(op: Operation, fault: Fault) -> Diagnostic:

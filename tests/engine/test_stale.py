@@ -7,7 +7,7 @@ import pytest
 
 from kdeclare.cluster.again import Again
 from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault, FaultKind, NewPartitions
+from kdeclare.cluster.port import Fault, FaultKind, NewPartitions, NewTopic
 from kdeclare.cluster.retrying import Retrying
 from kdeclare.kinds.base import Desired
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError
@@ -17,7 +17,7 @@ from kdeclare.model.run import RunResult, Status
 from kdeclare.model.state import State
 from kdeclare.planning.build import check_cluster_id
 from kdeclare.planning.planfile import plan_file_text, plan_id, read_plan
-from kdeclare.report.outcome import run_outcome
+from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.state.memory import MemoryStore
 from tests.beds import topic_resource
 from tests.engine.moving import (
@@ -548,3 +548,69 @@ def test_a_plan_with_errors_is_never_applied() -> None:
     assert plan.has_errors
     problem = refusal(world, plan)
     assert (problem.exit_code, codes(problem)) == (ExitCode.ERROR, ["unknown-broker"])
+
+
+# two applies from two copies of a state
+
+
+def created_by_the_other(world: World, *, nth: int) -> None:
+    """Another apply creates the topic right before the n-th CreateTopics of this one."""
+    new = NewTopic("t", 1, 1, None, {})
+    world.cluster.faults.meanwhile(lambda other: other.create_topics([new]), nth=nth, method="create_topics")
+
+
+def test_topic_created_by_another_apply_while_planning_makes_the_plan_stale() -> None:
+    world = World()
+    created_by_the_other(world, nth=1)
+    plan = world.plan(topic("t", partitions=1, replicationFactor=1))
+    (problem,) = plan.diagnostics
+    assert problem.code == "stale"
+    assert "Correct the manifest" not in (problem.hint or "")
+    assert plan_outcome(plan).exit_code is ExitCode.STALE
+    with pytest.raises(KdeclareError) as refused:
+        world.run(plan)
+    assert refused.value.exit_code is ExitCode.STALE
+    assert world.store.runs() == ()
+    again = world.apply(topic("t", partitions=1, replicationFactor=1))
+    assert again.complete
+
+
+def test_topic_that_brokers_do_not_show_yet_makes_the_plan_stale() -> None:
+    world = World(MemoryCluster(stale_reads=50))
+    world.cluster.create_topics([NewTopic("t", 1, 1, None, {})])
+    plan = world.plan(topic("t", partitions=1, replicationFactor=1))
+    assert [d.code for d in plan.diagnostics] == ["stale"]
+    assert plan_outcome(plan).exit_code is ExitCode.STALE
+
+
+def test_topic_created_by_another_apply_during_the_run_is_stale_in_part() -> None:
+    world = World()
+    created_by_the_other(world, nth=2)
+    run = world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1))
+    assert run.results["topic.create:Topic/t"].status is Status.STALE
+    assert run.results["topic.create:Topic/u"].status is Status.DONE
+    outcome = run_outcome(run)
+    assert outcome.exit_code is ExitCode.PARTIAL
+    assert "1 changed by someone else" in outcome.headline
+    assert "Topic/t" not in world.owned()
+
+
+def test_partitions_added_by_another_apply_while_planning_make_the_plan_stale() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    more = NewPartitions("t", 3)
+    world.cluster.faults.meanwhile(
+        lambda other: other.create_partitions([more]), nth=1, method="create_partitions"
+    )
+    plan = world.plan(topic("t", partitions=3, replicationFactor=1))
+    assert [d.code for d in plan.diagnostics] == ["stale"]
+
+
+def test_plan_with_another_error_beside_a_stale_resource_is_an_error() -> None:
+    world = World()
+    created_by_the_other(world, nth=1)
+    world.cluster.faults.fail(Fault("INVALID_CONFIG", "Not here."), method="create_topics", item="u")
+    both = [topic(name, partitions=1, replicationFactor=1) for name in "tu"]
+    plan = world.plan(*both)
+    assert {d.code for d in plan.diagnostics} == {"stale", "refused-by-cluster"}
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR

@@ -1,5 +1,6 @@
 """Every exit code of the contract, and what is said with it."""
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -9,7 +10,7 @@ import pytest
 
 from kdeclare.app import workspace
 from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Cluster, Fault
+from kdeclare.cluster.port import Cluster, Fault, NewTopic
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.state.local import LocalStore
 from tests.unit.cli.command_line import CommandLine, Ran
@@ -91,6 +92,26 @@ def apply_denied(k: CommandLine) -> Ran:
     ran = k("apply", "--yes")
     assert k.topics == {"payments"}, "apply does the rest"
     return ran
+
+
+def test_run_with_a_denial_is_shown_as_applied_in_part_everywhere(kdeclare: CommandLine) -> None:
+    ran = apply_denied(kdeclare)
+    assert "\nApplied in part to shop/lab (lab:9092): 1 done, 1 denied.\n" in ran.out
+    (run,) = json.loads(kdeclare("history", "--format", "json").out)["runs"]
+    assert run["outcome"] == "denied"
+    shown = kdeclare("history", run["run_id"]).out
+    assert shown.splitlines()[0].endswith(": applied in part: 1 done, 1 denied.")
+    page = kdeclare("history", run["run_id"], "--format", "html").out
+    assert "applied in part: 1 done, 1 denied." in page
+    assert "applied in part: 1 done, 1 denied" in kdeclare("status").out
+
+
+def overtaken(k: CommandLine) -> Ran:
+    """Another apply, with a state of its own, creates the topic while this one is being planned."""
+    k.topic("orders")
+    new = NewTopic("orders", 1, 1, None, {})
+    k.cluster.faults.meanwhile(lambda other: other.create_topics([new]), method="create_topics")
+    return k("apply", "--yes")
 
 
 def stale(k: CommandLine) -> Ran:
@@ -175,6 +196,7 @@ CASES: list[tuple[int, Case, str]] = [
     (2, changes, "1 to create"),
     (3, fewer_partitions, "Kafka cannot remove partitions"),
     (3, plan_denied, "No topics on Fridays."),
+    (4, overtaken, "was changed by someone else while the plan was made"),
     (3, apply_denied, "1 denied"),
     (4, stale, "The plan is stale"),
     (5, partial, "Not today."),
