@@ -12,8 +12,8 @@ from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.jsontypes import Json, canonical_json
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
+from kdeclare.planning import order
 from kdeclare.planning.observe import observe
-from kdeclare.planning.order import ancestors
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,27 @@ def views(cluster: Cluster, operations: Sequence[Operation]) -> Mapping[str, Vie
 def stale_live(cluster: Cluster, operations: Sequence[Operation]) -> list[Mismatch]:
     """What is no longer as planned, leaving out what an earlier operation of the plan is to change."""
     now = views(cluster, operations)
-    before = ancestors(operations)
-    produced = {op.id: VERBS[op.verb].produces(op) for op in operations}
+    # only what is not as expected needs the question whether an earlier operation makes it so
+    unlike = {op.id: _unlike(op, now[op.id]) for op in operations}
+    made = order.find_made_before(
+        operations,
+        {op.id: VERBS[op.verb].produces(op) for op in operations},
+        {id_: frozenset(claims.values()) for id_, claims in unlike.items()},
+    )
     found: list[Mismatch] = []
     for op in operations:
-        made = frozenset[str]().union(*(produced[need] for need in before[op.id]))
-        claims = VERBS[op.verb].claims(op)
-        elements = [e for e in op.expect if claims.get(e, e) not in made]
-        found += mismatches(op, now[op.id], elements)
+        left = [e for e, claim in unlike[op.id].items() if claim not in made.get(op.id, ())]
+        found += mismatches(op, now[op.id], left)
     return found
+
+
+def _unlike(op: Operation, now: View) -> dict[str, str]:
+    """The elements that are not as ``op`` expects, each with its claim."""
+    elements = [e for e, planned in op.expect.items() if now.get(e) != planned]
+    if not elements:
+        return {}
+    claims = VERBS[op.verb].claims(op)
+    return {e: claims.get(e, e) for e in elements}
 
 
 def mismatches(op: Operation, now: View, elements: Iterable[str] | None = None) -> list[Mismatch]:

@@ -30,6 +30,10 @@ class Movement:
         self._cluster = cluster
         self._clock = clock
         self._seen: set[TopicPartition] = set()
+        self._open: set[TopicPartition] = set()  # seen, and not over at the last look
+        self._total = len(self._planned)
+        self._bytes = 0
+        self._bytes_wanted = 0
         self._wanted: dict[TopicPartition, int] = {}
         self._copied: dict[TopicPartition, int] = {}
         self._grew: dict[TopicPartition, float] = {}
@@ -43,19 +47,22 @@ class Movement:
         Sizes are asked for now and then only; a cluster that does not give them is no reason to stop.
         """
         now = self._clock.monotonic()
+        self._total += len(set(partitions) - self._seen - self._planned.keys())
         self._seen.update(partitions)
-        flying = sorted(p for p in self._seen if p in live.moves)
+        self._open.update(partitions)
+        flying = sorted(p for p in self._open if p in live.moves)
         if flying and (self._sized_at is None or now - self._sized_at >= _SIZES_EVERY_S):
             self._sized_at = now
             self._measure(live, flying, now)
-        for partition in self._seen.difference(flying):
-            self._copied[partition] = self._wanted.get(partition, 0)
-        copied, wanted = sum(self._copied.values()), sum(self._wanted.values())
+        for partition in self._open.difference(flying):
+            self._set_copied(partition, self._wanted.get(partition, 0))
+        self._open = set(flying)
+        copied, wanted = self._bytes, self._bytes_wanted
         rate = self._rate(now, copied)
         waits = self._waiting(live, flying, now)
         return MoveProgress(
             partitions=len(self._seen) - len(flying),
-            partitions_total=len(self._seen | self._planned.keys()),
+            partitions_total=self._total,
             bytes=copied,
             bytes_total=wanted,
             rate=rate,
@@ -67,7 +74,8 @@ class Movement:
         ahead = [] if self._wanted else self._planned  # once, for the estimate
         sizes = replica_sizes(self._cluster, {p.topic for p in (*flying, *ahead)})
         for partition in ahead:
-            self._wanted[partition] = max(sizes.get(partition, {0: 0}).values()) * self._planned[partition]
+            size = max(sizes.get(partition, {0: 0}).values())
+            self._set_wanted(partition, size * self._planned[partition])
         for partition in flying:
             move = live.moves[partition]
             there = sizes.get(partition, {})
@@ -77,8 +85,18 @@ class Movement:
             copied = sum(min(self._sizes.get((partition, broker), 0), whole) for broker in move.adding)
             if copied != self._copied.get(partition) or partition not in self._grew:
                 self._grew[partition] = now
-            self._wanted[partition] = whole * len(move.adding)
-            self._copied[partition] = copied
+            self._set_wanted(partition, whole * len(move.adding))
+            self._set_copied(partition, copied)
+
+    # The sums are kept along, because thousands of partitions would be summed up again at every look.
+
+    def _set_wanted(self, partition: TopicPartition, size: int) -> None:
+        self._bytes_wanted += size - self._wanted.get(partition, 0)
+        self._wanted[partition] = size
+
+    def _set_copied(self, partition: TopicPartition, size: int) -> None:
+        self._bytes += size - self._copied.get(partition, 0)
+        self._copied[partition] = size
 
     def _rate(self, now: float, copied: int) -> float | None:
         samples = self._samples

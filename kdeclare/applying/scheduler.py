@@ -48,6 +48,15 @@ class Scheduler:
         self._progress = progress
         self._stop = stop
         self._todo = dict(self._operations)
+        self._position = {id_: number for number, id_ in enumerate(self._operations)}
+        self._dependents: dict[str, list[Operation]] = {}
+        for op in operations:
+            for id_ in op.after:
+                self._dependents.setdefault(id_, []).append(op)
+        # Only what may have become due is looked at again: all of thousands of operations on every step would
+        # take time that grows with the square of their number.
+        self._candidates = set(self._operations)
+        self._has_failed = False
         self._flying: dict[Future[Results], list[Operation]] = {}
         self._lookout = Lookout(attempt.cluster, clock, options, progress, operations)
         self.results: Results = {}
@@ -76,15 +85,18 @@ class Scheduler:
 
     @property
     def _stopping(self) -> bool:
-        failed = any(r.status is Status.FAILED for r in self.results.values())
-        return self._stop.is_set() or (self._options.fail_fast and failed)
+        return self._stop.is_set() or (self._options.fail_fast and self._has_failed)
 
     def _launch(self, pool: ThreadPoolExecutor) -> None:
         if self._stopping:
             self._leave([op.id for op in self._todo.values() if not VERBS[op.verb].tidies])
         ready: dict[str, list[Operation]] = {}
-        for op in self._todo.values():
-            if self._is_due(op) and not self._lookout.holds(op, self._followed(op)):
+        for id_ in sorted(self._candidates & self._todo.keys(), key=self._position.__getitem__):
+            op = self._todo[id_]
+            if not self._is_due(op):
+                self._candidates.discard(id_)  # the end of what it waits for brings it back
+            elif not self._lookout.holds(op, self._followed(op)):
+                self._candidates.discard(id_)
                 ready.setdefault(op.verb, []).append(op)
         for verb, operations in ready.items():
             # what destroys looks for records first, and must not wait for brokers to follow an earlier batch
@@ -141,27 +153,37 @@ class Scheduler:
         skipped: list[OperationResult] = []
         for result in results:
             self._todo.pop(result.id, None)
-            self.results[result.id] = result
+            self._keep(result)
             if result.status is not Status.DONE:
                 skipped += self._skip_dependents(result)
         self._record(end_line(timestamp(self._clock), [*results, *skipped]))
         self._progress("Applying", len(self.results), len(self._operations))
 
+    def _keep(self, result: OperationResult) -> None:
+        self.results[result.id] = result
+        self._has_failed = self._has_failed or result.status is Status.FAILED
+        self._candidates.update(op.id for op in self._dependents.get(result.id, ()))
+
     def _skip_dependents(self, of: OperationResult) -> list[OperationResult]:
         """Everything that needs it, however far, and what gets no turn while it goes on."""
         goes_on = of.status in (Status.STARTED, Status.UNKNOWN)
         skipped: list[OperationResult] = []
-        causes = {of.id}
-        for op in list(self._todo.values()):
-            # what waits looks for itself
-            waits = goes_on and not VERBS[op.verb].waits and not causes.isdisjoint(op.follows)
-            if waits or not causes.isdisjoint(op.needs):
-                causes.add(op.id)
-                text = f"It waits for {of.id}, which goes on." if goes_on else f"It needs {of.id}."
-                result = OperationResult(op.id, Status.SKIPPED, None, text, of.id)
-                del self._todo[op.id]
-                self.results[op.id] = result
-                skipped.append(result)
+        causes = [of.id]
+        while causes:
+            cause = causes.pop()
+            for op in self._dependents.get(cause, ()):
+                if op.id not in self._todo:
+                    continue
+                # what waits looks for itself
+                waits = goes_on and not VERBS[op.verb].waits and cause in op.follows
+                if waits or cause in op.needs:
+                    causes.append(op.id)
+                    text = f"It waits for {of.id}, which goes on." if goes_on else f"It needs {of.id}."
+                    skipped.append(OperationResult(op.id, Status.SKIPPED, None, text, of.id))
+                    del self._todo[op.id]
+        skipped.sort(key=lambda result: self._position[result.id])
+        for result in skipped:
+            self._keep(result)
         return skipped
 
     def _leave(self, ids: Sequence[str]) -> None:
@@ -169,8 +191,8 @@ class Scheduler:
         self._lookout.drop(ids)
         for id_ in ids:
             op = self._todo.pop(id_)
-            self.results[id_] = OperationResult(id_, Status.INTERRUPTED)
+            result = OperationResult(id_, Status.INTERRUPTED)
             if VERBS[op.verb].tidies:
                 cause = next(iter(op.follows), None)
-                why = "There is nothing to tidy up."
-                self.results[id_] = OperationResult(id_, Status.SKIPPED, None, why, cause)
+                result = OperationResult(id_, Status.SKIPPED, None, "There is nothing to tidy up.", cause)
+            self._keep(result)

@@ -1,6 +1,7 @@
 """Edges between resources, contradictions, and what a refusal takes with it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.kinds.base import Desired
@@ -154,11 +155,18 @@ def standing(
 def without(operations: Sequence[Operation], refused: Iterable[str]) -> tuple[Operation, ...]:
     """The operations that are left when ``refused`` ones and all that need them are taken out."""
     gone = set(refused)
-    changed = True
-    while changed:
-        needing = {op.id for op in operations if op.id not in gone and gone & op.needs.keys()}
-        changed = bool(needing)
-        gone |= needing
+    if not gone:
+        return tuple(operations)
+    needing: dict[str, list[str]] = {}
+    for op in operations:
+        for need in op.needs:
+            needing.setdefault(need, []).append(op.id)
+    spreading = list(gone)
+    while spreading:
+        for id_ in needing.get(spreading.pop(), ()):
+            if id_ not in gone:
+                gone.add(id_)
+                spreading.append(id_)
     return tuple(op for op in operations if op.id not in gone)
 
 
@@ -178,12 +186,49 @@ def in_order(operations: Sequence[Operation]) -> tuple[Operation, ...]:
         raise ValueError("The operations need each other in a circle.") from cycle
 
 
-def ancestors(operations: Sequence[Operation]) -> Mapping[str, frozenset[str]]:
-    """All that each operation comes after, directly or not. The operations are in order."""
-    result: dict[str, frozenset[str]] = {}
+def find_made_before(
+    operations: Sequence[Operation],
+    produced: Mapping[str, Set[str]],
+    asked: Mapping[str, Set[str]],
+) -> dict[str, frozenset[str]]:
+    """Of the claims asked for of each operation, those that something it comes after changes.
+
+    operations: in order. produced, asked: claims by operation id. Operations of which nothing is asked, or
+    that come after no such change, are left out.
+
+    Which operations come before which is kept as bits, one per operation that makes a claim somebody asks
+    for, and only until all that come after an operation have been seen: sets of all predecessors would take
+    memory quadratic in the number of operations.
+    """
+    wanted: frozenset[str] = frozenset().union(*asked.values())
+    makers: dict[str, list[int]] = {}
+    bits: dict[str, int] = {}
     for op in operations:
-        result[op.id] = frozenset(op.after).union(*(result[id_] for id_ in op.after))
-    return result
+        claims = produced[op.id] & wanted
+        if claims:
+            bits[op.id] = len(bits)
+            for claim in claims:
+                makers.setdefault(claim, []).append(bits[op.id])
+    if not makers:
+        return {}
+    waiting = Counter(id_ for op in operations for id_ in op.after)
+    reached: dict[str, int] = {}  # of each operation, the makers among it and what it comes after
+    found: dict[str, frozenset[str]] = {}
+    for op in operations:
+        before = 0
+        for id_ in op.after:
+            before |= reached[id_]
+            waiting[id_] -= 1
+            if not waiting[id_]:
+                del reached[id_]
+        if waiting[op.id]:
+            reached[op.id] = before | (1 << bits[op.id]) if op.id in bits else before
+        made = frozenset(
+            claim for claim in asked.get(op.id, ()) if any(before >> bit & 1 for bit in makers.get(claim, ()))
+        )
+        if made:
+            found[op.id] = made
+    return found
 
 
 def linked(operations: Sequence[Operation]) -> tuple[Operation, ...]:

@@ -1,0 +1,113 @@
+"""Time and memory of a plan with thousands of operations that wait for each other, on the in-memory cluster.
+
+    python -m benchmarks.batched_operations [COUNT …]
+
+Moves COUNT partitions one by one (batch size 1), which makes a chain of operations. Each count runs in a
+process of its own, because what is measured is its peak memory. Shown per count: operations, seconds of each
+step, and the peak of resident memory; then the time per operation of the largest count against the smallest.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from threading import Event
+
+from kdeclare.applying.apply import Applier
+from kdeclare.applying.clock import SystemClock
+from kdeclare.applying.expectations import stale_live
+from kdeclare.applying.lookout import RunOptions
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import NewTopic
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.ids import ResourceId
+from kdeclare.planning.build import build_plan
+from kdeclare.planning.planfile import plan_file_text, read_plan
+from kdeclare.planning.preflight import quietly
+from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.state.memory import MemoryStore
+
+COUNTS = (2_500, 5_000, 10_000, 20_000)
+_PER_TOPIC = 100
+
+
+class NoSecrets:
+    """There are none in these plans."""
+
+    def reveal(self, secret: object) -> str:
+        """Never asked for."""
+        raise AssertionError(secret)
+
+
+class NoWaiting(SystemClock):
+    """The moves of the in-memory cluster are over after a few looks, so nothing is waited for."""
+
+    def sleep(self, seconds: float) -> None:
+        """Return at once."""
+
+
+def request_moves(cluster: MemoryCluster, count: int) -> PlanRequest:
+    """A reassignment of ``count`` partitions in batches of one."""
+    topics = [f"t{n:05}" for n in range(-(-count // _PER_TOPIC))]
+    replicas = dict.fromkeys(range(_PER_TOPIC), (1, 2))
+    cluster.create_topics([NewTopic(name, None, None, replicas, {}) for name in topics])
+    wanted = [
+        {"topic": name, "partition": n, "replicas": [1, 3]} for name in topics for n in range(_PER_TOPIC)
+    ]
+    kind = KINDS["Reassignment"]
+    body, problems = kind.parse(
+        "moves", kind.spec.model_validate({"partitions": wanted[:count], "batchSize": 1})
+    )
+    assert not problems
+    desired = (Desired(ResourceId("Reassignment", "moves"), body),)
+    return PlanRequest("benchmark", "default", "memory", desired, None, Scope())
+
+
+def measure(count: int) -> dict[str, float]:
+    """Seconds by step, the number of operations, and the peak memory in MiB."""
+    cluster = MemoryCluster({1: "a", 2: "b", 3: "c"})
+    cluster.move_ticks = 0
+    cluster.tick_on_poll = False  # its clock looks at every partition; these moves end with their request
+    request = request_moves(cluster, count)
+    secrets, seconds, started = NoSecrets(), {}, time.perf_counter()
+
+    def lap(step: str) -> None:
+        nonlocal started
+        seconds[step] = round(time.perf_counter() - started, 3)
+        started = time.perf_counter()
+
+    plan = build_plan(request, cluster, secrets, quietly)
+    lap("plan")
+    read_plan(plan_file_text(plan)[0], "it")
+    lap("file")
+    assert not stale_live(cluster, plan.operations)
+    lap("check")
+    store = MemoryStore()
+    with store.lock("benchmark"):
+        applier = Applier(store, cluster, secrets, quietly, "me", "benchmark", (), NoWaiting(), Event())
+        run = applier.apply(plan, RunOptions(workers=1, poll_s=0.0))
+    lap("apply")
+    assert run.complete
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"operations": len(plan.operations), **seconds, "peak_mib": round(peak)}
+
+
+def main(arguments: list[str]) -> None:
+    """Run each count in its own process and print one line per count."""
+    if arguments[:1] == ["--one"]:
+        print(json.dumps(measure(int(arguments[1]))))
+        return
+    rows = []
+    for count in map(int, arguments or map(str, COUNTS)):
+        command = [sys.executable, "-m", "benchmarks.batched_operations", "--one", str(count)]
+        rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        print("  ".join(f"{name} {value:,}" for name, value in rows[-1].items()), flush=True)
+    steps = ("plan", "file", "check", "apply")
+    first, last = (sum(row[step] for step in steps) / row["operations"] for row in (rows[0], rows[-1]))
+    print(f"time per operation, largest against smallest count: {last / first:.2f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

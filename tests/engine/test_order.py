@@ -1,0 +1,79 @@
+"""Order of operations: what comes before what, for plans of thousands of operations."""
+
+import random
+import tracemalloc
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.operations import Operation
+from kdeclare.planning.order import find_made_before, without
+
+CLAIMS = "abcde"
+
+
+def op(number: int, after: set[int]) -> Operation:
+    """An operation that comes after others."""
+    needs = {f"op{n}": "" for n in sorted(after)}
+    return Operation(f"op{number}", "verb", ResourceId("Topic", "t"), {}, {}, needs)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> list[Operation]:
+    """Operations in order."""
+    size = draw(st.integers(1, 12))
+    return [op(n, draw(st.sets(st.integers(0, n - 1))) if n else set()) for n in range(size)]
+
+
+def predecessors(operations: list[Operation]) -> dict[str, frozenset[str]]:
+    """All that each comes after, in the plainest way."""
+    found: dict[str, frozenset[str]] = {}
+    for item in operations:
+        found[item.id] = frozenset(item.after).union(*(found[id_] for id_ in item.after))
+    return found
+
+
+@given(graphs(), st.integers())
+def test_claims_made_before_are_those_of_all_predecessors(operations: list[Operation], seed: int) -> None:
+    chance = random.Random(seed)
+    produced = {o.id: frozenset(c for c in CLAIMS if chance.random() < 0.3) for o in operations}
+    asked = {o.id: frozenset(c for c in CLAIMS if chance.random() < 0.5) for o in operations}
+    before = predecessors(operations)
+    expected = {
+        o.id: asked[o.id] & frozenset[str]().union(*(produced[id_] for id_ in before[o.id]))
+        for o in operations
+    }
+    assert find_made_before(operations, produced, asked) == {k: v for k, v in expected.items() if v}
+
+
+@given(graphs(), st.sets(st.integers(0, 11)))
+def test_without_takes_out_all_that_need_what_is_refused(
+    operations: list[Operation], refused: set[int]
+) -> None:
+    before = predecessors(operations)
+    gone = {f"op{n}" for n in refused}
+    left = [o.id for o in operations if o.id not in gone and not before[o.id] & gone]
+    assert [o.id for o in without(operations, gone)] == left
+
+
+def test_memory_for_a_chain_grows_with_its_length_alone() -> None:
+    """Each operation changes something that the next one looks at.
+
+    Sets of predecessors took 1.1 GiB for 6,036 operations.
+    """
+
+    def peak(size: int) -> int:
+        chain = [op(n, {n - 1} if n else set()) for n in range(size)]
+        claims = {o.id: frozenset({f"claim{n}"}) for n, o in enumerate(chain)}
+        asked = {o.id: frozenset({f"claim{n - 1}"}) for n, o in enumerate(chain)}
+        tracemalloc.start()
+        found = find_made_before(chain, claims, asked)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(found) == size - 1
+        return most
+
+    small, large = peak(1_000), peak(8_000)
+    assert large < 12 * small
+    assert large < 30 * 2**20
