@@ -14,9 +14,10 @@ from kdeclare.app.recovering import recover_locked, tidied_up
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace, who
 from kdeclare.applying.apply import Applier
-from kdeclare.applying.entries import RunRecord, fold
+from kdeclare.applying.entries import RunRecord
 from kdeclare.applying.lookout import RunOptions
 from kdeclare.applying.rollback import rollback_plan
+from kdeclare.applying.stored_runs import read_run, read_run_plan
 from kdeclare.cluster.port import Cluster, Fault
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.registry import VERBS
@@ -27,7 +28,7 @@ from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult
 from kdeclare.planning.build import check_cluster_id
 from kdeclare.planning.judging import judged
-from kdeclare.planning.planfile import PlanFile, read_plan
+from kdeclare.planning.planfile import PlanFile
 from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.planning.request import Scope
 from kdeclare.planning.tidying import is_housekeeping
@@ -288,9 +289,9 @@ def _find_run(workspace: Workspace, run_id: str | None) -> tuple[Plan, RunRecord
     if run_id is not None and run_id not in runs:
         raise unknown_run(run_id, runs)
     for chosen in [run_id] if run_id else reversed(runs):
-        plan = read_plan(workspace.store.plan_text(chosen), f"run {chosen}")
+        plan = read_run_plan(workspace.store, chosen)
         if run_id or not is_housekeeping(plan):
-            return plan, fold(chosen, workspace.store.entries(chosen))
+            return plan, read_run(workspace.store, chosen)
     raise _nothing_to_undo()
 
 

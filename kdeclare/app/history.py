@@ -1,22 +1,25 @@
 """What was done, as the journals tell it."""
 
+import itertools
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.applying.entries import BeginLine, EndLine, RunRecord, fold, lines
+from kdeclare.applying.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
 from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.diagnostics import KdeclareError, error, gist
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult
 from kdeclare.planning.planfile import is_plan_file, read_plan
 from kdeclare.report.outcome import adopting, run_outcome
 from kdeclare.report.views import (
+    UNREADABLE,
     RunDetail,
     RunOverride,
     RunStep,
@@ -24,31 +27,75 @@ from kdeclare.report.views import (
 )
 
 
-def list_runs(workspace: Workspace) -> tuple[RunSummary, ...]:
-    """All runs, latest first. Raises KdeclareError."""
-    store = workspace.store
-    runs: dict[str, RunSummary] = {}
-    undone: dict[str, str] = {}
-    for run_id in store.runs():
-        record, plan = fold(run_id, store.entries(run_id)), plan_of(workspace, run_id)
-        runs[run_id] = _summary(record, plan)
-        target = runs.get(plan.undoes) if plan.undoes else None
-        if target is not None and _undid_something(record, plan, target):
-            undone[target.run_id] = run_id
-    return tuple(replace(run, undone_by=undone.get(run.run_id)) for run in reversed(runs.values()))
+def list_runs(workspace: Workspace, limit: int | None = None) -> tuple[RunSummary, ...]:
+    """The runs, latest first; at most ``limit`` of them. Raises KdeclareError.
 
-
-def _undid_something(record: RunRecord, plan: Plan, target: RunSummary) -> bool:
-    """Whether a rollback has brought back anything that its target did.
-
-    Throttles and elections only go with moves. Where the target has done nothing but take ownership, giving
-    that up is all there is to undo.
+    A run that cannot be read is listed as ``unreadable``, with the problem.
     """
-    if not plan.operations:
-        return record.is_over and not target.done
+    return tuple(itertools.islice(iterate_runs(workspace), limit))
+
+
+def iterate_runs(workspace: Workspace) -> Iterator[RunSummary]:
+    """The runs, latest first; one is read at a time. Raises KdeclareError."""
+    store = workspace.store
+    rollbacks: dict[str, list[_Rollback]] = {}
+    for run_id in reversed(store.runs()):
+        try:
+            record, plan = read_run(store, run_id), read_run_plan(store, run_id)
+        except KdeclareError as problem:
+            if any(d.code != RUN_UNREADABLE for d in problem.diagnostics):
+                raise
+            yield _unreadable(run_id, problem)
+            continue
+        run = _summary(record, plan)
+        undoing = [item for item in rollbacks.pop(run_id, ()) if item.undid_something(run)]
+        if plan.undoes:
+            rollbacks.setdefault(plan.undoes, []).append(_rollback(record, plan))
+        yield replace(run, undone_by=undoing[0].run_id if undoing else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rollback:
+    """What counts of a later run that rolled one back.
+
+    had_effect: whether an operation that was there for the rollback itself changed anything.
+    """
+
+    run_id: str
+    has_operations: bool
+    is_over: bool
+    had_effect: bool
+
+    def undid_something(self, target: RunSummary) -> bool:
+        """Whether it brought back anything that its target did.
+
+        Where the target did nothing but take ownership, giving that up is all there is to undo.
+        """
+        if not self.has_operations:
+            return self.is_over and not target.done
+        return self.had_effect
+
+
+def _rollback(record: RunRecord, plan: Plan) -> _Rollback:
+    """Throttles and elections only accompany moves."""
     meant = [op for op in plan.operations if not VERBS[op.verb].accompanies] or plan.operations
     results = (record.results.get(op.id) for op in meant)
-    return any(r.had_effect for r in results if r)
+    return _Rollback(
+        record.run_id, bool(plan.operations), record.is_over, any(r.had_effect for r in results if r)
+    )
+
+
+def _unreadable(run_id: str, problem: KdeclareError) -> RunSummary:
+    return RunSummary(
+        run_id=run_id,
+        started=_moment_of(run_id),
+        ended=None,
+        outcome=UNREADABLE,
+        user="",
+        command="",
+        plan_id="",
+        problem=gist(problem.diagnostics),
+    )
 
 
 def show_run(workspace: Workspace, run_id: str) -> RunDetail:
@@ -56,13 +103,11 @@ def show_run(workspace: Workspace, run_id: str) -> RunDetail:
     store = workspace.store
     if run_id not in store.runs():
         raise unknown_run(run_id, store.runs())
-    entries = store.entries(run_id)
-    record = fold(run_id, entries)
-    plan = plan_of(workspace, run_id)
+    plan, record = plan_of(workspace, run_id), read_run(store, run_id)
     return RunDetail(
-        next(run for run in list_runs(workspace) if run.run_id == run_id),
+        next(run for run in iterate_runs(workspace) if run.run_id == run_id),
         plan,
-        steps_of(run_id, entries, plan),
+        steps_of(run_id, store.entries(run_id), plan),
         plan.diagnostics,
         tuple(RunOverride(**line.model_dump()) for line in (record.start.overrides if record.start else ())),
     )
@@ -98,7 +143,7 @@ def unknown_run(name: str, runs: Sequence[str], *, or_plan: bool = False) -> Kde
 
 def plan_of(workspace: Workspace, run_id: str) -> Plan:
     """The plan that a run executed. Raises KdeclareError."""
-    return read_plan(workspace.store.plan_text(run_id), f"run {run_id}")
+    return read_run_plan(workspace.store, run_id)
 
 
 def _summary(record: RunRecord, plan: Plan) -> RunSummary:

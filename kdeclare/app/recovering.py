@@ -1,6 +1,7 @@
 """What earlier runs left behind, seen by whatever command comes next: it says so, settles it, and goes on."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from kdeclare.app.workspace import Workspace, who
@@ -8,13 +9,25 @@ from kdeclare.applying.apply import Applier
 from kdeclare.applying.clock import SystemClock
 from kdeclare.applying.leftovers import Tidied, tidy
 from kdeclare.applying.propagation import await_visibility
-from kdeclare.applying.recovery import Recovered, recover, unfinished
+from kdeclare.applying.recovery import (
+    Recovered,
+    find_missed,
+    is_state_lost,
+    recover,
+    replay_missed,
+    unfinished,
+)
+from kdeclare.applying.stored_runs import RUN_UNREADABLE
 from kdeclare.cluster.port import Cluster, Fault
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.run import Status
 from kdeclare.planning.preflight import Progress, quietly
+from kdeclare.state.port import StateStore
+
+_UNWRITABLE = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
+"""Why the state folder cannot be written; whoever only looks goes on all the same."""
 
 
 def recover_to_plan(
@@ -40,12 +53,22 @@ def recover_if_possible(
     what: the command, for other people's messages. tidies: also take away what moves have left behind, and
     not only name it: who looks at a plan wants nothing changed. wait: until brokers no longer work on what
     the run sent; otherwise a run of which they may still do something stays open.
+
+    A run that cannot be read, and a state folder that cannot be written, are named and stop nothing here:
+    nothing is going to be changed.
     """
     store = workspace.store
     state = store.read()
     leftovers = bool(state and state.leftovers)
-    if not unfinished(store) and not (leftovers and tidies):
-        return (_left(),) if leftovers else ()
+    try:
+        if is_state_lost(store):
+            return (_lost(store, Severity.WARNING),)
+        if not unfinished(store) and not find_missed(store) and not (leftovers and tidies):
+            return (_left(),) if leftovers else ()
+    except KdeclareError as damaged:
+        if any(d.code != RUN_UNREADABLE for d in damaged.diagnostics):
+            raise
+        return tuple(replace(d, severity=Severity.WARNING) for d in damaged.diagnostics)
     try:
         with store.lock(what):
             settled, certain = _settled(workspace, cluster, progress, wait=wait)
@@ -53,8 +76,10 @@ def recover_if_possible(
                 return settled + about(tidy_up(workspace, cluster, what, patient=True))
             state = store.read()
             return (*settled, _left()) if state and state.leftovers else settled
-    except KdeclareError as taken:
-        return under_way(taken)
+    except KdeclareError as problem:
+        if all(d.code in _UNWRITABLE for d in problem.diagnostics):
+            return tuple(map(_unsettled, problem.diagnostics))
+        return under_way(problem)
 
 
 def under_way(taken: KdeclareError) -> tuple[Diagnostic, ...]:
@@ -90,9 +115,13 @@ def recover_locked(
 def _settled(
     workspace: Workspace, cluster: Cluster, progress: Progress, *, wait: bool
 ) -> tuple[tuple[Diagnostic, ...], bool]:
-    """What was settled, and whether that is for certain."""
+    """What was settled, and whether that is for certain. Raises KdeclareError where the state is lost."""
+    if is_state_lost(workspace.store):
+        raise KdeclareError(_lost(workspace.store, Severity.ERROR))
+    missed = replay_missed(workspace.store)
     found = recover(workspace.store, cluster, SystemClock(), progress, wait=wait)
-    return tuple(map(_notice, found)), all(item.is_certain for item in found)
+    notices = (*([_caught_up(missed)] if missed else []), *map(_notice, found))
+    return notices, all(item.is_certain for item in found)
 
 
 def tidy_up(
@@ -144,6 +173,38 @@ def _under_way(lock: Diagnostic) -> Diagnostic:
         "A run is under way",
         f"What follows may change any moment. {lock.detail}",
         lock.hint,
+    )
+
+
+def _unsettled(problem: Diagnostic) -> Diagnostic:
+    return warning(
+        "not-settled",
+        "An unfinished run cannot be settled",
+        f"{problem.detail} What follows may lack what that run did.",
+        hint=problem.hint,
+    )
+
+
+def _caught_up(missed: tuple[str, ...]) -> Diagnostic:
+    named = f"run {missed[0]}" if len(missed) == 1 else f"{len(missed)} runs, the last of them {missed[-1]}"
+    return warning(
+        "state-behind",
+        "The state was older than the recorded runs",
+        f"What {named} left is missing in the state, so an older copy was put in its place. Ownership was "
+        "brought up to date from the journals.",
+    )
+
+
+def _lost(store: StateStore, severity: Severity) -> Diagnostic:
+    runs = store.runs()
+    return Diagnostic(
+        severity,
+        "state-missing",
+        "The state is missing",
+        f"{len(runs)} run{'s are' if len(runs) > 1 else ' is'} recorded, the last one in "
+        f"{store.run_location(runs[-1])}, but there is no state. What kdeclare owns is not known.",
+        hint="Put state.json or state.json.backup back, two folders above that run. To start anew, move the "
+        "folder with all runs away.",
     )
 
 

@@ -1,17 +1,20 @@
 """What goes on right now: unfinished runs, moves in the cluster, and who holds the lock."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
-from kdeclare.app.history import list_runs, plan_of, steps_of
+from kdeclare.app.history import iterate_runs, plan_of, steps_of
 from kdeclare.app.recovering import recover_if_possible
 from kdeclare.app.workspace import Workspace
 from kdeclare.applying.clock import SystemClock
 from kdeclare.applying.entries import fold
 from kdeclare.applying.movement import Movement, waiting
+from kdeclare.applying.recovery import find_leftovers
+from kdeclare.applying.stored_runs import read_run_plan
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.diagnostics import Diagnostic
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError
 from kdeclare.model.ids import TopicPartition
 from kdeclare.model.live import Snapshot
 from kdeclare.planning.observe import observe
@@ -41,11 +44,12 @@ def _look(workspace: Workspace, cluster: Cluster, movement: Movement, tidies: bo
     moves = cluster.moves()
     live = observe(cluster, Query(frozenset(p.topic for p in moves)))
     notices = recover_if_possible(workspace, cluster, "status", tidies=tidies)
-    runs = list_runs(workspace)
-    open_ = [run for run in runs if run.outcome == "unfinished"]
+    open_, last = _latest(workspace)
     progress = movement.look(live, list(live.moves))
-    asked = _asked_for(workspace, runs) if live.moves else {}
+    asked = _asked_for(workspace) if live.moves else {}
     state = store.read()
+    # without a state, journals alone tell what runs have left behind
+    leftovers = state.leftovers if state else find_leftovers(store, _RUNS_BACK)
     view = StatusView(
         project=workspace.project.name,
         env=workspace.project.environment.name,
@@ -53,23 +57,33 @@ def _look(workspace: Workspace, cluster: Cluster, movement: Movement, tidies: bo
         unfinished=tuple(_unfinished(workspace, run) for run in open_),
         moves=tuple(_in_flight(partition, live, asked) for partition in sorted(live.moves)),
         lock=store.holder(),
-        last=next((run for run in runs if run.ended is not None), None),
+        last=last,
         progress=progress if live.moves else None,
-        throttles=len(state.leftovers.throttles) if state else 0,
+        throttles=len(leftovers.throttles),
     )
     return view, notices
 
 
-def _asked_for(
-    workspace: Workspace, runs: tuple[RunSummary, ...]
-) -> Mapping[tuple[str, tuple[int, ...]], str]:
-    """The latest run that sent a partition to these replicas."""
+def _latest(workspace: Workspace) -> tuple[list[RunSummary], RunSummary | None]:
+    """The unfinished runs after the last finished one, and that one."""
+    open_: list[RunSummary] = []
+    for run in iterate_runs(workspace):
+        if run.ended is not None:
+            return open_, run
+        if run.outcome == "unfinished":
+            open_.append(run)
+    return open_, None
+
+
+def _asked_for(workspace: Workspace) -> Mapping[tuple[str, tuple[int, ...]], str]:
+    """The latest run that sent a partition to these replicas; runs that are damaged do not count."""
     found: dict[tuple[str, tuple[int, ...]], str] = {}
-    for run in runs[:_RUNS_BACK]:
-        for op in plan_of(workspace, run.run_id).operations:
-            if VERBS[op.verb].moves:
-                for name, replicas in op.args["partitions"].items():
-                    found.setdefault((name, tuple(replicas)), run.run_id)
+    for run_id in workspace.store.runs()[: -_RUNS_BACK - 1 : -1]:
+        with suppress(KdeclareError):
+            for op in read_run_plan(workspace.store, run_id).operations:
+                if VERBS[op.verb].moves:
+                    for name, replicas in op.args["partitions"].items():
+                        found.setdefault((name, tuple(replicas)), run_id)
     return found
 
 

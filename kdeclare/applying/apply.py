@@ -7,11 +7,12 @@ from typing import Literal
 
 from kdeclare.applying.attempt import Attempt
 from kdeclare.applying.clock import Clock, SystemClock, timestamp
-from kdeclare.applying.entries import FinishLine, OverrideLine, RunLine, as_json, end_line, fold
+from kdeclare.applying.entries import OverrideLine, RunLine, as_json, end_line, finish_line
 from kdeclare.applying.expectations import Mismatch, changed_secrets, shown, stale_live, stale_owned
 from kdeclare.applying.lookout import RunOptions
 from kdeclare.applying.ownership import next_state
 from kdeclare.applying.scheduler import Scheduler
+from kdeclare.applying.stored_runs import read_run
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.registry import VERBS
@@ -138,7 +139,7 @@ class Applier:
             if new is not None:
                 self.store.write(new)
             if not any(r.status is Status.UNKNOWN for r in results.values()):
-                journal.append(as_json(FinishLine(at=timestamp(self.clock), outcome=_outcome(result))))
+                journal.append(as_json(finish_line(timestamp(self.clock), _outcome(result), new or state)))
         return result
 
     def _overrides(self, plan: Plan, operations: Sequence[Operation]) -> list[OverrideLine]:
@@ -192,7 +193,7 @@ def _refuse_again(identity: str, store: StateStore) -> None:
     for run_id in store.runs():
         if identity[:8] not in run_id:
             continue
-        record = fold(run_id, store.entries(run_id))
+        record = read_run(store, run_id)
         good = any(r.is_good for r in record.results.values())
         same = record.start is not None and record.start.plan_id == identity
         if same and (good or not record.begun):

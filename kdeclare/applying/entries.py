@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.run import OperationResult, Status
+from kdeclare.model.state import State
 
 
 class _Line(BaseModel):
@@ -72,10 +73,16 @@ class EndLine(_Line):
 
 
 class FinishLine(_Line):
-    """The last line: the state is written, nothing is left open."""
+    """The last line: the state is written, nothing is left open.
+
+    lineage, serial: of the state as it was then, which tells later whether an older one was put in its place;
+    None in journals of kdeclare 0.1.
+    """
 
     event: Literal["finish"] = "finish"
     outcome: Literal["complete", "partial", "interrupted", "recovered"]
+    lineage: str | None = None
+    serial: int | None = None
 
 
 Line = RunLine | BeginLine | EndLine | FinishLine
@@ -89,6 +96,7 @@ class RunRecord:
     begun: in the order in which they were begun. outcome: None while the run is unfinished.
     ended_at: when the journal says how each operation ended. sent_at, deadlines: when it was sent last, and
     until when brokers may work on that request; the latter only where the journal says it.
+    lineage, serial: of the state once the run was over; None where the journal does not say.
     """
 
     run_id: str
@@ -97,6 +105,8 @@ class RunRecord:
     results: dict[str, OperationResult] = field(default_factory=dict)
     outcome: str | None = None
     ended: str | None = None
+    lineage: str | None = None
+    serial: int | None = None
     ended_at: dict[str, str] = field(default_factory=dict)
     sent_at: dict[str, str] = field(default_factory=dict)
     deadlines: dict[str, str] = field(default_factory=dict)
@@ -126,6 +136,15 @@ def end_line(at: str, results: Iterable[OperationResult], *, settled: bool = Fal
     return EndLine(at=at, results=lines, settled=settled)
 
 
+def finish_line(
+    at: str, outcome: Literal["complete", "partial", "interrupted", "recovered"], state: State | None
+) -> FinishLine:
+    """The last line of a run that left this state."""
+    if state is None:
+        return FinishLine(at=at, outcome=outcome)
+    return FinishLine(at=at, outcome=outcome, lineage=state.lineage, serial=state.serial)
+
+
 def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
     """What a journal adds up to. Raises KdeclareError for a line that is no line of ours."""
     start: RunLine | None = None
@@ -134,7 +153,7 @@ def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
     ended_at: dict[str, str] = {}
     sent_at: dict[str, str] = {}
     deadlines: dict[str, str] = {}
-    outcome = ended = None
+    finish: FinishLine | None = None
     for line in lines(run_id, entries):
         if isinstance(line, RunLine):
             start = line
@@ -149,8 +168,20 @@ def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
             }
             ended_at |= dict.fromkeys((r.id for r in line.results), line.at)
         else:
-            outcome, ended = line.outcome, line.at
-    return RunRecord(run_id, start, tuple(begun), results, outcome, ended, ended_at, sent_at, deadlines)
+            finish = line
+    return RunRecord(
+        run_id,
+        start,
+        tuple(begun),
+        results,
+        outcome=finish.outcome if finish else None,
+        ended=finish.at if finish else None,
+        lineage=finish.lineage if finish else None,
+        serial=finish.serial if finish else None,
+        ended_at=ended_at,
+        sent_at=sent_at,
+        deadlines=deadlines,
+    )
 
 
 def lines(run_id: str, entries: Sequence[Json]) -> list[Line]:

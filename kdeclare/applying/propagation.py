@@ -4,25 +4,30 @@ Brokers answer from a copy of the metadata that trails the controller, and apply
 still. A plan made on such an answer takes the project's own writes for absent, or for someone else's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
 
 from kdeclare.applying.clock import Clock
-from kdeclare.applying.entries import RunRecord, fold
+from kdeclare.applying.entries import RunRecord
+from kdeclare.applying.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.verbs.base import View, other_topic
 from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.ids import ConfigScope
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import Status
 from kdeclare.planning.observe import observe
-from kdeclare.planning.planfile import read_plan
 from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.state.port import StateStore
+
+T = TypeVar("T")
 
 VISIBLE_WITHIN_S = 120.0
 """How long an acknowledged write may stay invisible; after that its absence is drift like any other."""
@@ -58,7 +63,7 @@ def await_visibility(
     """Wait for what recent runs wrote; what is still invisible.
 
     limit_s: for how long after its acknowledgment a write is waited for. wait: False looks only once.
-    Raises Fault when the cluster does not answer, KdeclareError for a run that cannot be read.
+    Raises Fault when the cluster does not answer.
     """
     begun, step = clock.monotonic(), _FIRST_STEP_S
     recent = _recent_writes(store, clock.now(), limit_s)
@@ -77,13 +82,17 @@ def _recent_writes(store: StateStore, now: datetime, limit_s: float) -> list[Pen
     since = now - timedelta(seconds=limit_s)
     recent: list[RunRecord] = []
     for run_id in reversed(store.runs()):
-        record = fold(run_id, store.entries(run_id))
+        record = _readable(partial(read_run, store, run_id))
+        if record is None:
+            continue
         if all(_parse(at) < since for at in record.ended_at.values()):
             break  # runs follow each other, so the ones before it are older
         recent.append(record)
     latest: dict[str, tuple[str, Operation, str, datetime]] = {}
     for record in reversed(recent):
-        plan = read_plan(store.plan_text(record.run_id), f"run {record.run_id}")
+        plan = _readable(partial(read_run_plan, store, record.run_id))
+        if plan is None:
+            continue
         _overlay(latest, plan, record, since, timedelta(seconds=limit_s))
     elements: dict[tuple[str, str], set[str]] = {}
     found: dict[tuple[str, str], tuple[Operation, datetime]] = {}
@@ -94,6 +103,16 @@ def _recent_writes(store: StateStore, now: datetime, limit_s: float) -> list[Pen
         PendingWrite(run_id, op, frozenset(elements[run_id, id_]), until)
         for (run_id, id_), (op, until) in found.items()
     ]
+
+
+def _readable(read: Callable[[], T]) -> T | None:
+    """What is read of a run; None where it is damaged, as nobody knows then what to wait for."""
+    try:
+        return read()
+    except KdeclareError as problem:
+        if any(d.code != RUN_UNREADABLE for d in problem.diagnostics):
+            raise
+        return None
 
 
 def _overlay(

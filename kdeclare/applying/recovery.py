@@ -6,22 +6,23 @@ from datetime import datetime, timedelta
 
 from kdeclare.applying.attempt import OUTCOME_UNCLEAR, done, took_effect
 from kdeclare.applying.clock import Clock, timestamp
-from kdeclare.applying.entries import FinishLine, RunRecord, as_json, end_line, fold
+from kdeclare.applying.entries import RunRecord, as_json, end_line, finish_line
 from kdeclare.applying.expectations import mismatches
 from kdeclare.applying.lookout import GOES_ON, LATER
-from kdeclare.applying.ownership import next_state
+from kdeclare.applying.ownership import left_after, next_state, owned_after
 from kdeclare.applying.scheduler import NOT_BEGUN
+from kdeclare.applying.stored_runs import read_run, read_run_plan
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.verbs.partitions import pending
 from kdeclare.kinds.verbs.registry import VERBS
+from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import REQUEST_DEADLINE_S, OperationResult, Status
-from kdeclare.model.state import Leftovers
+from kdeclare.model.state import Leftovers, State
 from kdeclare.planning.observe import observe
-from kdeclare.planning.planfile import read_plan
 from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.state.port import StateStore
 
@@ -56,10 +57,65 @@ class Recovered:
 def unfinished(store: StateStore) -> list[RunRecord]:
     """The last run, if it has no last line; earlier ones were settled before it could begin.
 
-    Raises KdeclareError for a corrupt journal.
+    Raises KdeclareError (``run-unreadable``) where its journal is damaged.
     """
-    records = (fold(run_id, store.entries(run_id)) for run_id in store.runs()[-1:])
+    records = (read_run(store, run_id) for run_id in store.runs()[-1:])
     return [record for record in records if not record.is_over]
+
+
+def find_missed(store: StateStore) -> list[RunRecord]:
+    """The finished runs that the state does not know, oldest first: an older state was put in its place.
+
+    Raises KdeclareError (``run-unreadable``) where a journal is damaged that has to be read for it.
+    """
+    state = store.read()
+    missed: list[RunRecord] = []
+    if state is None:
+        return missed
+    for run_id in reversed(store.runs()):
+        record = read_run(store, run_id)
+        if not record.is_over:
+            continue
+        if record.serial is None or record.lineage != state.lineage or record.serial <= state.serial:
+            break
+        missed.append(record)
+    return missed[::-1]
+
+
+def is_state_lost(store: StateStore) -> bool:
+    """Whether runs have finished, each of which leaves a state, and there is none. Raises KdeclareError."""
+    if store.read() is not None:
+        return False
+    return any(read_run(store, run_id).is_over for run_id in reversed(store.runs()))
+
+
+def replay_missed(store: StateStore) -> tuple[str, ...]:
+    """Bring an older state up to date from the journals of the runs that came after it; their ids.
+
+    The caller holds the lock. Journals say how every operation ended, so ownership comes out as it was.
+    """
+    missed = find_missed(store)
+    for record in missed:
+        state = store.read()
+        assert state is not None
+        assert record.serial is not None
+        plan = read_run_plan(store, record.run_id)
+        resources = owned_after(plan, record.results, state.resources)
+        leftovers = left_after(plan, record.results, state.leftovers)
+        for serial in range(state.serial + 1, record.serial + 1):
+            store.write(State(state.lineage, serial, state.cluster_id, resources, leftovers))
+    return tuple(record.run_id for record in missed)
+
+
+def find_leftovers(store: StateStore, runs: int) -> Leftovers:
+    """What the latest runs have left to clean up, by their journals alone; damaged runs are left out."""
+    left = Leftovers()
+    for run_id in store.runs()[-runs:]:
+        try:
+            left = left_after(read_run_plan(store, run_id), read_run(store, run_id).results, left)
+        except KdeclareError:
+            continue  # whoever lists the runs says which cannot be read
+    return left
 
 
 def recover(
@@ -77,7 +133,7 @@ def recover(
 def _recover_one(
     store: StateStore, cluster: Cluster, clock: Clock, record: RunRecord, progress: Progress, wait: bool
 ) -> Recovered:
-    plan = read_plan(store.plan_text(record.run_id), f"run {record.run_id}")
+    plan = read_run_plan(store, record.run_id)
     unsettled = set(record.unsettled)
     operations = [op for op in plan.operations if op.id in unsettled]
     deadlines = {op.id: find_deadline(record, op.id) for op in operations}
@@ -95,7 +151,7 @@ def _recover_one(
         new = next_state(plan, results, state)
         if new is not None:
             store.write(new)
-        journal.append(as_json(FinishLine(at=timestamp(clock), outcome="recovered")))
+        journal.append(as_json(finish_line(timestamp(clock), "recovered", new or state)))
     return Recovered(record.run_id, plan, settled, not_begun)
 
 

@@ -37,6 +37,10 @@ def history(
     *,
     output: RunFormat = "text",
     steps: Annotated[bool, typer.Option("--steps", help="Of one run, show every operation.")] = False,
+    limit: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Show at most the last N runs; 0 shows all."),
+    ] = 100,
     where: Where,
     console: Console,
 ) -> ExitCode:
@@ -48,7 +52,7 @@ def history(
         raise typer.BadParameter("html is for one RUN_ID.", param_hint="--format")
     match words or []:
         case []:
-            _list(console, where)
+            _list(console, where, limit or None)
         case ["diff", a, b]:
             _compare(console, where, a, b)
         case [run_id] if run_id != _DIFF:
@@ -58,16 +62,18 @@ def history(
     return ExitCode.OK
 
 
-def _list(console: Console, where: Where) -> None:
+def _list(console: Console, where: Where, limit: int | None) -> None:
     from kdeclare.app.history import list_runs
     from kdeclare.report.history_text import history_text
     from kdeclare.report.json_output import history_document
 
-    runs = list_runs(where.workspace())
+    workspace = where.workspace()
+    runs = list_runs(workspace, limit)
+    older = len(workspace.store.runs()) - len(runs)
     if console.is_json:
-        console.out_json(history_document(runs))
+        console.out_json(history_document(runs, older))
     else:
-        console.out(history_text(runs, console.style, console.width))
+        console.out(history_text(runs, console.style, console.width, older=older))
 
 
 def _one(console: Console, where: Where, run_id: str, *, steps: bool) -> None:

@@ -14,7 +14,7 @@ from kdeclare.report.run_text import Ended, deeds, ended_text
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.table import SHORTENED, Cell, Column, Cut, Painted, elided, is_cut, table, width_of
 from kdeclare.report.values import clean, duration, key_of, listed, plural, show
-from kdeclare.report.views import RunDetail, RunStep, RunSummary
+from kdeclare.report.views import UNREADABLE, RunDetail, RunStep, RunSummary
 
 _MANY = 20
 _COLUMNS = (
@@ -27,8 +27,10 @@ _NARROW = (0, 2, 3, 4, 5)
 _BELOW = "    "
 
 
-def history_text(runs: Sequence[RunSummary], style: Style = PLAIN, width: int | None = None) -> str:
-    """A table of runs in the order given.
+def history_text(
+    runs: Sequence[RunSummary], style: Style = PLAIN, width: int | None = None, *, older: int = 0
+) -> str:
+    """A table of runs in the order given. older: how many more there are that are not shown.
 
     width: columns of the terminal, None for no bound. Where a run does not fit into a line, who did it and
     what was typed stand in lines below it, and what its id says already is left out.
@@ -36,11 +38,18 @@ def history_text(runs: Sequence[RunSummary], style: Style = PLAIN, width: int | 
     if not runs:
         return "No runs yet.\n"
     rows = [_row(run, style) for run in runs]
+    more = f"\n{plural(older, 'older run')}; --limit 0 shows all.\n" if older else ""
+    return _table(runs, rows, style, width) + style.dim(more)
+
+
+def _table(
+    runs: Sequence[RunSummary], rows: Sequence[tuple[Cell, ...]], style: Style, width: int | None
+) -> str:
     if not is_cut(_COLUMNS, rows, width):
         return "".join(f"{line}\n" for line in table(_COLUMNS, rows, width, style))
     narrow = [tuple(row[i] for i in _NARROW) for row in rows]
     header, *lines = table([_COLUMNS[i] for i in _NARROW], narrow, width, style)
-    below = [f"{clean(run.user)}: {clean(run.command)}" for run in runs]
+    below = [f"{clean(run.user)}: {clean(run.command)}" if run.user else "-" for run in runs]
     room = (width or 0) - len(_BELOW)
     found = [header]
     for run, line, text in zip(runs, lines, below, strict=True):
@@ -149,6 +158,7 @@ def _remarks(run: RunSummary) -> list[str]:
         (run.undoes, f"undoes {clean(run.undoes or '')}"),
         (run.undone_by, f"undone by {clean(run.undone_by or '')}"),
         (run.overridden, f"{plural(run.overridden, 'denial')} overridden"),
+        (run.problem, clean(run.problem)),
     )
     return [text for holds, text in remarks if holds]
 
@@ -163,7 +173,7 @@ def _tally(run: RunSummary) -> str:
 
 
 def _paint(run: RunSummary, style: Style) -> Callable[[str], str]:
-    return style.red if run.outcome == "error" else style.yellow
+    return style.red if run.outcome in ("error", UNREADABLE) else style.yellow
 
 
 def _overrides(detail: RunDetail, style: Style) -> str:

@@ -108,9 +108,9 @@ def _progress(moves: MoveProgress) -> dict[str, Any]:
     }
 
 
-def history_document(runs: Sequence[RunSummary]) -> dict[str, Any]:
-    """The list of runs in the order given."""
-    return {"format_version": FORMAT_VERSION, "runs": [_summary(run) for run in runs]}
+def history_document(runs: Sequence[RunSummary], older: int = 0) -> dict[str, Any]:
+    """The list of runs in the order given; ``older``: how many more there are."""
+    return {"format_version": FORMAT_VERSION, "runs": [_summary(run) for run in runs], "older": older}
 
 
 def run_detail_document(detail: RunDetail) -> dict[str, Any]:
@@ -194,6 +194,7 @@ def _summary(run: RunSummary) -> dict[str, Any]:
         "adopted": run.adopted,
         "operations": run.operations,
         "counts": {status.value: run.counts.get(status, 0) for status in Status},
+        "problem": run.problem,
     }
 
 

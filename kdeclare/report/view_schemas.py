@@ -20,7 +20,7 @@ class RunSummaryDocument(TypedDict):
     run_id: str
     started: str
     ended: Moment
-    outcome: Literal["done", "denied", "partial", "error", "interrupted", "unfinished"]
+    outcome: Literal["done", "denied", "partial", "error", "interrupted", "unfinished", "unreadable"]
     user: str
     command: str
     plan_id: str
@@ -31,6 +31,7 @@ class RunSummaryDocument(TypedDict):
     adopted: Annotated[int, Field(description="Resources taken into ownership without a change.")]
     operations: Annotated[int, Field(description="How many the plan has.")]
     counts: CountsDocument
+    problem: Annotated[str, Field(description="Why the run cannot be read; empty if it can.")]
 
 
 @with_config(CLOSED)
@@ -82,10 +83,11 @@ class RunDetailDocument(RunSummaryDocument):
 
 @with_config(CLOSED)
 class HistoryDocument(TypedDict):
-    """All runs, the latest first."""
+    """Runs, the latest first."""
 
     format_version: Literal["1.0"]
     runs: list[RunSummaryDocument]
+    older: Annotated[int, Field(description="How many more runs there are that --limit leaves out.")]
 
 
 @with_config(CLOSED)

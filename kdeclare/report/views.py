@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from kdeclare.policy.testing.run import CaseResult  # reads files: nothing for who only shows a plan
 
 
+UNREADABLE = "unreadable"
+"""The outcome of a run whose plan or journal is damaged, or of another version."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """One run in a list.
 
-    outcome: done, denied, partial, error, interrupted, or unfinished (it was killed, or still runs).
-    gist: the same for people; where a part was denied, how much was done (see `report.outcome.Outcome`).
+    outcome: done, denied, partial, error, interrupted, unfinished (it was killed, or still runs), or
+    unreadable; ``problem`` then says why.
+    gist: the outcome for people; where a part was denied, how much was done (see `report.outcome.Outcome`).
     counts: operations by how they ended; those that never began are in ``operations`` only.
     undoes, undone_by: the run that it was to roll back, and the last one that rolled back some of it.
     overridden: how many denials of policies it did not heed.
@@ -41,6 +46,7 @@ class RunSummary:
     overridden: int = 0
     adopted: int = 0
     gist: str = ""
+    problem: str = ""
 
     @property
     def done(self) -> int:

@@ -14,7 +14,7 @@ from kdeclare.model.jsontypes import Json
 from .durable import write_all
 from .problems import corrupt, explained
 
-_HINT = "Restore the file from a copy. `kdeclare plan` and `import` compare with the live cluster without it."
+_HINT = "Restore the file from a copy."
 
 
 def line(seq: int, entry: Json) -> bytes:

@@ -99,6 +99,10 @@ class LocalStore:
                 return ()
         return tuple(sorted(filter(is_run_id, names)))
 
+    def run_location(self, run_id: str) -> str:
+        """See `StateStore.run_location`."""
+        return str(self._runs / run_id)
+
     def plan_text(self, run_id: str) -> str:
         """See `StateStore.plan_text`."""
         path = self._run(run_id) / _PLAN

@@ -129,6 +129,10 @@ class MemoryStore:
         """See `StateStore.runs`."""
         return tuple(sorted(self._runs))
 
+    def run_location(self, run_id: str) -> str:
+        """See `StateStore.run_location`."""
+        return f"run {run_id}"
+
     def plan_text(self, run_id: str) -> str:
         """See `StateStore.plan_text`."""
         return self._run(run_id).plan

@@ -89,6 +89,9 @@ class StateStore(Protocol):
     def runs(self) -> tuple[str, ...]:
         """The ids of all runs, oldest first."""
 
+    def run_location(self, run_id: str) -> str:
+        """Where a run is kept, for people: a folder, as far as there is one."""
+
     def plan_text(self, run_id: str) -> str:
         """The plan of a run, as given to `begin_run`. Raises KdeclareError when there is no such run."""
 
