@@ -29,6 +29,9 @@ settings = {
     "spark.executor.memory": "700m",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "3",
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": "entre-nous-on-the-wire",
+    "spark.network.crypto.enabled": "true",
 }
 conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
 line = "fleet audit fleet.yaml --snapshot snapshots --out elsewhere"
@@ -84,7 +87,8 @@ def tells_no_secret(folder: Path, said: list[str]) -> None:
     events = [path.read_text() for path in (folder / "events").rglob("*") if path.is_file()]
     (log,) = (text for text in events if "SparkListenerTaskEnd" in text)
     assert "SparkListenerExecutorRemoved" in log
-    assert "fleet.zip" in log
+    assert "kdeclare.zip" in log
+    assert "fleet.zip" not in log
     reports = [(folder / out / name).read_text() for out in ("here", "elsewhere") for name in REPORTS]
     files = [path for out in ("here", "elsewhere") for path in (folder / out).rglob("*.parquet")]
     assert len(files) >= 4

@@ -14,15 +14,15 @@ from tests.spark.programs import run_program, told
 pytestmark = pytest.mark.spark
 
 ON_A_CLUSTER = """
-import json, os, time, zipfile
+import json, os, time
 from pathlib import Path
 import psutil
 import pyarrow as pa
 from kdeclare.fleet.spark.session import spark_session
-from kdeclare.fleet.spark.shipping import ship_files, ship_package, shipped_folder
+from kdeclare.fleet.spark.shipping import ship_package
 from kdeclare.fleet.spark.tasks import each_cluster
 
-SCHEMA = pa.schema([(name, pa.string()) for name in ("cluster", "package", "catalogue", "file", "executor")])
+SCHEMA = pa.schema([(name, pa.string()) for name in ("cluster", "package", "catalogue", "executor")])
 KILLED = Path("killed").absolute()
 EXITED = Path("exited").absolute()
 
@@ -46,17 +46,13 @@ def read(cluster):
         time.sleep(60)
     if cluster == "c5" and first_time(EXITED):
         os._exit(1)
-    text = (shipped_folder(name) / "projects" / "a.yaml").read_text()
     known = str("retention.ms" in catalog(ConfigScope.TOPIC).keys)
-    row = (cluster, kdeclare.__file__, known, text, str(executor().pid))
+    row = (cluster, kdeclare.__file__, known, str(executor().pid))
     yield pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, row))], SCHEMA)
 
-with zipfile.ZipFile("files.zip", "w") as archive:
-    archive.writestr("projects/a.yaml", "shipped")
 settings = {"spark.python.worker.reuse": "true", "spark.executor.memory": "512m"}
 with spark_session("local-cluster[2,1,1024]", settings) as spark:
     ship_package(spark)
-    name = ship_files(spark, Path("files.zip"))
     clusters = [f"c{number}" for number in range(8)]
     rounds = []
     for at_once in (2, 8):
@@ -79,7 +75,6 @@ def test_tasks_run_what_was_shipped_and_outlive_an_executor(tmp_path: Path) -> N
     for found in result["rounds"]:
         rows = sorted(found, key=lambda row: row["cluster"])
         assert [row["cluster"] for row in rows] == [f"c{number}" for number in range(8)]
-        assert {row["file"] for row in rows} == {"shipped"}
         assert {row["catalogue"] for row in rows} == {"True"}
         for row in rows:
             assert row["package"].endswith("kdeclare.zip/kdeclare/__init__.py")

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from kdeclare.app.fleet.packing import pack
@@ -80,7 +79,7 @@ def fleet_job(
     """
     from kdeclare.fleet.spark.hadoop import open_storage
     from kdeclare.fleet.spark.remote import runs_tasks_here
-    from kdeclare.fleet.spark.shipping import ship_files, ship_package
+    from kdeclare.fleet.spark.shipping import ship_package
 
     began = datetime.now(UTC)
     fleet = the_fleet(options, environ)
@@ -90,14 +89,10 @@ def fleet_job(
         refuse_other_fleet(here, fleet.name)
     reach = Reach(str(options.fleet), options.timeout_s)
     progress("Starting Spark", 0, 0)
-    with (
-        TemporaryDirectory(prefix="kdeclare-") as folder,
-        _spark(options, snapshots) as spark,
-    ):
+    with _spark(options, snapshots, ships_secrets=True) as spark:
         if not runs_tasks_here(spark):
             ship_package(spark)
-            base = ship_files(spark, pack(fleet, Path(folder), environ))
-            reach = reach.packed(base)
+            reach = reach.packed(pack(fleet, environ))
         storage = open_storage(options.out, spark)
         if here is None:
             refuse_other_fleet(storage, fleet.name)
@@ -124,15 +119,19 @@ def spark_storage(options: FleetOptions) -> "Iterator[tuple[SparkSession, Storag
         yield spark, open_storage(options.out, spark)
 
 
-def _spark(options: FleetOptions, snapshots: str | None = None) -> "AbstractContextManager[SparkSession]":
+def _spark(
+    options: FleetOptions, snapshots: str | None = None, *, ships_secrets: bool = False
+) -> "AbstractContextManager[SparkSession]":
     from kdeclare.fleet.spark import session
-    from kdeclare.fleet.spark.remote import refuse_local_folders
+    from kdeclare.fleet.spark.remote import refuse_local_folders, refuse_open_network
 
     folders = {"--out": options.out} | ({} if snapshots is None else {"--snapshot": snapshots})
 
     def check(settings: "SparkConf") -> None:
         if not options.shared_folders:
             refuse_local_folders(settings, folders)
+        if ships_secrets:
+            refuse_open_network(settings)
 
     return session.spark_session(options.master, options.conf, log=None, check=check)
 

@@ -19,10 +19,9 @@ from kdeclare.policy.requests.outlook import Labels
 
 def judge_of(reach: Reach, name: str) -> Judge | None:
     """The judge of one cluster; for `fleet.spark.wide`, which calls it where the task runs."""
-    workspace = reach.workspace(name)
 
     def judge(live: Snapshot, topics: Sequence[ResourceId], labels: Labels) -> Judged:
-        with policies_in_force(workspace) as in_force:
+        with reach.files(), policies_in_force(reach.workspace(name)) as in_force:
             return judged(in_force.policies, live, topics, labels)
 
     return judge

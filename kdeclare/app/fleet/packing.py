@@ -1,5 +1,10 @@
-"""A fleet's files in one archive, for tasks on other machines. It holds secrets: for Spark's file server."""
+"""A fleet's files in one archive, for tasks on other machines.
 
+It holds secrets. It is never a file, and travels with the code of the tasks over connections that Spark
+encrypts.
+"""
+
+import io
 import json
 import os
 import re
@@ -17,7 +22,6 @@ from kdeclare.manifests.reference_limits import CI_VARIABLE
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.state.local import RUNS, STATE
 
-_ARCHIVE = "fleet.zip"
 _REFERENCE = re.compile(r"\$\{(env|file)\.([^{}:]+)\}")
 _STORES = re.compile(r"ssl\.(truststore|keystore)\.location")
 _READABLE_BY_OWNER = 0o600
@@ -25,13 +29,12 @@ _READABLE_BY_OWNER = 0o600
 
 def pack(
     fleet: Fleet,
-    to: Path,
     environ: Mapping[str, str] = os.environ,
     *,
     command_config: Path | None = None,
     state: str | None = None,
-) -> Path:
-    """Write the archive into the folder ``to``, readable by its owner only; where it is.
+) -> bytes:
+    """Make the archive, a zip.
 
     In it: the fleet file, projects with their manifests, overlays and policies, client properties, states and
     their last runs, which a crash can have left open, what is referred to as ``${file.PATH}``, and those
@@ -49,7 +52,7 @@ def pack(
         else:
             found.project(project, state)
     found.properties(command_config)
-    return _written(found, to / _ARCHIVE)
+    return _zip(found)
 
 
 class _Found:
@@ -147,23 +150,23 @@ def _is_package(folder: Path) -> bool:
     return folder.name.isidentifier() and not caches and not (folder / "pyvenv.cfg").exists()
 
 
-def _written(found: _Found, archive: Path) -> Path:
+def _zip(found: _Found) -> bytes:
     cwd = str(Path.cwd())
     root = os.path.commonpath([cwd, *map(os.path.dirname, found.files)])
     inside = os.path.relpath(cwd, root)
     contents = {"cwd": inside, "driver": cwd, "variables": found.variables}
+    archive = io.BytesIO()
     try:
-        fd = os.open(archive, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _READABLE_BY_OWNER)
-        with os.fdopen(fd, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as zipped:
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
             zipped.writestr(CONTENTS, json.dumps(contents))
             zipped.mkdir(os.path.normpath(f"{FILES}/{inside}"))
             for file in sorted(found.files):
                 _put(zipped, file, f"{FILES}/{os.path.relpath(file, root)}")
     except OSError as e:
         why = (e.strerror or "it cannot be written").lower()
-        detail = f"'{e.filename or archive}' cannot be packed: {why}."
+        detail = f"'{e.filename}' cannot be packed: {why}."
         raise KdeclareError(error("not-packed", "Files of the fleet cannot be packed", detail)) from None
-    return archive
+    return archive.getvalue()
 
 
 def _put(zipped: zipfile.ZipFile, file: str, name: str) -> None:

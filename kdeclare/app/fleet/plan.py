@@ -82,9 +82,10 @@ def read_plan(reach: Reach, scope: Scope, command: str, name: str) -> Iterator[p
     row: dict[str, object] = {"cluster": name, "changes": 0, "exit": "error"}
     row["summary"] = json.dumps(asdict(Summary()))
     try:
-        workspace = reach.workspace(name)
-        selector = _narrowed(reach.entry(name).selector, scope.selector)
-        plan = make_plan(workspace, (), replace(scope, selector=selector), quietly, command).plan
+        with reach.files():
+            workspace = reach.workspace(name)
+            selector = _narrowed(reach.entry(name).selector, scope.selector)
+            plan = make_plan(workspace, (), replace(scope, selector=selector), quietly, command).plan
         row |= _told(plan)
     except KdeclareError as problem:
         row |= {"plan_id": None, "text": None, "exit": "error", "error": gist(problem.diagnostics)}

@@ -1,12 +1,13 @@
-"""What a task is told to find one cluster of a fleet: names of files, and nothing that is secret."""
+"""What a task is told to find one cluster of a fleet: names of files, and on other machines the files."""
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
-from kdeclare.app.fleet.unpacking import Unpacked, unpacked
+from kdeclare.app.fleet.unpacking import Unpacked, entered, unpacked
 from kdeclare.app.workspace import Options, Workspace, connect_kafka, workspace_of
 from kdeclare.manifests.fleet import ClusterEntry, Fleet, open_fleet, project_of
 from kdeclare.manifests.project import ProjectDocument, read_project
@@ -23,23 +24,27 @@ class Reach:
 
     file: the fleet file. timeout_s: until when a cluster must have answered.
     command_config: a file of client properties for all clusters. state: instead of what projects say.
-    base: see `unpacking.unpacked`; None where all files are as on the driver.
+    archive: what `packing.pack` made; None where all files are as on the driver. It holds secrets.
     """
 
     file: str
     timeout_s: float = 10.0
     command_config: str | None = None
     state: str | None = None
-    base: str | None = None
+    archive: bytes | None = field(default=None, repr=False)
 
-    def packed(self, base: str) -> "Reach":
-        """For executors elsewhere, which have the archive of `packing.pack` unpacked at ``base``."""
-        return replace(self, base=base)
+    def packed(self, archive: bytes) -> "Reach":
+        """For executors elsewhere, which find all files in this archive."""
+        return replace(self, archive=archive)
+
+    def files(self) -> AbstractContextManager[None]:
+        """Have all files there for a block, in which the other methods are called."""
+        return nullcontext() if self.archive is None else unpacked(self.archive)
 
     @property
     def environ(self) -> Mapping[str, str]:
         """The variables that references mean. Raises KdeclareError."""
-        archive = self._archive()
+        archive = self._unpacked()
         return os.environ if archive is None else archive.environ
 
     def fleet(self) -> Fleet:
@@ -58,7 +63,7 @@ class Reach:
 
     def workspace(self, name: str) -> Workspace:
         """Project, state and cluster of one entry; nothing is connected to. Raises KdeclareError."""
-        archive, environ, entry = self._archive(), self.environ, self.entry(name)
+        archive, environ, entry = self._unpacked(), self.environ, self.entry(name)
         state, config = self.state, Path(self.command_config) if self.command_config else None
         if archive is None:
             project = project_of(entry, self.fleet(), environ, _document)
@@ -71,26 +76,22 @@ class Reach:
         options = Options(command_config=config, state=state, timeout_s=self.timeout_s)
         return workspace_of(project, options, environ, partial(connect_kafka, attempts=_ATTEMPTS))
 
-    def _archive(self) -> Unpacked | None:
-        """The archive, entered."""
-        if self.base is None:
-            return None
-        archive = unpacked(self.base)
-        archive.enter()
-        return archive
+    def _unpacked(self) -> Unpacked | None:
+        """The archive, where files come from one."""
+        return None if self.archive is None else entered()
 
     def _opened(self) -> "_Opened":
-        archive, file = self._archive(), Path(self.file)
+        archive, file = self._unpacked(), Path(self.file)
         file = file if archive is None else archive.moved(file)
-        return _open(file.absolute(), file, _written(file), self.base)
+        return _open(file.absolute(), file, _written(file), packed=archive is not None)
 
 
 _Opened = tuple[Fleet, Mapping[str, ClusterEntry]]
 
 
 @lru_cache(maxsize=4)
-def _open(absolute: Path, file: Path, written: int, base: str | None) -> _Opened:
-    fleet = open_fleet(file, os.environ if base is None else unpacked(base).environ)
+def _open(absolute: Path, file: Path, written: int, *, packed: bool) -> _Opened:
+    fleet = open_fleet(file, entered().environ if packed else os.environ)
     return fleet, {entry.name: entry for entry in fleet.clusters}
 
 

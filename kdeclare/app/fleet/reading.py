@@ -42,9 +42,10 @@ def _live(reach: Reach, name: str) -> Iterator[Row]:
     now = datetime.now(UTC)
     labels: Mapping[str, str] = {}
     try:
-        labels = reach.entry(name).labels
-        with reach.workspace(name).cluster() as cluster:
-            yield from live_rows(cluster, name, labels, now)
+        with reach.files():
+            labels = reach.entry(name).labels
+            with reach.workspace(name).cluster() as cluster:
+                yield from live_rows(cluster, name, labels, now)
     except KdeclareError as e:
         yield unreachable_row(name, labels, now, gist(e.diagnostics))
 
@@ -52,12 +53,13 @@ def _live(reach: Reach, name: str) -> Iterator[Row]:
 def _declared(reach: Reach, name: str) -> Iterator[Row]:
     labels: Mapping[str, str] = {}
     try:
-        entry = reach.entry(name)
-        labels = entry.labels
-        workspace = reach.workspace(name)
-        loaded, state = loaded_well(workspace, ()), workspace.store.read()
-        with policies_in_force(workspace, loaded.rules) as in_force:  # to be told now if they cannot be asked
-            has_policies = bool(in_force.policies)
+        with reach.files():
+            entry = reach.entry(name)
+            labels = entry.labels
+            workspace = reach.workspace(name)
+            loaded, state = loaded_well(workspace, ()), workspace.store.read()
+            with policies_in_force(workspace, loaded.rules) as in_force:  # errors are reported now
+                has_policies = bool(in_force.policies)
     except KdeclareError as e:
         yield declared_cluster_row(name, labels, gist(e.diagnostics))
     else:

@@ -1,12 +1,21 @@
-"""The archive of `packing` where a task runs: files as they lie on the driver, and its variables."""
+"""The archive of `packing` where a task runs: files as they lie on the driver, and its variables.
 
+The files hold secrets. They are in a temporary folder of Spark's, which is deleted when the executor or the
+application ends, however it ends.
+"""
+
+import atexit
+import hashlib
+import io
 import json
 import os
+import shutil
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -17,6 +26,9 @@ CONTENTS = "environ.json"
 """``driver``: the working folder there; ``cwd``: where that is in the archive; ``variables``."""
 FILES = "files"
 """The folder of all files, which keep their places relative to each other."""
+
+_SPARK_FOLDERS = "SPARK_LOCAL_DIRS"
+"""The variable by which Spark tells the Python of a task its temporary folders, separated by commas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +92,65 @@ def state_folder(location: str) -> Path | None:
     return None if parts.scheme else Path(location)
 
 
-@lru_cache(maxsize=4)
-def unpacked(base: str) -> Unpacked:
-    """The archive that was unpacked at ``base``. Raises KdeclareError where there is none.
+_unpacked: dict[bytes, Unpacked] = {}
+"""The archives that this process has unpacked, by their hashes."""
+_entered: list[Unpacked] = []
+"""Those that it is working in, the innermost last."""
 
-    base: a folder, or its name: then it lies where the task began, or where Spark puts a task's files, which
-    it has Python import from, too.
+
+@contextmanager
+def unpacked(archive: bytes) -> Iterator[None]:
+    """Make relative paths mean what they mean on the driver, in this process, for the block.
+
+    An archive is unpacked once a process. Raises KdeclareError where there is no room for it.
     """
-    for place in ("", *sys.path):
-        root = Path(place, base).absolute()
-        try:
-            contents = json.loads((root / CONTENTS).read_bytes())
-        except OSError:
-            continue
-        return Unpacked(root / FILES / contents["cwd"], contents["driver"], contents["variables"])
+    key = hashlib.sha256(archive).digest()
+    if key not in _unpacked:
+        _unpacked[key] = _unpack(archive)
+    here, before = _unpacked[key], Path.cwd()
+    here.enter()
+    _entered.append(here)
+    try:
+        yield
+    finally:
+        _entered.remove(here)
+        os.chdir(before)
+
+
+def entered() -> Unpacked:
+    """The archive that this process works in. Raises KdeclareError where there is none."""
+    if _entered:
+        return _entered[-1]
     raise KdeclareError(
         error(
             "no-archive",
             "Files of the fleet are not there",
-            f"The archive '{base}' with the fleet's files has not been unpacked where this task runs.",
+            "The archive with the fleet's files has not been unpacked where this task runs.",
+        )
+    )
+
+
+def _unpack(archive: bytes) -> Unpacked:
+    of_spark = os.environ.get(_SPARK_FOLDERS, "").split(",")
+    folders = [folder for folder in of_spark if folder and Path(folder).is_dir()]
+    try:
+        root = Path(tempfile.mkdtemp(prefix="kdeclare-", dir=folders[0] if folders else None)).absolute()
+        atexit.register(shutil.rmtree, root, ignore_errors=True)
+        with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
+            zipped.extractall(root)
+        contents = json.loads((root / CONTENTS).read_bytes())
+    except OSError as cause:
+        raise _not_unpacked(cause) from None
+    return Unpacked(root / FILES / contents["cwd"], contents["driver"], contents["variables"])
+
+
+def _not_unpacked(cause: OSError) -> KdeclareError:
+    reason = cause.strerror or str(cause)
+    return KdeclareError(
+        error(
+            "not-unpacked",
+            "Files of the fleet cannot be unpacked",
+            f"The files of the fleet cannot be unpacked where this task runs: {reason}.",
+            hint="Check the temporary folders of Spark's executors (spark.local.dir).",
         )
     )

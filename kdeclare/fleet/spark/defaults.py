@@ -18,13 +18,18 @@ _PER_CORE = 2
 _HEAP_SHARE = 6
 """The driver's heap is at most this part of the memory: Python workers need as much again beside it."""
 
+_ELSEWHERE = {
+    # Spark puts larger code of tasks into files of executors, and it holds the fleet's secrets.
+    "spark.broadcast.UDFCompressionThreshold": "1g",
+}
+
 
 def session_defaults(master: str) -> Mapping[str, str]:
     """Spark's settings by key, for one master."""
     cores = local_cores(master)
     # How many cores a cluster gives is not known yet: Spark's own figure, and it joins small ones.
-    shuffle = {} if cores is None else {"spark.sql.shuffle.partitions": str(max(_PER_CORE * cores, 4))}
-    return shuffle | {
+    of_master = {"spark.sql.shuffle.partitions": str(max(_PER_CORE * cores, 4))} if cores else _ELSEWHERE
+    return of_master | {
         "spark.app.name": APP_NAME,
         "spark.ui.enabled": "false",
         "spark.redaction.regex": SECRET,

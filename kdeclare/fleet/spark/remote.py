@@ -9,6 +9,14 @@ from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.spark.defaults import local_cores
 from kdeclare.model.diagnostics import KdeclareError, error
 
+_AUTHENTICATED = "spark.authenticate"
+_ENCRYPTED = (
+    "spark.network.crypto.enabled",
+    "spark.ssl.rpc.enabled",
+    "spark.authenticate.enableSaslEncryption",
+)
+"""Each of them encrypts all that Spark's processes send each other."""
+
 
 def runs_tasks_here(spark: SparkSession) -> bool:
     """Whether tasks run in this process's own JVM, with the disk and the network of this machine."""
@@ -35,3 +43,34 @@ def refuse_local_folders(settings: SparkConf, folders: Mapping[str, str]) -> Non
             "the folder is mounted on every executor at the same path.",
         )
     )
+
+
+def refuse_open_network(settings: SparkConf) -> None:
+    """Raise KdeclareError where secrets would travel to tasks that anybody can read or pretend to be.
+
+    Tasks in this process are exempt.
+    """
+    master = settings.get("spark.master") or ""
+    if local_cores(master) is not None:
+        return
+    missing = []
+    if not _is_on(settings, _AUTHENTICATED):
+        missing.append(f"{_AUTHENTICATED} is not true")
+    if not any(_is_on(settings, key) for key in _ENCRYPTED):
+        missing.append(f"none of {', '.join(_ENCRYPTED)} is true")
+    if not missing:
+        return
+    raise KdeclareError(
+        error(
+            "spark-not-secured",
+            "Spark does not protect credentials",
+            f"Tasks on {master} need the credentials of the clusters, and {', and '.join(missing)}.",
+            hint=f"Set {_AUTHENTICATED}=true and {_ENCRYPTED[0]}=true (with spark.authenticate.secret where "
+            "Spark does not make one) in spark-defaults.conf of the master, the workers and this machine, or "
+            "run here with --master 'local[*]'.",
+        )
+    )
+
+
+def _is_on(settings: SparkConf, key: str) -> bool:
+    return (settings.get(key) or "").strip().lower() == "true"

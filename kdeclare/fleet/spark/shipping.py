@@ -1,4 +1,4 @@
-"""What executors on other machines need of this one: kdeclare itself, and the files of projects."""
+"""What executors on other machines need of this one beside the files of projects: kdeclare itself."""
 
 import io
 import zipfile
@@ -7,7 +7,6 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
-from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 _PACKAGE = "kdeclare"
@@ -23,20 +22,6 @@ def ship_package(spark: SparkSession) -> None:
     file = Path(context._temp_dir) / f"{_PACKAGE}.zip"
     file.write_bytes(package_zip())
     context.addPyFile(str(file))
-
-
-def ship_files(spark: SparkSession, archive: Path) -> str:
-    """Have executors unpack a zip, for tasks to find by what is returned; see `shipped_folder`.
-
-    The file is to stay until the session ends.
-    """
-    spark.sparkContext.addArchive(str(archive.absolute()))
-    return archive.name
-
-
-def shipped_folder(name: str) -> Path:
-    """Where the files that `ship_files` calls ``name`` are; asked for in a task."""
-    return Path(SparkFiles.get(name))
 
 
 def package_zip() -> bytes:

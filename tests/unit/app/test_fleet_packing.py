@@ -1,17 +1,16 @@
 """A fleet's files, packed on the driver and used where they were unpacked."""
 
+import io
 import json
-import os
 import subprocess
 import sys
+import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kdeclare.app.fleet import unpacking
 from kdeclare.app.fleet.packing import pack
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.fleet.reading import read_declared
@@ -85,7 +84,7 @@ ENVIRON = {"TIER": "gold", "PW": "hunter2", "KEY": "k", "HOME": "/root", "OTHER"
 
 
 @pytest.fixture
-def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "driver"
     for name, text in FILES.items():
         path = root / name
@@ -98,25 +97,23 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             store.begin_run("20260101T000000Z-abcd", "{}").close()
             store.begin_run(LAST_RUN, "{}").close()
     monkeypatch.chdir(root / "work")
-    yield root
-    unpacking.unpacked.cache_clear()
+    return root
 
 
 FLEET = Path("../ops/fleet.yaml")
 
 
-def packed(to: Path) -> Path:
-    to.mkdir()
-    return pack(open_fleet(FLEET, ENVIRON), to, ENVIRON)
+def packed() -> bytes:
+    return pack(open_fleet(FLEET, ENVIRON), ENVIRON)
 
 
-def names(archive: Path) -> set[str]:
-    with zipfile.ZipFile(archive) as zipped:
+def names(archive: bytes) -> set[str]:
+    with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
         return set(zipped.namelist())
 
 
-def test_what_is_in_it(driver: Path, tmp_path: Path) -> None:
-    archive = packed(tmp_path / "to")
+def test_what_is_in_it(driver: Path) -> None:
+    archive = packed()
     files = {
         "ops/fleet.yaml",
         "ops/lab/a.yaml",
@@ -139,7 +136,7 @@ def test_what_is_in_it(driver: Path, tmp_path: Path) -> None:
         "work/certs/key.pem",
     }
     assert names(archive) == {"environ.json", "files/work/", *(f"files/{name}" for name in files)}
-    with zipfile.ZipFile(archive) as zipped:
+    with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
         contents = json.loads(zipped.read("environ.json"))
     assert contents == {
         "cwd": "work",
@@ -148,20 +145,13 @@ def test_what_is_in_it(driver: Path, tmp_path: Path) -> None:
     }
 
 
-def test_only_its_owner_can_read_it(driver: Path, tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        archive = packed(tmp_path / "to")
-    finally:
-        os.umask(before)
-    assert archive.stat().st_mode & 0o777 == 0o600
-    with zipfile.ZipFile(archive) as zipped:
-        assert {m.external_attr >> 16 & 0o77 for m in zipped.infolist() if not m.is_dir()} == {0}
-
-
-def test_a_file_that_cannot_be_packed(driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(KdeclareError, match="cannot be packed: no such file or directory"):
-        pack(open_fleet(FLEET, ENVIRON), tmp_path / "none", ENVIRON)
+def test_a_file_that_cannot_be_packed(driver: Path) -> None:
+    fleet = open_fleet(FLEET, ENVIRON)
+    store = driver / "payments" / "store.txt"
+    store.unlink()
+    store.symlink_to("/proc/self/mem")  # a file that cannot be read
+    with pytest.raises(KdeclareError, match="cannot be packed: input/output error"):
+        pack(fleet, ENVIRON)
 
 
 def read(reach: Reach, name: str) -> list[dict[str, Any]]:
@@ -169,53 +159,61 @@ def read(reach: Reach, name: str) -> list[dict[str, Any]]:
 
 
 SCRIPT = """
-import json, pickle, sys
+import json, os, pickle, sys
+from pathlib import Path
 sys.path.insert(0, "./kdeclare.zip")  # as Spark has it
 import kdeclare
 from kdeclare.app.fleet.reading import read_declared
 assert kdeclare.__file__.startswith("./kdeclare.zip/")
-reach = pickle.loads(bytes.fromhex(sys.argv[1]))
+reach = pickle.loads(bytes.fromhex(sys.stdin.read()))
+before = os.getcwd()
 names = ("eu-1", "lab", "gone")
 rows = {name: [r for b in read_declared(reach, name) for r in b.to_pylist()] for name in names}
-workspace = reach.workspace("lab")
-print(json.dumps([rows, dict(workspace.project.environment.client_config), open("certs/ca.pem").read()]))
+with reach.files():
+    workspace = reach.workspace("lab")
+    found = [rows, dict(workspace.project.environment.client_config), open("certs/ca.pem").read()]
+assert os.getcwd() == before
+(folder,) = Path(os.environ["SPARK_LOCAL_DIRS"]).iterdir()
+assert folder.stat().st_mode & 0o77 == 0
+print(json.dumps(found))
 """
 
 
-def elsewhere(driver: Path, tmp_path: Path, reach: Reach, base: Callable[[Path], str]) -> Any:
+def elsewhere(driver: Path, tmp_path: Path, reach: Reach) -> Any:
     """What tasks give in a process that has the archive, none of the files and no variables."""
     import pickle
 
     here = [read(reach, name) for name in ("eu-1", "lab", "gone")]
-    archive = packed(tmp_path / "to")
-    task = tmp_path / "task"
-    with zipfile.ZipFile(archive) as zipped:
-        zipped.extractall(task / "fleet")
+    archive = packed()
+    task, temporary = tmp_path / "task", tmp_path / "blockmgr"
+    task.mkdir()
+    temporary.mkdir()
     (task / "kdeclare.zip").write_bytes(package_zip())
     driver.rename(tmp_path / "hidden")
-    sent = pickle.dumps(reach.packed(base(task)))
-    assert b"hunter2" not in sent
+    packed_reach = reach.packed(archive)
+    assert repr(packed_reach) == repr(reach)
     ran = subprocess.run(
-        [sys.executable, "-c", SCRIPT, sent.hex()],
+        [sys.executable, "-c", SCRIPT],
+        input=pickle.dumps(packed_reach).hex(),
         cwd=task,
         capture_output=True,
         text=True,
         check=True,
-        env={},
+        env={"SPARK_LOCAL_DIRS": str(temporary)},
     )
+    assert list(temporary.iterdir()) == []
     rows, client, ca = json.loads(ran.stdout)
     assert (client, ca) == ({"ssl.truststore.location": "certs/ca.pem"}, "ca")
     return [json.loads(json.dumps(here)), list(rows.values())]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("base", [lambda task: "fleet", lambda task: str(task / "fleet")])
 def test_a_task_reads_there_what_it_would_read_here(
-    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: Callable[[Path], str]
+    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    here, there = elsewhere(driver, tmp_path, Reach(str(FLEET)), base)
+    here, there = elsewhere(driver, tmp_path, Reach(str(FLEET)))
     assert there == here
     assert [(row["kind"], row["name"]) for row in there[0]] == [
         ("Cluster", "eu-1"),
@@ -235,12 +233,15 @@ def test_a_fleet_named_by_an_absolute_path(
 ) -> None:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    here, there = elsewhere(driver, tmp_path, Reach(str(driver / "ops/fleet.yaml")), lambda task: "fleet")
+    here, there = elsewhere(driver, tmp_path, Reach(str(driver / "ops/fleet.yaml")))
     for of_here, of_there in zip(here[:2], there[:2], strict=True):
         assert [row["name"] for row in of_there] == [row["name"] for row in of_here]
         assert [row["error"] for row in of_there] == [None] * len(of_here)
 
 
-def test_no_archive(driver: Path) -> None:
-    (row,) = read(Reach("fleet.yaml").packed("nowhere"), "eu-1")
-    assert "has not been unpacked where this task runs" in row["error"]
+def test_no_room_to_unpack_is_the_row_of_the_cluster(
+    driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    (row,) = read(Reach(str(FLEET)).packed(packed() + b"-"), "eu-1")
+    assert "cannot be unpacked where this task runs: No such file or directory" in row["error"]
