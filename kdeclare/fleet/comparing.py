@@ -1,7 +1,7 @@
 """What is found about one row: the diff that every plan uses, and what its answer means in an audit."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NoReturn
 
@@ -16,9 +16,13 @@ from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.topic.diff import INVALID_PARTITIONS
 from kdeclare.kinds.verbs.configs import own_source
 from kdeclare.model.changes import Action, FieldChange
+from kdeclare.model.diagnostics import Place
 from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json, canonical_json
 from kdeclare.model.live import Broker, Snapshot
+
+_TEAM = "team"
+"""The label that says whose a resource is; audits count findings by it."""
 
 _NOT_READ = "Nothing was read of this cluster."
 _CHANGED = "It was changed outside kdeclare since it was last applied."
@@ -39,12 +43,15 @@ def found(
     live: str | None,
     error: str | None,
     cluster_body: str | None,
+    labels: Iterable[tuple[str, str]] | None = None,
+    source: str | None = None,
 ) -> tuple[Found, ...]:
-    """What is found about one row that is `alone`; all but kind, name and error are JSON texts.
+    """What is found about one row that is `alone`; bodies and the record of ownership are JSON texts.
 
     desired: the declared body. owned: the record of what was last applied. live: the live body, None where
     the resource is not there, or could not be read. error: why it could not. cluster_body: None where the
     cluster, or what is declared for it, is not known; then nothing is found about its resources.
+    labels, source: of the manifest, for messages about what its owner has to change.
     """
     if kind == CLUSTER:
         reason = error or (_NOT_READ if live is None else None)
@@ -57,11 +64,21 @@ def found(
     if not known:
         return _unknown(kind, live)
     resource = ResourceId(kind, name)
-    declared = None if desired is None else Desired(resource, _body(kind, desired))
+    declared = None
+    if desired is not None:
+        declared = Desired(resource, _body(kind, desired), dict(labels or ()), parse_source(source))
     record = None if owned is None else json.loads(owned)
     snapshot = snapshot_of(kind, name, live, cluster_body)
     difference = KINDS[kind].diff(resource, declared, snapshot, record, _never_asked)
     return found_in(resource, difference, declared, record, snapshot)
+
+
+def parse_source(source: str | None) -> Place | None:
+    """The position of a manifest as `rows.DECLARED` has it: file:line:column."""
+    if source is None:
+        return None
+    file, line, column = source.rsplit(":", 2)
+    return Place(file, int(line), int(column))
 
 
 def other_cluster(planned: str, live: str) -> str:
@@ -88,13 +105,13 @@ def _unknown(kind: str, live: str | None) -> tuple[Found, ...]:
 def _orphaned(resource: ResourceId, difference: Difference, live: Snapshot) -> Found:
     if not _is_there(resource, live):
         return _whole(FindingKind.MISSING, "forget", _GONE_FOR_GOOD)
-    return _whole(FindingKind.ORPHANED, str(Action.DELETE), _blocking(difference) or _ORPHANED)
+    return _whole(FindingKind.ORPHANED, str(Action.DELETE), _blocking(difference, None) or _ORPHANED)
 
 
 def _differing(
     resource: ResourceId, difference: Difference, desired: Desired, owned: Json, live: Snapshot
 ) -> Iterator[Found]:
-    change, blocking = difference.change, _blocking(difference)
+    change, blocking = difference.change, _blocking(difference, desired)
     if change is not None and change.action is Action.CREATE:
         gone = owned is not None
         finding = FindingKind.MISSING if gone else FindingKind.PENDING
@@ -106,7 +123,7 @@ def _differing(
     if fewer is not None:
         before, after = len(live.topics[resource.name].partitions), desired.body.partitions
         finding = _kind_of("partitions", difference)
-        yield Found(finding, "partitions", None, canonical_json(before), canonical_json(after), fewer.detail)
+        yield Found(finding, "partitions", None, canonical_json(before), canonical_json(after), blocking)
     fields = change.fields if change is not None else ()
     for field in fields:
         finding = _kind_of(field.path, difference)
@@ -159,9 +176,26 @@ def _is_there(resource: ResourceId, live: Snapshot) -> bool:
     return not entity.name or entity.name in {str(broker.id) for broker in live.cluster.brokers}
 
 
-def _blocking(difference: Difference) -> str:
-    """What keeps a resource from being applied, if something does."""
-    return " ".join(d.detail for d in difference.diagnostics if d.blocks)
+def _blocking(difference: Difference, desired: Desired | None) -> str:
+    """What keeps a resource from being applied, if something does, and who has to change what."""
+    blocking = [d for d in difference.diagnostics if d.blocks]
+    details = " ".join(d.detail for d in blocking)
+    impossible = [d for d in blocking if d.is_error or d.code == INVALID_PARTITIONS]
+    if desired is None or not impossible:
+        return details
+    must_change = any(d.code == INVALID_PARTITIONS for d in impossible)
+    verdict = "has to change" if must_change else "cannot be applied like this"
+    hints = [d.hint[:1].lower() + d.hint[1:] for d in impossible if d.hint]
+    what = f": {' '.join(hints)}" if hints else "."
+    return f"{details} The manifest{_owner(desired)} {verdict}{what}"
+
+
+def _owner(desired: Desired) -> str:
+    """Whose a manifest is, by its labels, and where it is."""
+    team = desired.labels.get(_TEAM)
+    others = ", ".join(f"{key}={value}" for key, value in sorted(desired.labels.items()))
+    whose = f" of team {team}" if team else f" labelled {others}" if others else ""
+    return f"{whose} ({desired.source})" if desired.source is not None else whose
 
 
 def _whole(finding: FindingKind, op: str | None, message: str) -> Found:

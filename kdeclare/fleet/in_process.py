@@ -37,6 +37,8 @@ def audit(
             seen.get("body"),
             _error(mine, seen),
             bodies.get(cluster),
+            (mine.get("labels") or {}).items(),
+            mine.get("source"),
         ):
             if item.is_unmanaged_key and not unmanaged_keys:
                 continue

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kdeclare.fleet.bodies import snapshot_of_all
-from kdeclare.fleet.comparing import found_in
+from kdeclare.fleet.comparing import found_in, parse_source
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS, is_topic
@@ -106,12 +106,15 @@ def _request(cluster: WholeCluster, labels: Labels, live: Snapshot) -> PlanReque
     """All of the cluster, as what is changed elsewhere counts; what a selector leaves out is not in scope."""
     bodies = {_id(row): row["desired"] or row["left_out"] for row in cluster.declared}
     owned = {str(_id(row)): json.loads(row["owned"]) for row in cluster.declared if row["owned"] is not None}
+    sources = {_id(row): row["source"] for row in cluster.declared}
     moves = json.loads(cluster.own) if cluster.own is not None else ()
     return PlanRequest(
         project="",
         env="",
         cluster_name=cluster.name,
-        desired=tuple(_desired(id_, body, labels[id_]) for id_, body in bodies.items() if body is not None),
+        desired=tuple(
+            _desired(id_, body, labels[id_], sources[id_]) for id_, body in bodies.items() if body is not None
+        ),
         state=State("", 0, live.cluster.id, owned, Leftovers(moves=tuple(moves))),
         scope=Scope(targets=frozenset(_id(row) for row in cluster.declared if row["desired"] is not None)),
     )
@@ -128,8 +131,8 @@ def _id(row: Row) -> ResourceId:
     return ResourceId(row["kind"], row["name"])
 
 
-def _desired(id_: ResourceId, body: str, labels: Mapping[str, str]) -> Desired:
-    return Desired(id_, KINDS[id_.kind].from_json(json.loads(body)), labels)
+def _desired(id_: ResourceId, body: str, labels: Mapping[str, str], source: str | None) -> Desired:
+    return Desired(id_, KINDS[id_.kind].from_json(json.loads(body)), labels, parse_source(source))
 
 
 def _against(verdict: Verdict) -> Found:

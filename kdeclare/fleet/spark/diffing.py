@@ -40,7 +40,7 @@ _OTHER_CLUSTER = "if(d.cluster_id <> l.cluster_id, {}, null)".format(
 )
 """What `comparing.other_cluster` says, where it is to be said."""
 
-_ARGUMENTS = ("kind", "name", "desired", "owned", "live", "error", "within")
+_ARGUMENTS = ("kind", "name", "desired", "owned", "live", "error", "within", "labels", "source")
 
 
 def findings(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
@@ -63,6 +63,7 @@ def findings(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = Tru
             "l.body as live",
             f"nullif(concat_ws(' ', l.error, d.error, {_OTHER_CLUSTER}), '') as error",
             "d.labels",
+            "d.source",
         )
     )
     asked = pairs.join(f.broadcast(of_clusters(declared, live)), "cluster", "left").withColumn(

@@ -33,6 +33,7 @@ _COLUMNS = (
     "left_out",
     "owned",
     "labels",
+    "source",
     "alone",
     "body",
     "error",

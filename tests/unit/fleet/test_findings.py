@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from kdeclare.fleet.rows import CLUSTER
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.broker_config import CLUSTER_DEFAULT
 from kdeclare.kinds.registry import KINDS
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.diagnostics import KdeclareError, Place
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, TopicPartition
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import (
@@ -71,9 +72,9 @@ def of(item: Desired | ResourceId, live: Row | None, owned: Json = None) -> list
     row = declared_row("eu", item if isinstance(item, Desired) else None, id_, owned)
     cluster = cluster_row(origin("eu"), INFO, "4.1")["body"]
     seen = live or {"body": None, "error": None}
-    result = list(
-        found(id_.kind, id_.name, row["desired"], row["owned"], seen["body"], seen["error"], cluster)
-    )
+    bodies = row["desired"], row["owned"], seen["body"]
+    manifest = row["labels"].items(), row["source"]
+    result = list(found(id_.kind, id_.name, *bodies, seen["error"], cluster, *manifest))
     assert live is None or not (proves_order(row, live) and result)
     return result
 
@@ -227,11 +228,36 @@ def test_fewer_partitions_than_there_are_block_a_topic() -> None:
     live = live_topic({"retention.ms": "1"}, ((1, 2), (2, 3)))
     (changed,) = of(item, live, applied(item))
     assert short([changed]) == [("changed", "partitions", None, 2, 1)]
-    assert "2 partitions, but the manifest declares 1" in changed.message
+    assert changed.message == (
+        "Topic 't' has 2 partitions, but the manifest declares 1. Kafka cannot remove partitions. "
+        "The manifest (topics.yaml:3:1) has to change: declare 2 or more, or create another topic and copy "
+        "the records."
+    )
     assert short(of(item, live)) == [("pending", "partitions", None, 2, 1)]
     both = of(item, live_topic({"retention.ms": "5"}, ((1, 2), (2, 3))))
     assert [f.path for f in both] == ["partitions", "configs.retention.ms"]
     assert both[0].message == both[1].message
+
+
+@pytest.mark.parametrize(
+    ("labels", "owner"),
+    [
+        ({"team": "checkout", "tier": "gold"}, "The manifest of team checkout (m/a.yaml:4:18)"),
+        ({"tier": "gold", "app": "x"}, "The manifest labelled app=x, tier=gold (m/a.yaml:4:18)"),
+        ({}, "The manifest (m/a.yaml:4:18)"),
+    ],
+)
+def test_an_impossible_declaration_names_the_owner_and_what_has_to_change(
+    labels: dict[str, str], owner: str
+) -> None:
+    item = replace(desired("Topic", "t", partitions=1), labels=labels, source=Place("m/a.yaml", 4, 18))
+    (fewer,) = of(item, live_topic({}, ((1, 2), (2, 3))))
+    assert f"{owner} has to change: declare 2 or more, or create another topic" in fewer.message
+    (unknown,) = of(replace(item, body=desired("Topic", "t", assignments={0: [9]}).body), None)
+    assert (
+        f"name [9], which the cluster does not have. {owner} cannot be applied like this: it"
+        in unknown.message
+    )
 
 
 def test_a_broker_that_is_not_registered_is_pending_or_missing() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.fleet.bodies import snapshot_of
-from kdeclare.fleet.comparing import found_in
+from kdeclare.fleet.comparing import found_in, parse_source
 from kdeclare.fleet.encoding import Row
 from kdeclare.fleet.facts import proves_order
 from kdeclare.fleet.finding import FindingKind
@@ -45,7 +45,8 @@ def test_the_diff_of_a_row_is_the_diff_of_the_cluster(seed: int) -> None:
         body = live.get((case.cluster, case.id.kind, case.id.name), {}).get("body")
         decoded = None
         if case.desired is not None:
-            decoded = Desired(case.id, kind.from_json(json.loads(row["desired"])), case.desired.labels)
+            wanted = kind.from_json(json.loads(row["desired"]))
+            decoded = Desired(case.id, wanted, case.desired.labels, parse_source(row["source"]))
         owned = None if row["owned"] is None else json.loads(row["owned"])
         seen = snapshot_of(
             case.id.kind, case.id.name, body, live[case.cluster, CLUSTER, case.cluster]["body"]
@@ -116,7 +117,7 @@ def test_facts_prove_the_order_of_most_rows_of_all_kinds() -> None:
 
 
 @given(_seeds)
-def test_plain_data_gives_the_body_again(seed: int) -> None:
+def test_plain_data_gives_the_wantedagain(seed: int) -> None:
     for case in random_fleet(Random(seed), clusters=1).cases:
         if case.desired is None:
             continue

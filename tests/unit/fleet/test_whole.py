@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -14,6 +15,7 @@ from kdeclare.fleet.whole import Judged, WholeFindings, found_in_cluster
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS
 from kdeclare.model.changes import Action
+from kdeclare.model.diagnostics import Place
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
@@ -173,6 +175,21 @@ def test_verdicts_are_findings_and_what_is_open_is_a_notice() -> None:
         ],
         ("Policy 'd' asks for what no snapshot holds; kdeclare policy check --live can tell.",),
     )
+
+
+def test_an_impossible_declaration_is_a_finding_of_its_resource_alone() -> None:
+    """Its message says who has to change what, and everything else of the cluster is compared."""
+    cluster = cluster_of(few=[(1, 2), (2, 3)], more=[(1,)])
+    placed = {"replicationFactor": 2, "placement": {"strategy": "cross-rack"}}
+    fewer = replace(topic("few", labels=A, partitions=1, **placed), source=Place("m/a.yaml", 4, 18))
+    result = found_in_cluster(whole(cluster, [fewer, topic("more", partitions=3, labels=B, **placed)]), None)
+    messages = {str(id_): item.message for id_, _, item in result.found if item.path == "partitions"}
+    assert messages["Topic/few"] == (
+        "Topic 'few' has 2 partitions, but the manifest declares 1. Kafka cannot remove partitions. "
+        "The manifest of team a (m/a.yaml:4:18) has to change: declare 2 or more, or create another topic "
+        "and copy the records."
+    )
+    assert messages["Topic/more"] == "It is declared and not applied yet."
 
 
 def _policy(name: str, message: str) -> Found:
