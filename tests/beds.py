@@ -11,6 +11,8 @@ from kdeclare.cluster.port import (
     Cluster,
     ConfigOp,
     ConfigQuery,
+    Created,
+    CreateResult,
     Fault,
     NewPartitions,
     NewTopic,
@@ -22,6 +24,11 @@ from kdeclare.model.live import ConfigEntry, Topic
 
 SET, DELETE, APPEND, SUBTRACT = FieldOp.SET, FieldOp.DELETE, FieldOp.APPEND, FieldOp.SUBTRACT
 CLUSTER_WIDE = ConfigResource(ConfigScope.BROKER, "")
+
+
+def all_created(results: Mapping[str, CreateResult]) -> bool:
+    """Whether every topic of a request was created."""
+    return all(isinstance(result, Created) for result in results.values())
 
 
 def topic_resource(name: str) -> ConfigResource:
@@ -80,7 +87,7 @@ class Tools:
         if assignments is not None:
             partitions = factor = None
         new = NewTopic(name, partitions, factor, assignments, configs or {})
-        assert self.cluster.create_topics([new]) == {name: None}
+        assert all_created(self.cluster.create_topics([new]))
         count = len(assignments) if assignments else partitions
 
         def visible() -> None:
@@ -164,7 +171,7 @@ class Tools:
             if stuck:
                 self.cluster.reassign(dict.fromkeys(stuck), allow_replication_factor_change=True)
         if there:
-            self.cluster.delete_topics(there)
+            self.cluster.delete_topics(dict.fromkeys(there))
         for resource, keys in self._altered.items():
             for key in keys & self.overrides(resource).keys():
                 self.cluster.alter_configs([Alteration(resource, (ConfigOp(key, DELETE, None),))])
@@ -245,12 +252,12 @@ class KafkaBed(Tools):
 AnyBed = MemoryBed | KafkaBed
 
 
-def error(result: Result) -> str | None:
+def error(result: CreateResult) -> str | None:
     """The error's name; None for success."""
-    return None if result is None else result.error
+    return result.error if isinstance(result, Fault) else None
 
 
-def message(result: Result) -> str:
+def message(result: CreateResult) -> str:
     """Kafka's words."""
-    assert result is not None
+    assert isinstance(result, Fault)
     return result.message

@@ -32,6 +32,7 @@ from kdeclare.planning.planfile import PlanFile
 from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.planning.request import Scope
 from kdeclare.planning.tidying import is_housekeeping
+from kdeclare.planning.visibility import Patience
 
 DELETES_RECORDS = "deletes-records"
 _NAMED = 5
@@ -117,12 +118,14 @@ def roll_back(
     how: How,
     *,
     allow_data_loss: bool = False,
+    delete_by_name: bool = False,
     out: Path | None = None,
 ) -> RunResult | None:
     """Undo a run (None: the last); with ``out`` only save the plan, and return None.
 
-    allow_data_loss: delete topics that the run created although they hold records. What someone else has
-    changed since is left alone, and among the plan's diagnostics. None also when ``how.confirm`` said no.
+    allow_data_loss: delete topics that the run created although they hold records. delete_by_name: delete
+    them also where the cluster has no topic ids. What someone else has changed since is left alone, and among
+    the plan's diagnostics. None also when ``how.confirm`` said no.
     Raises KdeclareError as `apply_manifests` does, and when there is no such run.
     """
     store = workspace.store
@@ -142,7 +145,15 @@ def roll_back(
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         pace = workspace.project.environment.pace
         plan = rollback_plan(
-            run, record, store.read(), cluster, secrets, pace=pace, allow_data_loss=allow_data_loss
+            run,
+            record,
+            store.read(),
+            cluster,
+            secrets,
+            pace=pace,
+            allow_data_loss=allow_data_loss,
+            delete_by_name=delete_by_name,
+            patience=Patience(how.options.visibility_timeout_s, how.progress),
         )
         state = store.read()
         records = state.resources if state else {}

@@ -27,6 +27,7 @@ from kdeclare.planning.deletion_limit import limit_deletions
 from kdeclare.planning.judging import judged, overridden
 from kdeclare.planning.planfile import plan_file_text
 from kdeclare.planning.preflight import Progress
+from kdeclare.planning.visibility import Patience
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.requests.planned import effects_of
 from kdeclare.state.port import StateStore
@@ -71,7 +72,7 @@ class Applier:
             _refuse_again(identity, self.store)
         text, own_identity = plan_file_text(plan)
         identity = identity or own_identity
-        stale = self._stale(plan, state)
+        stale = self._stale(plan, state, options.visibility_timeout_s)
         if stale and not skip_stale:
             raise KdeclareError(*map(_stale_problem, stale), exit_code=ExitCode.STALE)
         left_out = _left_out(plan, stale)
@@ -89,13 +90,14 @@ class Applier:
         records = state.resources if state else {}
         return judged(plan, self.cluster, self.policies, records, overridden(plan), left_out)
 
-    def _stale(self, plan: Plan, state: State | None) -> list[Mismatch]:
+    def _stale(self, plan: Plan, state: State | None, timeout_s: float) -> list[Mismatch]:
         secrets = changed_secrets(plan.operations, self.secrets)
         if secrets:
             problems = [d for problem in secrets for d in problem.diagnostics]
             raise KdeclareError(*problems, exit_code=ExitCode.STALE)
         owned = stale_owned(plan, state.resources if state else {})
-        return [*owned, *stale_live(self.cluster, plan.operations)]
+        patience = Patience(timeout_s, self.progress, self.clock.monotonic, self.clock.sleep)
+        return [*owned, *stale_live(self.cluster, plan.operations, patience)]
 
     def _run(
         self,

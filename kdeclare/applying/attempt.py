@@ -1,7 +1,7 @@
 """Sending one batch, and finding out what became of it when the answer did not come."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 
 from kdeclare.applying.clock import Clock, timestamp_in
@@ -11,9 +11,10 @@ from kdeclare.cluster.port import (
     POLICY_VIOLATION,
     TOPIC_EXISTS,
     Cluster,
+    Created,
+    CreateResult,
     Fault,
     FaultKind,
-    Result,
 )
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.secrets import SecretSource
@@ -79,17 +80,21 @@ class Attempt:
             settled = {op.id for op in todo} - {op.id for op in unknown}
             results |= {op.id: _result(op, answers[op.id]) for op in todo if op.id in settled}
             results |= self._overtaken([op for op in todo if op.id in settled], answers)
-            todo = []
+            repeats = [op for op in unknown if sends < _SENDS and VERBS[op.verb].is_repeatable(op)]
+            unknown = [op for op in unknown if op not in repeats]
+            todo = repeats
             if unknown:
                 found = self._settle(unknown, answers, sent_at, last=sends == _SENDS)
                 results |= found
-                todo = [op for op in unknown if op.id not in found]
+                todo = [*repeats, *(op for op in unknown if op.id not in found)]
+            if repeats:
+                self.clock.sleep(_STEP_S * 2**sends)
         spreading = [
             op for op in operations if VERBS[op.verb].spreads and results[op.id].status is Status.DONE
         ]
         return results | self._spread(spreading)
 
-    def _send(self, operations: Sequence[Operation]) -> Mapping[str, Result]:
+    def _send(self, operations: Sequence[Operation]) -> Mapping[str, CreateResult]:
         verb = VERBS[operations[0].verb]
         gone = {op.id: _gone(problem) for op in operations for problem in changed_secrets([op], self.secrets)}
         rest = [op for op in operations if op.id not in gone]
@@ -107,10 +112,10 @@ class Attempt:
         }
 
     def _overtaken(
-        self, operations: Sequence[Operation], answers: Mapping[str, Result]
+        self, operations: Sequence[Operation], answers: Mapping[str, CreateResult]
     ) -> dict[str, OperationResult]:
         """What is refused because somebody else has changed the resource right before the request."""
-        refused = {op.id: fault for op in operations if (fault := answers[op.id]) is not None}
+        refused = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
         suspects = [op for op in operations if op.id in refused and refused[op.id].error in MADE_ALREADY]
         try:
             now = views(self.cluster, suspects)
@@ -125,7 +130,12 @@ class Attempt:
         return results
 
     def _settle(
-        self, operations: Sequence[Operation], answers: Mapping[str, Result], sent_at: float, *, last: bool
+        self,
+        operations: Sequence[Operation],
+        answers: Mapping[str, CreateResult],
+        sent_at: float,
+        *,
+        last: bool,
     ) -> dict[str, OperationResult]:
         """What became of requests without an answer; those without an effect are left out, to be sent again.
 
@@ -139,7 +149,12 @@ class Attempt:
             self.unanswered.difference_update(op.id for op in operations)
 
     def _until_deadline(
-        self, operations: Sequence[Operation], answers: Mapping[str, Result], sent_at: float, *, last: bool
+        self,
+        operations: Sequence[Operation],
+        answers: Mapping[str, CreateResult],
+        sent_at: float,
+        *,
+        last: bool,
     ) -> dict[str, OperationResult]:
         verb = operations[0].verb
         begun, deadline = self.clock.monotonic(), sent_at + self.deadline_s(verb)
@@ -228,16 +243,19 @@ def _not_everywhere(op: Operation, who: Sequence[str]) -> OperationResult:
     return OperationResult(op.id, Status.FAILED, NOT_EVERYWHERE, message)
 
 
-def _result(op: Operation, answer: Result) -> OperationResult:
-    return done(op) if answer is None else failed(op, answer)
+def _result(op: Operation, answer: CreateResult) -> OperationResult:
+    if isinstance(answer, Fault):
+        return failed(op, answer)
+    topic_id = answer.topic_id if isinstance(answer, Created) else ""
+    return replace(done(op), topic_id=topic_id or None)
 
 
 def _gone(problem: KdeclareError) -> Fault:
     return Fault(problem.diagnostics[0].code, str(problem))
 
 
-def _unknown(answer: Result, *, again: bool) -> bool:
-    if answer is None:
+def _unknown(answer: CreateResult, *, again: bool) -> bool:
+    if not isinstance(answer, Fault):
         return False
     return answer.kind is FaultKind.UNKNOWN or (again and answer.error in _ALREADY)
 
@@ -247,9 +265,11 @@ def _neither(op: Operation, now: View) -> OperationResult:
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)
 
 
-def _lost_sight(op: Operation, answer: Result) -> OperationResult:
+def _lost_sight(op: Operation, answer: CreateResult) -> OperationResult:
     message = "The answer did not come, and the cluster could not be observed afterwards"
-    return OperationResult(op.id, Status.UNKNOWN, answer.error if answer else None, f"{message}: {answer}.")
+    return OperationResult(
+        op.id, Status.UNKNOWN, answer.error if isinstance(answer, Fault) else None, f"{message}: {answer}."
+    )
 
 
 def _on_its_way(op: Operation, until: str) -> OperationResult:

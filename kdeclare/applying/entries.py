@@ -62,6 +62,8 @@ class ResultLine(BaseModel):
     error: str | None = None
     message: str = ""
     cause: str | None = None
+    topic_id: str | None = None
+    """Of a topic that was created, as the cluster acknowledged it; kdeclare 0.1 did not write it."""
 
 
 class EndLine(_Line):
@@ -131,7 +133,15 @@ def as_json(line: Line) -> Json:
 def end_line(at: str, results: Iterable[OperationResult], *, settled: bool = False) -> EndLine:
     """The line for operations that ended."""
     lines = [
-        ResultLine(id=r.id, status=r.status, error=r.error, message=r.message, cause=r.cause) for r in results
+        ResultLine(
+            id=r.id,
+            status=r.status,
+            error=r.error,
+            message=r.message,
+            cause=r.cause,
+            topic_id=r.topic_id,
+        )
+        for r in results
     ]
     return EndLine(at=at, results=lines, settled=settled)
 
@@ -164,7 +174,8 @@ def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
                 deadlines |= dict.fromkeys(line.ids, line.deadline)
         elif isinstance(line, EndLine):
             results |= {
-                r.id: OperationResult(r.id, r.status, r.error, r.message, r.cause) for r in line.results
+                r.id: OperationResult(r.id, r.status, r.error, r.message, r.cause, r.topic_id)
+                for r in line.results
             }
             ended_at |= dict.fromkeys((r.id for r in line.results), line.at)
         else:

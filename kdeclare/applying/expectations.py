@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.secrets import SecretSource, is_secret
-from kdeclare.kinds.verbs.base import View, is_identity
+from kdeclare.kinds.verbs.base import View, expected_topics, is_identity
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.model.jsontypes import Json, canonical_json
@@ -14,6 +14,10 @@ from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Plan
 from kdeclare.planning import order
 from kdeclare.planning.observe import observe
+from kdeclare.planning.visibility import Patience, observe_expected
+
+NOT_VISIBLE_YET = "not visible yet"
+"""Stands for what brokers do not show although the controller says that it exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,19 @@ def views(cluster: Cluster, operations: Sequence[Operation]) -> Mapping[str, Vie
     return {op.id: VERBS[op.verb].view(op, live) for op in operations}
 
 
-def stale_live(cluster: Cluster, operations: Sequence[Operation]) -> list[Mismatch]:
-    """What is no longer as planned, leaving out what an earlier operation of the plan is to change."""
-    now = views(cluster, operations)
+def stale_live(
+    cluster: Cluster, operations: Sequence[Operation], patience: Patience | None = None
+) -> list[Mismatch]:
+    """What is no longer as planned, leaving out what an earlier operation of the plan is to change.
+
+    Topics that exist and that brokers do not show are waited for; a deletion by id goes without.
+    """
+    if not operations:
+        return []
+    expected = {name for op in operations for name in expected_topics(op)}
+    query = merge(VERBS[op.verb].query(op) for op in operations)
+    seen = observe_expected(cluster, query, sorted(expected), patience or Patience())
+    now = {op.id: VERBS[op.verb].view(op, seen.live) for op in operations}
     # only what is not as expected needs the question whether an earlier operation makes it so
     unlike = {op.id: _unlike(op, now[op.id]) for op in operations}
     made = order.find_made_before(
@@ -48,7 +62,12 @@ def stale_live(cluster: Cluster, operations: Sequence[Operation]) -> list[Mismat
     found: list[Mismatch] = []
     for op in operations:
         left = [e for e, claim in unlike[op.id].items() if claim not in made.get(op.id, ())]
-        found += mismatches(op, now[op.id], left)
+        hidden = seen.pending & expected_topics(op)
+        if not hidden:
+            found += mismatches(op, now[op.id], left)
+        elif not VERBS[op.verb].destroys:
+            identity = f"topic {min(hidden)}"
+            found.append(Mismatch(op.id, str(op.resource), identity, "visible", NOT_VISIBLE_YET))
     return found
 
 

@@ -17,6 +17,7 @@ from kdeclare.model.operations import Operation
 from kdeclare.model.run import OperationResult, Status
 from kdeclare.planning.observe import observe
 from kdeclare.planning.preflight import Progress
+from kdeclare.planning.visibility import VISIBILITY_TIMEOUT_S
 
 GOES_ON = "The move goes on in the cluster; kdeclare status shows it."
 LATER = "The move goes on in the cluster; kdeclare status --watch, or the next apply, does this afterwards."
@@ -33,7 +34,7 @@ class RunOptions:
     wait: whether to stay until moves are over. move_timeout_s: how long at most, for one operation
     whose own pace says nothing else. batch: operations a request. poll_s: seconds between two looks at
     moves in flight. follow_timeout_s: how long what follows one after the other (Connect workers) is given
-    for it.
+    for it. visibility_timeout_s: how long brokers are given to show topics that exist.
     """
 
     fail_fast: bool = False
@@ -43,6 +44,7 @@ class RunOptions:
     move_timeout_s: float = 3600.0
     poll_s: float = 0.5
     follow_timeout_s: float = 30.0
+    visibility_timeout_s: float = VISIBILITY_TIMEOUT_S
 
 
 class Lookout:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from kdeclare.applying.clock import Clock
 from kdeclare.applying.entries import RunRecord
 from kdeclare.applying.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
+from kdeclare.cluster.existence import find_existing
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.verbs.base import View, other_topic
@@ -25,11 +26,12 @@ from kdeclare.model.plan import Plan
 from kdeclare.model.run import Status
 from kdeclare.planning.observe import observe
 from kdeclare.planning.preflight import Progress, quietly
+from kdeclare.planning.visibility import VISIBILITY_TIMEOUT_S
 from kdeclare.state.port import StateStore
 
 T = TypeVar("T")
 
-VISIBLE_WITHIN_S = 120.0
+VISIBLE_WITHIN_S = VISIBILITY_TIMEOUT_S
 """How long an acknowledged write may stay invisible; after that its absence is drift like any other."""
 
 WAITING = "Waiting for brokers to show what earlier runs did"
@@ -157,7 +159,14 @@ def _still_pending(writes: Iterable[PendingWrite], cluster: Cluster, now: dateti
     if not writes:
         return []
     live = observe(cluster, merge(VERBS[w.operation.verb].query(w.operation) for w in writes))
-    return [write for write in writes if _is_pending(write, live)]
+    pending = [write for write in writes if _is_pending(write, live)]
+    created = {w.operation.id: w.operation.args["topic"] for w in pending if _creates(w.operation)}
+    absent = find_existing(cluster, created.values()).absent  # someone else deleted these
+    return [write for write in pending if created.get(write.operation.id) not in absent]
+
+
+def _creates(op: Operation) -> bool:
+    return op.verb == "topic.create"
 
 
 def _has_broker_configs(op: Operation) -> bool:

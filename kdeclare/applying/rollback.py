@@ -11,7 +11,7 @@ from kdeclare.kinds.pace import Pace
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.secrets import SecretSource, is_secret
-from kdeclare.kinds.verbs.base import Undo, with_inverse
+from kdeclare.kinds.verbs.base import Undo, View, with_inverse
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.changes import Action, Change, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, in_order, warning
@@ -22,25 +22,52 @@ from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Base, Ownership, Plan, Summary
 from kdeclare.model.run import Status
 from kdeclare.model.state import Leftovers, State
-from kdeclare.planning.observe import observe
 from kdeclare.planning.pacing import at_pace
 from kdeclare.planning.room import lack_of_room
+from kdeclare.planning.visibility import Patience, Sighting, observe_expected
 
 CONFLICT = "conflict"
 IRREVERSIBLE = "irreversible"
 HAS_RECORDS = "has-records"
 
-LEFT_ALONE = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS})
+PENDING = "pending"
+
+LEFT_ALONE = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
 """Diagnostics that say that a rollback does not bring everything back (exit 5)."""
+
+WORTH_ANOTHER_TRY = frozenset({HAS_RECORDS, PENDING})
+"""Those of them that a later rollback of the same run may bring back."""
+
+_RECREATED, _UNPROVEN, _NO_IDS = "recreated", "unproven", "no-topic-ids"
+_NOT_PROVEN = {
+    _RECREATED: (
+        "the topic that the run created is gone, and another one has its name now",
+        "To delete that one: kdeclare topic delete {name}",
+    ),
+    _UNPROVEN: (
+        "the journal has no id of the topic that the run created (its outcome was not acknowledged, or "
+        "kdeclare 0.1 ran it), so another client may have created this one",
+        "To delete it anyway: kdeclare topic delete {name}",
+    ),
+    _NO_IDS: (
+        "the cluster has no topic ids (KIP-516, Kafka 2.8), so another client may have created this one",
+        "To delete it anyway, roll back with --delete-by-name.",
+    ),
+}
+"""Why a topic is not deleted that may be another one than the run created, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One operation of the run, and what undoes it (None: nothing to do, or nothing can be done)."""
+    """One operation of the run, and what undoes it (None: nothing to do, or nothing can be done).
+
+    is_pending: no broker shows the topic that it created, and the controller does not say that it is gone.
+    """
 
     original: Operation
     inverse: Operation | None
     undo: Undo
+    is_pending: bool = False
 
 
 def rollback_plan(
@@ -52,15 +79,25 @@ def rollback_plan(
     *,
     pace: Pace,
     allow_data_loss: bool,
+    delete_by_name: bool = False,
+    patience: Patience | None = None,
 ) -> Plan:
     """The plan that undoes ``record``; what cannot be undone is named in its diagnostics.
 
-    pace: of moves back that went there at no pace of their own. Raises Fault.
+    pace: of moves back that went there at no pace of their own. delete_by_name: undo creations also where the
+    cluster has no topic ids. patience: with brokers that do not show yet what the run created.
+    Raises Fault.
     """
     known = set(record.begun)
     begun = [op for op in run.operations if op.id in known and _may_have_acted(op, record)]
-    live = observe(cluster, merge(VERBS[op.verb].query(op) for op in begun))
-    steps = _steps(begun, live, allow_data_loss=allow_data_loss)
+    created = [op.args["topic"] for op in begun if op.verb == "topic.create"]
+    query = merge(VERBS[op.verb].query(op) for op in begun)
+    seen = observe_expected(cluster, query, created, patience or Patience(), await_unsettled=True)
+    live = seen.live
+    steps = [
+        _by_id(step, record, live, delete_by_name=delete_by_name)
+        for step in _steps(begun, record, seen, allow_data_loss=allow_data_loss)
+    ]
     steps, problems = _possible(steps, cluster, secrets)
     left = state.leftovers if state else Leftovers()
     operations, said = at_pace(_linked(steps), cluster, live, pace, left)
@@ -68,6 +105,7 @@ def rollback_plan(
     # whoever goes back is told, and not stopped
     problems += [*said, *(replace(d, severity=Severity.WARNING) for d in cramped)]
     problems += [_problem(step, what, code) for step in steps for what, code in _left(step.undo)]
+    problems += [_still_pending(step.original) for step in steps if step.is_pending]
     changes = _changes(operations, {change.id: change.risk for change in run.changes})
     resources = state.resources if state else {}
     return Plan(
@@ -98,15 +136,22 @@ def _may_have_acted(op: Operation, record: RunRecord) -> bool:
     return not refused and result.status not in untouched
 
 
-def _steps(begun: Sequence[Operation], live: Snapshot, *, allow_data_loss: bool) -> list[_Step]:
+def _steps(
+    begun: Sequence[Operation], record: RunRecord, seen: Sighting, *, allow_data_loss: bool
+) -> list[_Step]:
     """Backwards through the run; each step sees what undoing the later ones will have left."""
     overlay: dict[str, Json] = {}
     steps: list[_Step] = []
+    hidden, live = seen.pending | seen.unsettled, seen.live
     for op in reversed(begun):
         verb = VERBS[op.verb]
+        if op.verb == "topic.create" and op.args["topic"] in hidden:
+            undo = verb.undo(op, verb.after(op), allow_data_loss=allow_data_loss)
+            steps.append(_Step(op, None, undo, is_pending=True))
+            continue
         claims = verb.claims(op)
-        seen = verb.view(op, live)
-        now = {element: overlay.get(claims.get(element, element), value) for element, value in seen.items()}
+        view = _acknowledged(op, record, verb.view(op, live))
+        now = {element: overlay.get(claims.get(element, element), value) for element, value in view.items()}
         undo = verb.undo(op, now, allow_data_loss=allow_data_loss)
         inverse = _inverse(op, undo, now, live)
         if inverse is not None:
@@ -115,6 +160,30 @@ def _steps(begun: Sequence[Operation], live: Snapshot, *, allow_data_loss: bool)
             overlay |= {claim: after[e] for e, claim in made.claims(inverse).items() if e in after}
         steps.append(_Step(op, inverse, undo))
     return steps
+
+
+def _acknowledged(op: Operation, record: RunRecord, view: View) -> View:
+    """A topic that the cluster said is deleted is gone, also where brokers show this very topic still."""
+    result = record.results.get(op.id)
+    deleted = VERBS[op.verb].destroys and op.args.get("topic_id") and result is not None and result.is_good
+    return VERBS[op.verb].after(op) if deleted and view == op.expect else view
+
+
+def _by_id(step: _Step, record: RunRecord, live: Snapshot, *, delete_by_name: bool) -> _Step:
+    """Topics are deleted by the id in the journal; one that the run may not have created stays."""
+    inverse = step.inverse
+    if inverse is None or inverse.verb != "topic.delete":
+        return step
+    topic = live.topics[inverse.args["topic"]]
+    result = record.results.get(step.original.id)
+    proven = result.topic_id if result else None
+    if proven is not None and proven == topic.topic_id:
+        bare = replace(inverse, args={**inverse.args, "topic_id": proven}, inverse=None, irreversible=None)
+        return replace(step, inverse=with_inverse(VERBS[inverse.verb], bare))
+    if not topic.topic_id and delete_by_name:
+        return step
+    what = _NO_IDS if not topic.topic_id else _UNPROVEN if proven is None else _RECREATED
+    return replace(step, inverse=None, undo=Undo(conflicts=(what,)))
 
 
 def _inverse(op: Operation, undo: Undo, now: Mapping[str, Json], live: Snapshot) -> Operation | None:
@@ -186,6 +255,16 @@ def _left(undo: Undo) -> Iterable[tuple[str, str]]:
 
 def _problem(step: _Step, what: str, code: str) -> Diagnostic:
     resource = str(step.original.resource)
+    if what in _NOT_PROVEN:
+        text, hint = _NOT_PROVEN[what]
+        return warning(
+            CONFLICT,
+            "Not proven to be the topic that the run created",
+            f"{resource}: {text}, so it is not deleted.",
+            hint=hint.format(name=step.original.resource.name),
+            resource=resource,
+            subject=what,
+        )
     if code == CONFLICT:
         return warning(
             CONFLICT,
@@ -195,12 +274,27 @@ def _problem(step: _Step, what: str, code: str) -> Diagnostic:
             resource=resource,
             subject=what,
         )
+    gone = VERBS[step.original.verb].destroys
+    stays = " The topic stays deleted, and kdeclare no longer owns it." if gone else ""
     return warning(
         IRREVERSIBLE,
         "Cannot be undone",
-        f"{resource}: nothing brings back {what}.",
+        f"{resource}: nothing brings back {what}.{stays}",
+        hint="Declare it and apply to create it again, without its records." if gone else "",
         resource=resource,
         subject=what,
+    )
+
+
+def _still_pending(op: Operation) -> Diagnostic:
+    return warning(
+        PENDING,
+        "Not visible yet",
+        f"{op.resource} was created by the run, and no broker shows it yet. It exists, or the controller "
+        "could not be asked, so it is neither deleted nor taken for gone.",
+        hint="Roll the run back again once the brokers have caught up, or wait longer with "
+        "--visibility-timeout.",
+        resource=str(op.resource),
     )
 
 
@@ -255,7 +349,7 @@ def _ownership(
     for item in run.ownership:
         current = resources.get(str(item.id))
         mine = by_resource.get(item.id, [])
-        stuck = any(step.inverse is None and step.undo.args for step in mine)
+        stuck = any(step.inverse is None and (step.undo.args or _is_gone(step)) for step in mine)
         if current == left.get(str(item.id)) and not stuck:
             after = item.before
         else:
@@ -263,6 +357,11 @@ def _ownership(
             after = KINDS[item.id.kind].settle(current, item.before, undone, all_done=False)
         if after != current or any(step.inverse for step in mine):
             yield Ownership(item.id, current, after)
+
+
+def _is_gone(step: _Step) -> bool:
+    """Whether its resource was deleted for good, so that there is nothing to own."""
+    return bool(step.undo.lost) and VERBS[step.original.verb].destroys
 
 
 def _summary(changes: Sequence[Change], operations: Sequence[Operation]) -> Summary:

@@ -1,5 +1,6 @@
 """``kdeclare apply``."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from kdeclare.cli.asking import Asking
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import FollowTimeout, Planning, Reach, RunFormat, Yes, measured
+from kdeclare.cli.options import FollowTimeout, Planning, Reach, RunFormat, VisibilityTimeout, Yes, measured
 from kdeclare.cli.running import Manner, carry_out, run_shown
 from kdeclare.model.exits import ExitCode
 
@@ -56,6 +57,7 @@ def apply(
         ),
     ] = 3600.0,
     follow_timeout: FollowTimeout = 30.0,
+    visibility_timeout: VisibilityTimeout = 120.0,
     skip_stale: Annotated[
         bool,
         typer.Option("--skip-stale", help="Of a saved plan, leave out what no longer holds, not all of it."),
@@ -74,12 +76,14 @@ def apply(
 
     files = paths or []
     plan_file = next((file for file in files if is_plan_file(file)), None)
-    manner = Manner(fail_fast, not no_wait, move_timeout, follow_timeout, skip_stale)
+    manner = Manner(
+        fail_fast, not no_wait, move_timeout, follow_timeout, visibility_timeout, skip_stale=skip_stale
+    )
     asking = Asking(console, QUESTION, yes)
     if plan_file is None:
         if skip_stale:
             raise typer.BadParameter("goes with a plan file only.", param_hint="--skip-stale")
-        scope = planning.scope()
+        scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
         workspace = reach.workspace()
         return carry_out(
             console,

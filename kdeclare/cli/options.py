@@ -75,6 +75,24 @@ FollowTimeout = Annotated[
         help="How long Connect workers are given to follow a change.",
     ),
 ]
+VisibilityTimeout = Annotated[
+    float,
+    typer.Option(
+        "--visibility-timeout",
+        metavar="SECONDS",
+        min=0,
+        callback=measured,
+        help="How long to wait for brokers to show topics that exist.",
+    ),
+]
+DeleteByName = Annotated[
+    bool,
+    typer.Option(
+        "--delete-by-name",
+        help="Delete topics by name where the cluster has no topic ids: also one that was created again "
+        "meanwhile.",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Graph = Annotated[bool, typer.Option("--graph", help="Show the order of execution, and why.")]
 
@@ -285,6 +303,7 @@ class Planning(Careful):
         list[str] | None,
         typer.Option(metavar="KIND/NAME", help="Let go of an orphan and keep it in the cluster. Repeatable."),
     ] = None
+    delete_by_name: DeleteByName = False
 
     @property
     def is_given(self) -> bool:
@@ -302,6 +321,7 @@ class Planning(Careful):
             deletes=_resources("--delete", self.delete or ()),
             max_deletes=_deletion_limit(self.max_deletes),
             allow_empty=self.allow_empty,
+            delete_by_name=self.delete_by_name,
         )
 
 

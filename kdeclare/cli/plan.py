@@ -1,5 +1,6 @@
 """``kdeclare plan`` and ``kdeclare show``."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Graph, Paths, PlanFormat, Planning, Reach
+from kdeclare.cli.options import Graph, Paths, PlanFormat, Planning, Reach, VisibilityTimeout
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import Plan
 
@@ -42,6 +43,7 @@ def plan(
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 when there are changes.")
     ] = False,
     graph: Graph = False,
+    visibility_timeout: VisibilityTimeout = 120.0,
     planning: Planning,
     reach: Reach,
     console: Console,
@@ -55,7 +57,7 @@ def plan(
 
     options = reach.options()
     console.concerns(options.project, lambda: _category(options))
-    scope = planning.scope()
+    scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
     workspace = reach.workspace()
     console.progress("Connecting", 0, 0)
     planned = make_plan(workspace, paths or (), scope, console.progress, console.command)

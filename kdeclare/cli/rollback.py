@@ -9,7 +9,15 @@ from kdeclare.cli.asking import Asking
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import FollowTimeout, Overriding, Reach, RunFormat, Yes
+from kdeclare.cli.options import (
+    DeleteByName,
+    FollowTimeout,
+    Overriding,
+    Reach,
+    RunFormat,
+    VisibilityTimeout,
+    Yes,
+)
 from kdeclare.cli.running import Manner, carry_out, run_shown
 from kdeclare.model.exits import ExitCode
 
@@ -41,14 +49,17 @@ def rollback(
         bool,
         typer.Option("--allow-data-loss", help="Delete topics that the run created, records and all."),
     ] = False,
+    delete_by_name: DeleteByName = False,
     follow_timeout: FollowTimeout = 30.0,
+    visibility_timeout: VisibilityTimeout = 120.0,
     overriding: Overriding,
     reach: Reach,
     console: Console,
 ) -> ExitCode:
     """Undo a run: what it changed goes back to what it was before.
 
-    What someone else has changed since is left alone and named. Shows the plan and asks first. A
+    What someone else has changed since is left alone and named. Topics that the run created are deleted by
+    id: one that was created again under the same name stays. Shows the plan and asks first. A
     rollback is a run of its own and can be rolled back too. Manifests stay as they are: revert them as
     well, or the next apply does again what was undone.
     """
@@ -62,8 +73,19 @@ def rollback(
     code = carry_out(
         console,
         asking,
-        Manner(follow_timeout_s=follow_timeout, overrides=overrides),
-        lambda how: roll_back(workspace, run_id, how, allow_data_loss=allow_data_loss, out=out),
+        Manner(
+            follow_timeout_s=follow_timeout,
+            visibility_timeout_s=visibility_timeout,
+            overrides=overrides,
+        ),
+        lambda how: roll_back(
+            workspace,
+            run_id,
+            how,
+            allow_data_loss=allow_data_loss,
+            delete_by_name=delete_by_name,
+            out=out,
+        ),
         run_shown(console, workspace),
     )
     if out is not None and asking.plan is not None:

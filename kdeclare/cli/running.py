@@ -29,6 +29,7 @@ class Manner:
     wait: bool = True
     move_timeout_s: float | None = None
     follow_timeout_s: float | None = None
+    visibility_timeout_s: float | None = None
     skip_stale: bool = False
     overrides: Mapping[str, str] = field(default_factory=dict)
 
@@ -53,6 +54,8 @@ def carry_out(
         options = replace(options, move_timeout_s=manner.move_timeout_s)
     if manner.follow_timeout_s is not None:
         options = replace(options, follow_timeout_s=manner.follow_timeout_s)
+    if manner.visibility_timeout_s is not None:
+        options = replace(options, visibility_timeout_s=manner.visibility_timeout_s)
     how = How(
         console.command,
         asking,

@@ -12,7 +12,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.kafka_flags import Configs, replica_assignment, single_pairs
-from kdeclare.cli.options import Careful, Format, Overriding, Reach, Yes
+from kdeclare.cli.options import Careful, DeleteByName, Format, Overriding, Reach, Yes
 from kdeclare.cli.topic_names import TopicNames
 from kdeclare.model.exits import ExitCode
 
@@ -163,6 +163,7 @@ def delete(
     *,
     names: TopicNames,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Leave out what is not there.")] = False,
+    delete_by_name: DeleteByName = False,
     yes: Yes = False,
     output: Format = "text",
     afterwards: Afterwards,
@@ -172,15 +173,17 @@ def delete(
 ) -> ExitCode:
     """Delete topics with all their records. Nothing brings those back.
 
-    Kafka's internal topics, and those whose manifest says preventDestroy, are never deleted. Shows the plan
-    and asks first.
+    Kafka's internal topics, and those whose manifest says preventDestroy, are never deleted. Topics are
+    deleted by id: one that is created again under the same name meanwhile stays. Shows the plan and asks
+    first.
     """
     from kdeclare.app.by_hand.topics import delete_topics
     from kdeclare.planning.request import Scope
 
     overrides = overriding.overrides()
     wanted = _some(names.given())
-    workspace, manners = reach.workspace(), afterwards.manners(Scope(overrides=overrides), console)
+    scope = Scope(overrides=overrides, delete_by_name=delete_by_name)
+    workspace, manners = reach.workspace(), afterwards.manners(scope, console)
     return run_by_hand(
         console,
         "Delete these topics, and their records?",

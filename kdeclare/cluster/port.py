@@ -117,8 +117,22 @@ class LogDir:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A topic that a request created.
+
+    topic_id: tells it from every other topic, also a later one of the same name (KIP-516); empty where the
+        brokers have no topic ids.
+    """
+
+    topic_id: str
+
+
 Result = Fault | None
 """None is success."""
+
+CreateResult = Fault | Created | None
+"""What became of one topic to create; None where the request only validated and found nothing wrong."""
 
 Configs = Mapping[str, ConfigEntry]
 """Described keys of one resource."""
@@ -174,11 +188,14 @@ class Cluster(Protocol):
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> Mapping[str, Result]:
-        """CreateTopics."""
+    ) -> Mapping[str, CreateResult]:
+        """CreateTopics; with ``validate_only`` the controller checks and nothing is created."""
 
-    def delete_topics(self, names: Sequence[str]) -> Mapping[str, Result]:
-        """DeleteTopics."""
+    def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
+        """DeleteTopics of the topics with these names and ids; by name alone where the id is None.
+
+        By id, UNKNOWN_TOPIC_ID means that this topic is gone, whatever has the name now.
+        """
 
     def create_partitions(
         self, items: Sequence[NewPartitions], *, validate_only: bool = False

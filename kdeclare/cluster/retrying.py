@@ -11,6 +11,7 @@ from kdeclare.cluster.port import (
     Cluster,
     ConfigQuery,
     Configs,
+    CreateResult,
     Fault,
     FaultKind,
     LogDir,
@@ -73,7 +74,7 @@ class Retrying:
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> Mapping[str, Result]:
+    ) -> Mapping[str, CreateResult]:
         """As the port says."""
         return self._items(
             "create_topics",
@@ -82,9 +83,14 @@ class Retrying:
             lambda items: self._cluster.create_topics(items, validate_only=validate_only),
         )
 
-    def delete_topics(self, names: Sequence[str]) -> Mapping[str, Result]:
-        """As the port says."""
-        return self._items("delete_topics", names, lambda name: name, self._cluster.delete_topics)
+    def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
+        """As the port says; also the second time by id."""
+        return self._items(
+            "delete_topics",
+            list(targets),
+            lambda name: name,
+            lambda rest: self._cluster.delete_topics({name: targets[name] for name in rest}),
+        )
 
     def create_partitions(
         self, items: Sequence[NewPartitions], *, validate_only: bool = False

@@ -35,6 +35,8 @@ class OperationResult:
     error: Kafka's error name or a diagnostic code; None when it went well.
     message: a sentence for people.
     cause: the id of the operation whose failure made this one be skipped.
+    topic_id: of a creation that the cluster acknowledged, the new topic's id; None where nothing proves which
+        topic the run created.
     """
 
     id: str
@@ -42,6 +44,7 @@ class OperationResult:
     error: str | None = None
     message: str = ""
     cause: str | None = None
+    topic_id: str | None = None
 
     @property
     def is_good(self) -> bool:

@@ -18,11 +18,17 @@ from kdeclare.model.operations import Operation
 from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
 from kdeclare.model.state import Leftovers
 from kdeclare.planning import order
-from kdeclare.planning.compare import Compared, compare, unknown_names, what_to_observe
+from kdeclare.planning.compare import Compared, compare, owned_topics, unknown_names, what_to_observe
 from kdeclare.planning.deletion_limit import MAX_DELETES, deletions_of, exceed_limit
-from kdeclare.planning.guards import awaited, lacks_guard, unguarded, with_guard
+from kdeclare.planning.guards import (
+    awaited,
+    deletes_by_name,
+    lacks_guard,
+    lacks_topic_id,
+    unguarded,
+    with_guard,
+)
 from kdeclare.planning.judging import POLICY_VIOLATION, declared_labels, labels_to_keep, owned_labels
-from kdeclare.planning.observe import observe
 from kdeclare.planning.pacing import at_pace
 from kdeclare.planning.placement import SharedLoad, rack_findings
 from kdeclare.planning.preflight import Progress, preflight
@@ -31,6 +37,7 @@ from kdeclare.planning.request import PlanRequest
 from kdeclare.planning.room import lack_of_room
 from kdeclare.planning.trimming import trimmed
 from kdeclare.planning.unknown_keys import weighed
+from kdeclare.planning.visibility import Patience, observe_expected
 from kdeclare.policy.judge import Judgement, judge
 from kdeclare.policy.requests.facts import Facts
 
@@ -42,11 +49,13 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     """
     query = what_to_observe(request)
     progress("Reading the cluster", 0, 0)
-    live = observe(cluster, query, all_topics=True)
+    patience = Patience(request.scope.visibility_timeout_s, progress)
+    seen = observe_expected(cluster, query, owned_topics(request, query), patience, all_topics=True)
+    live = seen.live
     if request.state is not None:
         check_cluster_id(request.state.cluster_id, live.cluster.id, request.cluster_name)
     placer = SharedLoad(live, order.barred(request.desired, live))
-    compared = compare(request, live, placer)
+    compared = compare(request, live, placer, seen.pending)
     preflights = request.scope.preflight
     diagnostics = [*weighed(cluster, live, request.diagnostics, preflight=preflights)]
     diagnostics += [*unknown_names(request), *_nothing_declared(request)]
@@ -119,6 +128,8 @@ def _operations(
     problems += order.clashes(request.desired, live.topics)
     problems += order.deleted_and_used(guarded)
     problems += [unguarded(op) for op in guarded if lacks_guard(op, live)]
+    if not request.scope.delete_by_name:
+        problems += [lacks_topic_id(op) for op in guarded if deletes_by_name(op)]
     if not request.scope.by_hand:  # brokers answer for what was asked for by name
         guarded, collisions = order_colliding_names(guarded, live.topics)
         problems += [*collisions, *find_renames(compared, collisions)]

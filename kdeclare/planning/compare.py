@@ -10,12 +10,13 @@ from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.changes import Action, Change, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, Severity, error, warning
+from kdeclare.model.diagnostics import Diagnostic, Severity, denied, error, warning
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
 from kdeclare.planning.request import PlanRequest
 
+_TOPIC = "Topic"
 _WHERE_REPLICAS_ARE = {"replicas", "assignments", "replicationFactor"}
 _AWAITED = "Apply waits for it before it goes on."
 _OVERRIDDEN = "--override-reassignments: its partitions are sent elsewhere."
@@ -44,8 +45,19 @@ def what_to_observe(request: PlanRequest) -> Query:
     )
 
 
-def compare(request: PlanRequest, live: Snapshot, place: Placer) -> list[Compared]:
-    """Every resource in scope, in the order of their ids."""
+def owned_topics(request: PlanRequest, query: Query) -> list[str]:
+    """The topics that the plan is about and that are owned, so that they are expected to exist."""
+    ids = (ResourceId.parse(text) for text in _owned(request))
+    return sorted(id_.name for id_ in ids if id_.kind == _TOPIC and id_.name in query.topics)
+
+
+def compare(
+    request: PlanRequest, live: Snapshot, place: Placer, pending: Set[str] = frozenset()
+) -> list[Compared]:
+    """Every resource in scope, in the order of their ids.
+
+    pending: topics that exist and that no broker shows yet; nothing is planned about them.
+    """
     result = []
     foreign = _moved_by_others(request, live)
     for id_, desired, owned in _in_scope(request):
@@ -58,9 +70,25 @@ def compare(request: PlanRequest, live: Snapshot, place: Placer) -> list[Compare
             difference = _let_through(request, difference, own=own)
         if request.scope.by_hand:
             difference = _by_hand(difference)
+        if id_.kind == _TOPIC and id_.name in pending:
+            difference = _held_back(id_, owned, difference)
         result.append(Compared(id_, desired, owned, difference))
     changing = {str(item.id) for item in result if item.desired and item.change}
     return [replace(item, difference=_weighed(changing, item.difference)) for item in result]
+
+
+def _held_back(id_: ResourceId, owned: Json, difference: Difference) -> Difference:
+    """Neither created again nor let go of."""
+    problem = denied(
+        "pending",
+        "Not visible yet",
+        f"{id_} exists, says the controller, and no broker shows it yet. Nothing is planned about it.",
+        hint="Plan again once the brokers have caught up, or wait longer with --visibility-timeout.",
+        resource=str(id_),
+    )
+    change = difference.change
+    held = replace(change, blocked=problem.code) if change else None
+    return Difference(held, owned, diagnostics=(problem,))
 
 
 def unknown_names(request: PlanRequest) -> Iterator[Diagnostic]:

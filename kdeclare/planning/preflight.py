@@ -54,7 +54,7 @@ def preflight(
         mine = [op for op in checked if op.verb == verb]
         for batch in batches(VERBS[verb], mine, BATCH):
             results = VERBS[verb].execute(cluster, batch, secrets, validate_only=True)
-            refused += [(by_id[id_], fault) for id_, fault in results.items() if fault]
+            refused += [(by_id[id_], fault) for id_, fault in results.items() if isinstance(fault, Fault)]
             done += len(batch)
             progress("Checking with the cluster", done, len(checked))
     overtaken = _find_overtaken(cluster, refused)

@@ -9,6 +9,7 @@ from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.state import State
 from kdeclare.planning.deletion_limit import DeletionLimit
+from kdeclare.planning.visibility import VISIBILITY_TIMEOUT_S
 from kdeclare.policy.configured import ConfiguredPolicy
 
 
@@ -27,6 +28,9 @@ class Scope:
     by_hand: what is desired is asked for by a command: it is compared as if nothing were owned, and nothing
         comes to be owned or is let go of. removals: what such a command deletes, owned or not. protected:
         those of them that manifests say must not be destroyed.
+    delete_by_name: delete topics also where the cluster has no topic ids: then one that was created again
+    under the same name is deleted in place of the one that was seen.
+    visibility_timeout_s: how long to wait for brokers to show owned topics that exist.
     """
 
     complete: bool = True
@@ -45,6 +49,8 @@ class Scope:
     max_deletes: DeletionLimit | None = None
     allow_empty: bool = False
     protected: frozenset[ResourceId] = frozenset()
+    delete_by_name: bool = False
+    visibility_timeout_s: float = VISIBILITY_TIMEOUT_S
 
     @property
     def whole(self) -> bool:

@@ -121,6 +121,14 @@ def _verdicts(run: RunResult, style: Style) -> str:
     return policies_text(run.plan.verdicts, said, style) if said else ""
 
 
+def _can_go_on(run: RunResult) -> bool:
+    """Whether rolling back once more can do anything: what is lost, or someone else's by now, it cannot."""
+    from kdeclare.applying.rollback import WORTH_ANOTHER_TRY
+
+    left = any(not result.is_good for result in run.results.values())
+    return left or any(d.code in WORTH_ANOTHER_TRY for d in run.plan.diagnostics)
+
+
 def _next(run: RunResult, outcome: Outcome, style: Style) -> str:
     lines = []
     statuses = {result.status for result in run.results.values()}
@@ -129,9 +137,9 @@ def _next(run: RunResult, outcome: Outcome, style: Style) -> str:
         lines.append(f"What was denied was left alone{needs}; {_rest(run)}.")
     elif outcome.exit_code is ExitCode.INTERRUPTED or Status.UNKNOWN in statuses:
         lines.append("The next plan or apply settles what was under way and goes on from there.")
-    elif outcome.exit_code is ExitCode.PARTIAL and run.plan.undoes:
+    elif outcome.exit_code is ExitCode.PARTIAL and run.plan.undoes and _can_go_on(run):
         lines.append(f"'kdeclare rollback {clean(run.plan.undoes)}' tries again what is left.")
-    elif outcome.exit_code is ExitCode.PARTIAL:
+    elif outcome.exit_code is ExitCode.PARTIAL and not run.plan.undoes:
         lines.append("'kdeclare plan' shows what is left, 'kdeclare apply' does it.")
     if Status.STARTED in statuses:
         lines.append("'kdeclare status --watch' follows the moves.")

@@ -9,7 +9,18 @@ from kdeclare.cluster.memory.definitions import TOPIC_KEYS
 from kdeclare.cluster.port import NewTopic
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.ids import ConfigResource
-from tests.beds import APPEND, DELETE, SET, SUBTRACT, AnyBed, KafkaBed, MemoryBed, error, topic_resource
+from tests.beds import (
+    APPEND,
+    DELETE,
+    SET,
+    SUBTRACT,
+    AnyBed,
+    KafkaBed,
+    MemoryBed,
+    all_created,
+    error,
+    topic_resource,
+)
 
 LISTS = (
     "cleanup.policy",
@@ -49,7 +60,7 @@ def test_topic_configs(bed: AnyBed, seed: int) -> None:
     names = [bed.name() for _ in range(4)]
     new = [NewTopic(name, 1, 1, None, {}) for name in names]
     for one in (bed, memory):
-        assert not any(one.cluster.create_topics(new).values())
+        assert all_created(one.cluster.create_topics(new))
     for step in range(400):
         topic = topic_resource(rng.choice(names))
         ops = some_ops(rng)

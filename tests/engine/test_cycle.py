@@ -172,7 +172,7 @@ def test_a_topic_made_anew_is_another_topic() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     plan = world.plan(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "5"}))
-    world.cluster.delete_topics(["t"])
+    world.cluster.delete_topics({"t": None})
     world.cluster.create_topics([NewTopic("t", 1, 1, None, {})])
     with pytest.raises(KdeclareError) as stale:
         world.run(plan)

@@ -436,7 +436,7 @@ def test_they_are_asked_again_when_a_saved_plan_is_applied() -> None:
 def test_a_topic_that_is_gone_by_then_is_not_judged() -> None:
     here = lasting(Recorder(), *(topic(name, partitions=1) for name in "ab"))
     plan = here.plan(*(topic(name, partitions=1, configs={"retention.ms": 1}) for name in "ab"))
-    here.cluster.delete_topics(["a"])
+    here.cluster.delete_topics({"a": None})
     here.policies = (held(lambda r: r.post_request_state and r.post_request_state.num_partitions),)
     run = here.run(plan, skip_stale=True)
     assert [v.outcome for v in run.verdicts] == ["allow", "allow"]

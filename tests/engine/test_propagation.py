@@ -132,7 +132,7 @@ def test_topic_created_again_by_others_is_not_waited_for(monkeypatch: pytest.Mon
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.apply(topic("t", partitions=2, replicationFactor=1))
-    world.cluster.elsewhere().delete_topics(["t"])
+    world.cluster.elsewhere().delete_topics({"t": None})
     world.cluster.elsewhere().create_topics([NewTopic("t", 1, 1, None, {})])
     before = world.clock.monotonic()
     assert await_visibility(world.store, world.cluster, world.clock) == ()

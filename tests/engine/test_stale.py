@@ -119,7 +119,7 @@ def test_every_expectation_that_no_longer_holds_is_named_and_nothing_is_applied(
 def test_a_topic_that_vanished_since_makes_the_plan_stale() -> None:
     world = two_topics()
     plan = world.plan(*edits())
-    world.cluster.elsewhere().delete_topics(["a"])
+    world.cluster.elsewhere().delete_topics({"a": None})
     problem = refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
     assert {d.resource for d in problem.diagnostics} == {"Topic/a"}
@@ -141,7 +141,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_not_the_one_to_delete() -> N
     world = two_topics()
     plan = world.plan(small("a", retention_ms="1"), scope=Scope(allow_deletes=True))
     other = world.cluster.elsewhere()
-    other.delete_topics(["b"])
+    other.delete_topics({"b": None})
     World(other).apply(small("b", retention_ms="1"))
     assert codes(refusal(world, plan)) == ["stale"]
 
@@ -396,7 +396,7 @@ def test_what_is_found_changed_during_the_run_is_refused_alone() -> None:
 def test_a_topic_that_vanishes_during_the_run_fails_alone() -> None:
     world = two_topics()
     plan = world.plan(*edits())
-    world.cluster.faults.meanwhile(lambda other: other.delete_topics(["a"]), method="alter_configs")
+    world.cluster.faults.meanwhile(lambda other: other.delete_topics({"a": None}), method="alter_configs")
     result = world.run(plan)
     assert exit_code(result) is ExitCode.PARTIAL
     failed, done = result.results.values()

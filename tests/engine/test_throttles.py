@@ -476,7 +476,7 @@ def test_a_time_out_while_it_is_taken_away_leaves_no_empty_list(nth: int, after:
 def test_a_topic_that_is_deleted_during_its_move_needs_no_throttle() -> None:
     world, kept = world_with_t()
     world.hold()
-    during(world, 2, lambda other: other.delete_topics(["t"]))
+    during(world, 2, lambda other: other.delete_topics({"t": None}))
     run = world.apply(*kept, to_four())
     assert result(run, "partitions.reassign").status is Status.FAILED
     assert result(run, "throttle.clear").status is Status.DONE

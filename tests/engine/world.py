@@ -25,6 +25,7 @@ from kdeclare.model.run import MoveProgress, RunResult
 from kdeclare.planning.build import build_plan
 from kdeclare.planning.planfile import read_plan
 from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.planning.visibility import Patience
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.state.memory import MemoryStore
 
@@ -138,7 +139,14 @@ class World:
                 plan, RunOptions(workers=1, **options), skip_stale=skip_stale, identity=identity
             )
 
-    def rollback_plan(self, run_id: str | None = None, *, allow_data_loss: bool = False) -> Plan:
+    def rollback_plan(
+        self,
+        run_id: str | None = None,
+        *,
+        allow_data_loss: bool = False,
+        delete_by_name: bool = False,
+        patience_s: float = 120.0,
+    ) -> Plan:
         """What undoes a run (default: the last)."""
         run_id = run_id or self.store.runs()[-1]
         run = read_plan(self.store.plan_text(run_id), run_id)
@@ -151,6 +159,8 @@ class World:
             self.secrets,
             pace=self.pace,
             allow_data_loss=allow_data_loss,
+            delete_by_name=delete_by_name,
+            patience=Patience(patience_s, monotonic=self.clock.monotonic, sleep=self.clock.sleep),
         )
 
     def rollback(self, run_id: str | None = None, **options: Any) -> RunResult:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.port import Alteration, ConfigOp, Fault, FaultKind, Result
+from kdeclare.cluster.port import Alteration, ConfigOp, CreateResult, Fault, FaultKind
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import UNEXPLAINED
 from tests.beds import CLUSTER_WIDE, SET, KafkaBed, message, topic_resource
@@ -36,7 +36,7 @@ def bed(policed_bed: KafkaBed) -> KafkaBed:
     return policed_bed
 
 
-def refused(found: Result) -> tuple[str, str, FaultKind]:
+def refused(found: CreateResult) -> tuple[str, str, FaultKind]:
     """What a broker has against it."""
     assert isinstance(found, Fault)
     return found.error, found.message, found.kind

@@ -14,6 +14,7 @@ from tests.beds import (
     SET,
     SUBTRACT,
     KafkaBed,
+    all_created,
     broker_resource,
     error,
     topic_resource,
@@ -93,7 +94,7 @@ def test_either_counts_are_shown_or_assignments(policies: Policed, bed: KafkaBed
         NewTopic(assigned, None, None, {0: (1, 2), 1: (2, 1)}, {}),
     ]
     with policies.watched() as lines:
-        assert set(bed.cluster.create_topics(items).values()) == {None}
+        assert all_created(bed.cluster.create_topics(items))
     assert lines == [
         create(counted, numPartitions=PARTITIONS, replicationFactor=FACTOR),
         create(assigned, replicasAssignments={"0": [1, 2], "1": [2, 1]}),
@@ -226,7 +227,7 @@ def test_partitions_moves_leaders_and_deletes_are_shown_to_neither(policies: Pol
         assert bed.add_partitions(name, 2, ((2,),)) is None
         assert bed.move(name, 0, (2, 1), grow=True) is None
         bed.eventually(lambda: _led(bed, name))
-        assert bed.cluster.delete_topics([name]) == {name: None}
+        assert bed.cluster.delete_topics({name: None}) == {name: None}
     assert lines == []
 
 

@@ -218,7 +218,7 @@ def test_a_topic_that_vanishes_between_plan_and_apply(here: Here, sandbox: Sandb
     here.declare(retention_ms=2000)
     assert here("plan", "--out", "it.plan").returncode == 0
     cluster = connect(sandbox.bootstrap, {})
-    cluster.delete_topics([here.topic])
+    cluster.delete_topics({here.topic: None})
     cluster.close()
     ran = here("apply", "it.plan", "--yes")
     assert ran.returncode == 4

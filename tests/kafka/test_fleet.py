@@ -28,7 +28,7 @@ from kdeclare.cluster.port import Cluster, NewTopic
 from kdeclare.cluster.sandbox import GroupSettings
 from kdeclare.model.ids import ConfigResource
 from kdeclare.report.fleet_schemas import fleet_schemas
-from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, topic_resource
+from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, all_created, topic_resource
 from tests.browser.pictures import Picture, take
 from tests.browser.watched import Watched
 from tests.conftest import free_ports_of_clusters
@@ -166,11 +166,11 @@ class Hand:
     def create(self, topic: str, partitions: int) -> None:
         """Create a topic."""
         new = NewTopic(topic, partitions, 1, None, {})
-        assert self._bed.cluster.create_topics([new]) == {topic: None}
+        assert all_created(self._bed.cluster.create_topics([new]))
 
     def delete(self, *topics: str) -> None:
         """Delete topics."""
-        assert set(self._bed.cluster.delete_topics(topics).values()) == {None}
+        assert set(self._bed.cluster.delete_topics(dict.fromkeys(topics)).values()) == {None}
 
     def _alter(self, resource: ConfigResource, *ops: Any) -> None:
         assert self._bed.alter(resource, *ops) is None
@@ -241,9 +241,9 @@ def settle(cluster: Cluster) -> None:
             assert time.monotonic() < deadline
             time.sleep(0.1)
 
-    assert cluster.create_topics([NewTopic(name, 1, 1, None, {})]) == {name: None}
+    assert all_created(cluster.create_topics([NewTopic(name, 1, 1, None, {})]))
     wait(there=True)
-    assert cluster.delete_topics([name]) == {name: None}
+    assert cluster.delete_topics({name: None}) == {name: None}
     wait(there=False)
 
 

@@ -18,7 +18,7 @@ from kdeclare.cluster.sandbox import SandboxStatus
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.ids import ConfigResource
-from tests.beds import broker_resource, topic_resource
+from tests.beds import all_created, broker_resource, topic_resource
 from tests.kafka.test_bad_input import Project, Ran, begun, ended, eventually
 
 pytestmark = pytest.mark.kafka
@@ -76,7 +76,7 @@ class Round:
         """The same beginning for every round."""
         self.clear_broker()
         topics = before(self.project)
-        assert set(self.cluster.create_topics(topics).values()) == {None}
+        assert all_created(self.cluster.create_topics(topics))
 
         def there() -> bool:
             seen = self.cluster.topics([t.name for t in topics])
@@ -115,7 +115,7 @@ class Round:
 
     def clean(self) -> None:
         names = [n for n in self.cluster.topics() if n.startswith(self.project.prefix)]
-        self.cluster.delete_topics(names)
+        self.cluster.delete_topics(dict.fromkeys(names))
         self.clear_broker()
 
 

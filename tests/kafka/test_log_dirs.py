@@ -11,6 +11,7 @@ from kdeclare.cluster.kafka import KafkaCluster, connect
 from kdeclare.cluster.port import LogDir, NewTopic
 from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus
 from kdeclare.model.ids import TopicPartition
+from tests.beds import all_created
 from tests.conftest import free_port
 
 pytestmark = pytest.mark.kafka
@@ -39,7 +40,7 @@ def kafka(two_dirs: SandboxStatus) -> Iterator[KafkaCluster]:
 
 def create(kafka: KafkaCluster, name: str, *replicas: int) -> None:
     """A topic with one partition, and the answer of brokers about it."""
-    assert kafka.create_topics([NewTopic(name, None, None, {0: replicas}, {})]) == {name: None}
+    assert all_created(kafka.create_topics([NewTopic(name, None, None, {0: replicas}, {})]))
 
 
 def paths(kafka: KafkaCluster, broker: int) -> list[str]:

@@ -103,7 +103,7 @@ def hundred(five: SandboxStatus, tools: Tools, tmp_path_factory: pytest.TempPath
     made.project.done("apply", "--yes")
     yield made
     opened = open_cluster(five.bootstrap)
-    opened.delete_topics([n for n in opened.topics() if n.startswith(made.project.prefix)])
+    opened.delete_topics(dict.fromkeys([n for n in opened.topics() if n.startswith(made.project.prefix)]))
     opened.close()
 
 

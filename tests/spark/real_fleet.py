@@ -197,7 +197,7 @@ def _drift(fleet: RealFleet) -> None:
     cluster.alter_configs([Alteration(topic, (ConfigOp("retention.ms", FieldOp.SET, "5"),))])
     broker = ConfigResource(ConfigScope.BROKER, "1")
     cluster.alter_configs([Alteration(broker, (ConfigOp("log.cleaner.threads", FieldOp.SET, "3"),))])
-    cluster.delete_topics(["t.2"])
+    cluster.delete_topics({"t.2": None})
     cluster.reassign({TopicPartition("wide", 0): (1, 3)}, allow_replication_factor_change=False)
     cluster.tick(100)
 

@@ -200,20 +200,20 @@ def test_a_whole_request_can_fail(cluster: MemoryCluster) -> None:
     cluster.faults.fail(Fault("NOT_CONTROLLER", "", FaultKind.RETRIABLE), nth=2)
     assert cluster.alter_configs([alteration("orders")]) == {ORDERS: None}
     with pytest.raises(Fault) as caught:
-        cluster.delete_topics(["orders"])
+        cluster.delete_topics({"orders": None})
     assert (caught.value.error, caught.value.kind) == ("NOT_CONTROLLER", FaultKind.RETRIABLE)
     assert cluster.dump() != before
     assert "orders" in cluster.topics()
-    assert cluster.delete_topics(["orders"]) == {"orders": None}
+    assert cluster.delete_topics({"orders": None}) == {"orders": None}
 
 
 def test_one_item_can_fail(cluster: MemoryCluster) -> None:
     cluster.faults.fail(REFUSED, item="orders")
-    results = cluster.delete_topics(["orders", "other"])
+    results = cluster.delete_topics(dict.fromkeys(["orders", "other"]))
     assert results["other"] is None
     assert str(results["orders"]) == str(REFUSED)
     assert set(cluster.topics()) == {"orders"}
-    assert cluster.delete_topics(["orders"]) == {"orders": None}
+    assert cluster.delete_topics({"orders": None}) == {"orders": None}
 
 
 def test_a_fault_can_last(cluster: MemoryCluster) -> None:
@@ -229,7 +229,7 @@ def test_a_fault_can_last(cluster: MemoryCluster) -> None:
 def test_a_time_out_leaves_open_whether_it_happened(cluster: MemoryCluster, after_effect: bool) -> None:
     cluster.faults.time_out(after_effect=after_effect)
     with pytest.raises(Fault) as caught:
-        cluster.delete_topics(["orders"])
+        cluster.delete_topics({"orders": None})
     assert (caught.value.error, caught.value.kind) == ("REQUEST_TIMED_OUT", FaultKind.UNKNOWN)
     assert ("orders" not in cluster.topics()) is after_effect
     assert cluster.calls[0].outcome == ("unanswered" if after_effect else "lost")
@@ -239,9 +239,9 @@ def test_a_time_out_leaves_open_whether_it_happened(cluster: MemoryCluster, afte
 def test_a_crash_is_no_exception(cluster: MemoryCluster, after_effect: bool) -> None:
     assert not issubclass(Crash, Exception)
     cluster.faults.crash(after_effect=after_effect, method="delete_topics", item="orders")
-    cluster.delete_topics(["other"])
+    cluster.delete_topics({"other": None})
     with pytest.raises(Crash):
-        cluster.delete_topics(["orders"])
+        cluster.delete_topics({"orders": None})
     assert ("orders" not in cluster.topics()) is after_effect
     assert cluster.requests()[-1].outcome == ("crashed after" if after_effect else "crashed before")
 
@@ -255,7 +255,7 @@ def test_validate_only_is_not_counted_as_a_change(cluster: MemoryCluster) -> Non
 
 
 def test_someone_else_can_be_faster(cluster: MemoryCluster) -> None:
-    cluster.faults.meanwhile(lambda other: other.delete_topics(["orders"]), method="alter_configs")
+    cluster.faults.meanwhile(lambda other: other.delete_topics({"orders": None}), method="alter_configs")
     result = cluster.alter_configs([alteration("orders")])[ORDERS]
     assert result is not None
     assert result.error == "UNKNOWN_TOPIC_OR_PARTITION"
@@ -264,7 +264,7 @@ def test_someone_else_can_be_faster(cluster: MemoryCluster) -> None:
 
 def test_someone_else_sees_no_faults(cluster: MemoryCluster) -> None:
     cluster.faults.fail(REFUSED, nth=None)
-    assert cluster.elsewhere().delete_topics(["orders"]) == {"orders": None}
+    assert cluster.elsewhere().delete_topics({"orders": None}) == {"orders": None}
     assert "orders" not in cluster.topics()
 
 
@@ -311,7 +311,7 @@ def test_a_copy_is_a_cluster_of_its_own(cluster: MemoryCluster) -> None:
     cluster.faults.fail(REFUSED)
     twin = copy.deepcopy(cluster)
     assert twin.dump(ids=True) == cluster.dump(ids=True)
-    twin.delete_topics(["orders"])
+    twin.delete_topics({"orders": None})
     assert "orders" in cluster.topics()
     assert twin.dump() != cluster.dump()
 
@@ -319,7 +319,7 @@ def test_a_copy_is_a_cluster_of_its_own(cluster: MemoryCluster) -> None:
 def test_the_dump_is_plain_data_and_knows_ids_only_when_asked(cluster: MemoryCluster) -> None:
     before, with_ids = cluster.dump(), cluster.dump(ids=True)
     assert json.loads(json.dumps(before))["topics"]["orders"]["partitions"][0]["replicas"] == [1, 2]
-    cluster.delete_topics(["orders"])
+    cluster.delete_topics({"orders": None})
     cluster.create_topics([new("orders", (1, 2))])
     assert cluster.dump() == before
     assert cluster.dump(ids=True) != with_ids

@@ -19,6 +19,7 @@ from kdeclare.cluster.port import (
     Alteration,
     ConfigQuery,
     Configs,
+    CreateResult,
     Fault,
     LogDir,
     NewPartitions,
@@ -85,15 +86,15 @@ class KafkaCluster:
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> Mapping[str, Result]:
+    ) -> Mapping[str, CreateResult]:
         """CreateTopics."""
         with self._writing():
             return _topics.create_topics(self._wire, topics, validate_only)
 
-    def delete_topics(self, names: Sequence[str]) -> Mapping[str, Result]:
-        """DeleteTopics."""
+    def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
+        """DeleteTopics, by id (KIP-516)."""
         with self._writing():
-            return _topics.delete_topics(self._wire, names)
+            return _topics.delete_topics(self._wire, targets)
 
     def create_partitions(
         self, items: Sequence[NewPartitions], *, validate_only: bool = False

@@ -15,6 +15,10 @@ _PARTITION = Struct(">hiii")  # error code, index, leader, leader epoch
 _LISTS = [Struct(f">{size}i") for size in range(32)]
 
 
+_NO_ID = str(UUID(int=0))
+"""What brokers send where a topic has no id: metadata of a version before KIP-516."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """The answer for one topic; ``topic`` stands only where ``error_code`` is 0."""
@@ -22,6 +26,11 @@ class Found:
     name: str
     error_code: int
     topic: Topic
+
+
+def id_text(topic_id: object) -> str:
+    """A topic's id as text; empty where it has none."""
+    return str(topic_id) if isinstance(topic_id, UUID) and topic_id.int else ""
 
 
 def read_topics(response: Any) -> list[Found]:
@@ -41,7 +50,7 @@ def _from_objects(response: Any) -> Iterable[Found]:
             )
             for partition in topic.partitions
         }
-        topic_id = str(topic.topic_id) if isinstance(topic.topic_id, UUID) else ""
+        topic_id = id_text(topic.topic_id)
         yield Found(
             topic.name or "",
             topic.error_code,
@@ -66,6 +75,7 @@ def _from_bytes(data: bytes) -> Iterable[Found]:
         partitions, pos = _partitions(data, pos + 17, shared)
         pos = skip_tags(data, pos + 4)  # after topic_authorized_operations
         topic_id = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        topic_id = "" if topic_id == _NO_ID else topic_id
         yield Found(name or "", error_code, Topic(name or "", topic_id, partitions, internal))
 
 

@@ -1,10 +1,11 @@
 """Topics and partitions: Metadata, CreateTopics, DeleteTopics, CreatePartitions, DescribeCluster."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from kafka.protocol.admin import (
     AlterPartitionReassignmentsRequest,
@@ -18,14 +19,16 @@ from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest
 from kdeclare.cluster.kafka.batches import chunks, send_batches
 from kdeclare.cluster.kafka.faults import INVALID_TOPIC, NONE, UNKNOWN_TOPIC_OR_PARTITION, fault_for_code
 from kdeclare.cluster.kafka.freshness import Freshness, api_versions
-from kdeclare.cluster.kafka.metadata_decoder import Found, read_topics
+from kdeclare.cluster.kafka.metadata_decoder import Found, id_text, read_topics
 from kdeclare.cluster.kafka.raw import RawMetadataRequest
 from kdeclare.cluster.kafka.releases import METADATA_VERSION, release
 from kdeclare.cluster.kafka.wire import Wire
-from kdeclare.cluster.port import Fault, NewPartitions, NewTopic, Result
+from kdeclare.cluster.port import Created, CreateResult, Fault, NewPartitions, NewTopic, Result
 from kdeclare.model.live import Broker, ClusterInfo, Topic
 
 _NAMES_A_REQUEST = 2000
+_DELETE_BY_ID = 6
+"""The version of DeleteTopics that takes topic ids (KIP-516)."""
 
 _log = logging.getLogger(__name__)
 
@@ -117,13 +120,19 @@ def _metadata(names: list[str] | None) -> Any:
     )
 
 
-def create_topics(wire: Wire, items: Sequence[NewTopic], validate_only: bool) -> dict[str, Result]:
+def create_topics(wire: Wire, items: Sequence[NewTopic], validate_only: bool) -> dict[str, CreateResult]:
     """CreateTopics, a result for each name. Raises Fault.
 
     Sent in the highest version that the broker has: from version 6 on, brokers answer a strict mutation
     quota with THROTTLING_QUOTA_EXCEEDED instead of holding the answer back (KIP-599). The price is
-    that answers repeat all configs of every topic (KIP-525): 1.1 kB and 0.05 ms per topic to decode.
+    that answers repeat all configs of every topic (KIP-525): 1.1 kB and 0.05 ms per topic to decode. From
+    version 7 on, answers have the ids of the created topics.
     """
+    ids: dict[str, str] = {}
+
+    def read_codes(response: Any) -> Iterable[tuple[str, int, str | None]]:
+        ids.update((topic.name, id_text(topic.topic_id)) for topic in response.topics)
+        return _codes(response.topics)
 
     def request(part: list[NewTopic]) -> Any:
         return CreateTopicsRequest(
@@ -132,17 +141,20 @@ def create_topics(wire: Wire, items: Sequence[NewTopic], validate_only: bool) ->
             validate_only=validate_only,
         )
 
-    return send_batches(
+    results = send_batches(
         wire,
         items,
         key=lambda topic: topic.name,
         request=request,
-        codes=lambda response: _codes(response.topics),
+        codes=read_codes,
         records=lambda topic: (
             1 + len(topic.configs) + max(topic.partitions or 0, len(topic.assignments or ()))
         ),
         validate_only=validate_only,
     )
+    if validate_only:
+        return {**results}
+    return {name: fault or Created(ids.get(name, "")) for name, fault in results.items()}
 
 
 def _creatable(topic: NewTopic) -> Any:
@@ -159,22 +171,40 @@ def _creatable(topic: NewTopic) -> Any:
     )
 
 
-def delete_topics(wire: Wire, names: Sequence[str]) -> dict[str, Result]:
-    """DeleteTopics, a result for each name. Raises Fault."""
+def delete_topics(wire: Wire, targets: Mapping[str, str | None]) -> dict[str, Result]:
+    """DeleteTopics by id, or by name where the id is None; a result for each name. Raises Fault.
+
+    Brokers answer with the id alone for a topic that does not exist, or that one may not see.
+    """
+    by_id = any(topic_id is not None for topic_id in targets.values())
+    if by_id and wire.max_version(DeleteTopicsRequest.API_KEY) < _DELETE_BY_ID:
+        text = "The brokers cannot delete topics by id: that takes DeleteTopics version 6 (Kafka 2.8)."
+        raise Fault("UNSUPPORTED_VERSION", text)
+    names = {topic_id: name for name, topic_id in targets.items() if topic_id is not None}
 
     def request(part: list[str]) -> Any:
         return DeleteTopicsRequest(
-            topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in part],
+            topics=[_doomed(name, targets[name]) for name in part],
+            topic_names=part,  # what versions below 6 take instead
             timeout_ms=wire.request_timeout_ms,
+            min_version=_DELETE_BY_ID if by_id else 0,
         )
 
     return send_batches(
         wire,
-        list(dict.fromkeys(names)),
+        list(targets),
         key=lambda name: name,
         request=request,
-        codes=lambda response: _codes(response.responses),
+        codes=lambda response: (
+            (names.get(id_text(topic.topic_id), topic.name), topic.error_code, topic.error_message)
+            for topic in response.responses
+        ),
     )
+
+
+def _doomed(name: str, topic_id: str | None) -> Any:
+    kind = DeleteTopicsRequest.DeleteTopicState
+    return kind(name=name) if topic_id is None else kind(name=None, topic_id=UUID(topic_id))
 
 
 def create_partitions(wire: Wire, items: Sequence[NewPartitions], validate_only: bool) -> dict[str, Result]:

@@ -8,6 +8,8 @@ from kdeclare.cluster.port import (
     Alteration,
     ConfigQuery,
     Configs,
+    Created,
+    CreateResult,
     Fault,
     FaultKind,
     LogDir,
@@ -60,9 +62,10 @@ class MemoryCluster(Requests):
         return 27.0
 
     def is_caught_up(self) -> bool:
-        """See `Cluster.is_caught_up`; False while ``stale_reads`` last."""
+        """See `Cluster.is_caught_up`; False while ``stale_reads`` or ``metadata_lag`` last."""
         with self._lock:
-            return self._stale is None or self._stale_left == 0
+            lags = bool(self._unseen or self._ghosts)
+            return not lags and (self._stale is None or self._stale_left == 0)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """See `Cluster.topics`. Shows the state before the last change while ``stale_reads`` last."""
@@ -74,8 +77,17 @@ class MemoryCluster(Requests):
             self._stale_left -= 1
             seen = self._stale
         else:
-            seen = self._all_topics(names)
+            seen = self._behind(self._all_topics(names))
         return {n: seen[n] for n in (sorted(seen) if names is None else names) if n in seen}
+
+    def _behind(self, topics: dict[str, Topic]) -> dict[str, Topic]:
+        """Topics as brokers show them that are ``metadata_lag`` behind; counts this read."""
+        unseen, ghosts = self._unseen, self._ghosts
+        shown = {n: t for n, t in topics.items() if self._state.topics[n].topic_id not in unseen}
+        shown = {name: topic for name, (topic, _) in ghosts.items()} | shown
+        self._unseen = {topic_id: left - 1 for topic_id, left in unseen.items() if left > 1}
+        self._ghosts = {name: (topic, left - 1) for name, (topic, left) in ghosts.items() if left > 1}
+        return shown
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """See `Cluster.configs`. Topics answer as the broker with the lowest id would."""
@@ -92,7 +104,7 @@ class MemoryCluster(Requests):
             configs = self._seen_configs()
             for query in queries:
                 fault = refused.get(_text(query.resource)) or _no_broker(query.resource)
-                if fault is not None or self._exists(query.resource):
+                if fault is not None or self._is_shown(query.resource):
                     found[query.resource] = fault or self._described(query, configs)
             return found
 
@@ -122,6 +134,13 @@ class MemoryCluster(Requests):
                 found[name] = entry
         return found
 
+    def _is_shown(self, resource: ConfigResource) -> bool:
+        """Whether a broker knows it that is ``metadata_lag`` behind."""
+        if not self._exists(resource):
+            return False
+        topic = self._state.topics.get(resource.name) if resource.scope is ConfigScope.TOPIC else None
+        return topic is None or topic.topic_id not in self._unseen
+
     def _exists(self, resource: ConfigResource) -> bool:
         if resource.scope is ConfigScope.TOPIC:
             return resource.name in self._state.topics
@@ -139,9 +158,8 @@ class MemoryCluster(Requests):
         """See `Cluster.record_counts`."""
         with self._lock:
             state = self._state.topics
-            return self._read(
-                "record_counts", topics, lambda: {n: state[n].records for n in topics if n in state}
-            )
+            shown = [n for n in topics if n in state and state[n].topic_id not in self._unseen]
+            return self._read("record_counts", topics, lambda: {n: state[n].records for n in shown})
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
         """See `Cluster.log_dirs`. Fenced brokers do not answer."""
@@ -152,14 +170,15 @@ class MemoryCluster(Requests):
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> Mapping[str, Result]:
+    ) -> Mapping[str, CreateResult]:
         """See `Cluster.create_topics`. Collisions are looked for among topics that existed before."""
         existing: list[frozenset[str]] = []
 
-        def create(topic: NewTopic) -> None:
+        def create(topic: NewTopic) -> Created | None:
             if not existing:
                 existing.append(frozenset(self._state.topics))
             self._state.create(topic, existing[0], validate_only=validate_only)
+            return None if validate_only else self._made(topic.name)
 
         _check_wire(value for topic in topics for value in topic.configs.values())
         return self._change(
@@ -172,11 +191,24 @@ class MemoryCluster(Requests):
             validate_only,
         )
 
-    def delete_topics(self, names: Sequence[str]) -> Mapping[str, Result]:
+    def _made(self, name: str) -> Created:
+        topic_id = self._state.topics[name].topic_id
+        if self.metadata_lag:
+            self._unseen[topic_id] = self.metadata_lag
+        return Created(topic_id if self.topic_ids else "")
+
+    def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
         """See `Cluster.delete_topics`."""
-        return self._change(
-            "delete_topics", list(dict.fromkeys(names)), lambda n: n, str, self._state.delete, ""
-        )
+        if not self.topic_ids and any(topic_id is not None for topic_id in targets.values()):
+            raise Fault("UNSUPPORTED_VERSION", "The brokers do not know topic ids.")
+
+        def delete(name: str) -> None:
+            gone = self._all_topics([name])
+            self._state.delete(name, targets[name])
+            if self.metadata_lag:
+                self._ghosts |= {n: (topic, self.metadata_lag) for n, topic in gone.items()}
+
+        return self._change("delete_topics", list(targets), lambda n: n, str, delete, "")
 
     def create_partitions(
         self, items: Sequence[NewPartitions], *, validate_only: bool = False

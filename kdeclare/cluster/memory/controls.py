@@ -31,6 +31,10 @@ class Controls:
     stale_reads: how often ``topics`` still shows what was before, after each change of metadata.
     stale_configs: how often ``configs`` still shows what brokers had before, after each change of it.
         `is_caught_up` knows nothing of it, as a broker applies its configs after its metadata.
+    metadata_lag: for how many reads of ``topics`` brokers do not show a topic that was created, and still
+        show one that was deleted; ``math.inf`` for ever, until `catch_up`. The controller knows better: what
+        is validated is judged by what there really is.
+    topic_ids: whether the brokers know topic ids (KIP-516).
     rf_guard: whether the brokers know AllowReplicationFactorChange (KIP-860).
     principal: whom they take the client for; may be set.
     elr: eligible leader replicas, on in a freshly formatted cluster since 4.1: a cluster-wide
@@ -56,6 +60,8 @@ class Controls:
         tick_on_poll: bool = True,
         stale_reads: int = 0,
         stale_configs: int = 0,
+        metadata_lag: float = 0,
+        topic_ids: bool = True,
         rf_guard: bool = True,
         elr: bool = True,
         tiered: bool = False,
@@ -79,6 +85,10 @@ class Controls:
         self._stale_left = 0
         self._stale_configs: dict[ConfigResource, dict[str, str]] = {}
         self._stale_configs_left = 0
+        self._unseen: dict[str, float] = {}
+        self._ghosts: dict[str, tuple[Topic, float]] = {}
+        self.metadata_lag = metadata_lag
+        self.topic_ids = topic_ids
         self.rf_guard = rf_guard
         self.principal: str | None = None
         self.tick_on_poll = tick_on_poll
@@ -115,6 +125,11 @@ class Controls:
     def stalled(self) -> set[int]:
         """Brokers on which replicas that are being added get no further; may be changed in place."""
         return self._state.stalled
+
+    def catch_up(self) -> None:
+        """Let the brokers know all that the controller knows; ``metadata_lag`` goes on for later changes."""
+        with self._lock:
+            self._unseen, self._ghosts = {}, {}
 
     # brokers, records, partitions
 
@@ -212,6 +227,8 @@ class Controls:
         other.stale_reads = other.stale_configs = 0
         other._stale = None
         other._stale_configs_left = 0
+        other.metadata_lag = 0
+        other._unseen, other._ghosts = {}, {}
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

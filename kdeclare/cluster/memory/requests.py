@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
-from kdeclare.cluster.port import Fault, FaultKind, Result
+from kdeclare.cluster.port import Fault, FaultKind
 from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.model.live import Partition, Topic
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
 
 
 class Requests(Controls):
@@ -32,15 +33,15 @@ class Requests(Controls):
         items: Sequence[Item],
         key: Callable[[Item], K],
         text: Callable[[K], str],
-        act: Callable[[Item], None],
+        act: Callable[[Item], R],
         twice: str,
         validate_only: bool = False,
-    ) -> dict[K, Result]:
+    ) -> dict[K, Fault | R]:
         """Do ``act`` item by item; what stands in a request twice is refused each time."""
         counts = Counter(key(item) for item in items)
 
-        def answer(refused: Mapping[str, Fault]) -> dict[K, Result]:
-            results: dict[K, Result] = {}
+        def answer(refused: Mapping[str, Fault]) -> dict[K, Fault | R]:
+            results: dict[K, Fault | R] = {}
             for item in items:
                 name = key(item)
                 if counts[name] > 1:
@@ -96,7 +97,7 @@ class Requests(Controls):
         return {
             name: Topic(
                 name,
-                state[name].topic_id,
+                state[name].topic_id if self.topic_ids else "",
                 tuple(Partition(p.replicas, p.leader, p.isr) for p in state[name].partitions),
                 state[name].internal,
             )
@@ -105,9 +106,8 @@ class Requests(Controls):
         }
 
 
-def _attempt(act: Callable[[Item], None], item: Item) -> Result:
+def _attempt(act: Callable[[Item], R], item: Item) -> Fault | R:
     try:
-        act(item)
+        return act(item)
     except Fault as fault:
         return fault
-    return None

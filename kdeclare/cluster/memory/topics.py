@@ -165,8 +165,10 @@ class Topics:
                 "fenced or in controlled shutdown.",
             )
 
-    def delete(self, name: str) -> None:
-        """DeleteTopics for one topic: with its configs, for good."""
+    def delete(self, name: str, topic_id: str | None) -> None:
+        """DeleteTopics for one topic, by id or (None) by name: with its configs, for good."""
+        if topic_id is not None and (name not in self.topics or self.topics[name].topic_id != topic_id):
+            raise Fault("UNKNOWN_TOPIC_ID", "This server does not host this topic ID.")
         if name not in self.topics:
             raise Fault("UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition.")
         del self.topics[name]

@@ -62,7 +62,12 @@ def _delete(resource: ResourceId, topic: Topic) -> Operation:
         id=f"{_DELETE.name}:{resource}",
         verb=_DELETE.name,
         resource=resource,
-        args={"topic": topic.name, "require_empty": False, "recreate": None},
+        args={
+            "topic": topic.name,
+            "topic_id": topic.topic_id or None,
+            "require_empty": False,
+            "recreate": None,
+        },
         expect={"topic": topic.topic_id},
         irreversible="Deleting a topic deletes its records.",
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kdeclare.cluster.port import Cluster, Result
+from kdeclare.cluster.port import Cluster, CreateResult
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.model.changes import FieldChange
@@ -77,6 +77,13 @@ def is_identity(element: str) -> bool:
     return element.startswith(_IDENTITY)
 
 
+def expected_topics(op: Operation) -> frozenset[str]:
+    """The topics that ``op`` was planned on and whose ids it knows."""
+    named = (element for element, value in op.expect.items() if is_identity(element) and value)
+    found = frozenset(element.removeprefix(_IDENTITY).removesuffix(")") for element in named)
+    return found | {op.args["topic"]} if op.args.get("topic_id") else found
+
+
 def other_topic(op: Operation, now: View) -> bool:
     """Whether a topic that ``op`` was planned on is gone, or another one by now."""
     return any(is_identity(e) and now.get(e) != value for e, value in op.expect.items())
@@ -144,9 +151,13 @@ class Verb(Protocol):
         """Of what `spreads`: who has not followed yet, and why, in words."""
         return ()
 
+    def is_repeatable(self, op: Operation) -> bool:
+        """Whether sending ``op`` again does no harm and tells what became of it the first time."""
+        return False
+
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
-    ) -> Mapping[str, Result]:
+    ) -> Mapping[str, CreateResult]:
         """Run a batch; a result for each operation id. Raises Fault when the request failed whole."""
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:

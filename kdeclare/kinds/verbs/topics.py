@@ -3,7 +3,16 @@
 from collections.abc import Mapping, Sequence, Set
 from typing import ClassVar
 
-from kdeclare.cluster.port import Cluster, ConfigQuery, Fault, NewPartitions, NewTopic, Result
+from kdeclare.cluster.existence import find_existing
+from kdeclare.cluster.port import (
+    Cluster,
+    ConfigQuery,
+    CreateResult,
+    Fault,
+    NewPartitions,
+    NewTopic,
+    Result,
+)
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import ConfigSide, override
 from kdeclare.kinds.query import Query
@@ -25,6 +34,8 @@ from kdeclare.model.live import ConfigSource, Snapshot
 from kdeclare.model.operations import Operation
 
 HAS_RECORDS = "HAS_RECORDS"
+NOT_VISIBLE = "NOT_VISIBLE"
+"""The error of a deletion that was not sent, because no broker shows the topic that must be empty."""
 ASSIGNED = frozenset({"partitions", "replicationFactor", "assignments"})
 """What a creation with assignments is about, whoever chose the replicas: the counts follow from them."""
 
@@ -127,7 +138,7 @@ class CreateTopic(TopicVerb):
 
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
-    ) -> Mapping[str, Result]:
+    ) -> Mapping[str, CreateResult]:
         """CreateTopics."""
         topics = [_new_topic(op.args) for op in ops]
         results = cluster.create_topics(topics, validate_only=validate_only)
@@ -140,13 +151,15 @@ class CreateTopic(TopicVerb):
         if now != self.after(op):
             return Undo(conflicts=("the topic's partitions or configs",))
         recreate = None if allow_data_loss else dict(op.args)
-        args = {"topic": _topic(op), "require_empty": not allow_data_loss, "recreate": recreate}
-        return Undo("topic.delete", args)
+        empty = not allow_data_loss
+        args = {"topic": _topic(op), "topic_id": None, "require_empty": empty, "recreate": recreate}
+        return Undo("topic.delete", args)  # whoever undoes it fills in the id that the run was told
 
 
 class DeleteTopic(TopicVerb):
-    """args: {topic, require_empty, recreate}.
+    """args: {topic, topic_id, require_empty, recreate}.
 
+    topic_id: deletes the topic with this id, and no other one that has its name by now; None deletes by name.
     recreate: the args that made the topic, where an empty one goes because its creation is undone.
     """
 
@@ -166,20 +179,33 @@ class DeleteTopic(TopicVerb):
         """It is gone."""
         return {_topic(op): Effect(deleted=True)}
 
+    def is_repeatable(self, op: Operation) -> bool:
+        """By id: the answer is that it is deleted, or that there is no such topic any more."""
+        return op.args.get("topic_id") is not None
+
     def execute(
         self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
     ) -> Mapping[str, Result]:
-        """DeleteTopics, after a look for records in those that must be empty."""
+        """DeleteTopics, after a look for records in those that must be empty.
+
+        A topic that is gone already is a success: what was to be deleted is deleted.
+        """
         careful = [_topic(op) for op in ops if op.args.get("require_empty")]
         counts = cluster.record_counts(careful) if careful else {}
-        results: dict[str, Result] = {
-            op.id: Fault(HAS_RECORDS, f"Topic '{_topic(op)}' holds {counts[_topic(op)]} records.")
-            for op in ops
-            if counts.get(_topic(op))
-        }
-        rest = [op for op in ops if op.id not in results]
-        deleted = cluster.delete_topics([_topic(op) for op in rest]) if rest else {}
-        return results | {op.id: deleted[_topic(op)] for op in rest}
+        absent = find_existing(cluster, set(careful) - counts.keys()).absent
+        results: dict[str, Result] = {}
+        for op in ops:
+            name = _topic(op)
+            if counts.get(name):
+                results[op.id] = Fault(HAS_RECORDS, f"Topic '{name}' holds {counts[name]} records.")
+            elif name in absent:
+                results[op.id] = None
+            elif op.args.get("require_empty") and name not in counts:
+                results[op.id] = Fault(NOT_VISIBLE, _not_countable(name))
+        rest = {_topic(op): op for op in ops if op.id not in results}
+        targets = {name: op.args.get("topic_id") for name, op in rest.items()}
+        deleted = cluster.delete_topics(targets) if targets else {}
+        return results | {op.id: _deleted(deleted[name]) for name, op in rest.items()}
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Nothing brings the records back; a topic that was empty can be made again."""
@@ -237,6 +263,14 @@ class IncreasePartitions(TopicVerb):
             return Undo(conflicts=("the topic itself",))
         untouched = now[self.element] == op.expect.get(self.element)
         return Undo() if untouched else Undo(lost=("the former number of partitions",))
+
+
+def _deleted(result: Result) -> Result:
+    return None if result is not None and result.error == "UNKNOWN_TOPIC_ID" else result
+
+
+def _not_countable(name: str) -> str:
+    return f"No broker shows topic '{name}' yet, so its records cannot be counted. It was not deleted."
 
 
 def _count(op: Operation) -> int | None:

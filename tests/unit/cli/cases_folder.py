@@ -16,6 +16,7 @@ from kdeclare.cluster.port import NewTopic
 from kdeclare.kinds.broker_config import CLUSTER_DEFAULT
 from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.version import VERSION
+from tests.beds import all_created
 from tests.unit.cli.command_line import CommandLine, Ran
 
 FOLDER = Path(__file__).parents[2] / "cases"
@@ -183,7 +184,7 @@ def _cluster(live: Mapping[str, Any]) -> MemoryCluster:
     for name, has in live.get("topics", {}).items():
         placed = {n: tuple(replicas) for n, replicas in has["replicas"].items()}
         made = cluster.create_topics([NewTopic(name, None, None, placed, _texts(has.get("configs", {})))])
-        assert not [result for result in made.values() if result is not None], made
+        assert all_created(made), made
         cluster.produce(name, has.get("records", 0))
     for name, configs in live.get("brokerConfigs", {}).items():
         entity = "" if name == CLUSTER_DEFAULT else str(name)

@@ -41,7 +41,7 @@ def test_a_topic_vanishes_between_plan_and_apply(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     kdeclare.topic("orders", configs={"retention.ms": 1000})
     kdeclare("plan", "--out", "it.plan")
-    kdeclare.cluster.delete_topics(["orders"])
+    kdeclare.cluster.delete_topics({"orders": None})
     ran = kdeclare("apply", "it.plan", "--yes")
     assert ran.code == 4
     assert "Topic/orders" in ran.err

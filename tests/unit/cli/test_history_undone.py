@@ -60,7 +60,7 @@ def test_a_part_that_was_undone_counts_and_by_the_rollback_that_did_it(kdeclare:
 def test_what_somebody_else_had_undone_is_not(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
-    kdeclare.cluster.delete_topics(["orders"])
+    kdeclare.cluster.delete_topics({"orders": None})
     assert kdeclare("rollback", "--yes").code == 0
     assert undone(kdeclare) == [False, False], "ownership was given up, and nothing was changed"
 

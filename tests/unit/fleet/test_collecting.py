@@ -161,5 +161,5 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_has_gone_meanwhile_is_no_row() -> None:
     cluster = cluster_of("a", "b")
-    cluster.faults.meanwhile(lambda other: other.delete_topics(["b"]), method="configs")
+    cluster.faults.meanwhile(lambda other: other.delete_topics({"b": None}), method="configs")
     assert [name for kind, name in rows_of(cluster) if kind == "Topic"] == ["a"]

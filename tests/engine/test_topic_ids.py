@@ -1,0 +1,195 @@
+"""Deletions go by topic id: a topic that was created again under the same name is never deleted."""
+
+from typing import Any
+
+from kdeclare.cluster.again import Again
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault, FaultKind, NewTopic
+from kdeclare.cluster.retrying import Retrying
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import Plan
+from kdeclare.model.run import OperationResult, RunResult, Status
+from kdeclare.planning.request import Scope
+from kdeclare.report.outcome import plan_outcome, run_outcome
+from kdeclare.report.run_text import run_text
+from tests.engine.world import World, topic
+
+SPEC: dict[str, Any] = {"partitions": 1, "replicationFactor": 1}
+QUOTA = Fault("THROTTLING_QUOTA_EXCEEDED", "quota", FaultKind.RETRIABLE)
+
+
+def create_again(other: MemoryCluster) -> None:
+    """Another client deletes a topic, if it is there, and creates it again in the same shape."""
+    other.delete_topics({"x": None})
+    other.create_topics([NewTopic("x", 1, 1, None, {})])
+    other.produce("x", 7)
+
+
+def owned_topic(cluster: MemoryCluster | None = None) -> World:
+    world = World(cluster or MemoryCluster())
+    world.apply(topic("x", **SPEC))
+    return world
+
+
+def deletion(world: World, **scope: Any) -> Plan:
+    return world.plan(scope=Scope(allow_deletes=True, **scope))
+
+
+def records(world: World) -> int | None:
+    return world.cluster.record_counts(["x"]).get("x")
+
+
+def only(run: RunResult) -> OperationResult:
+    (result,) = run.results.values()
+    return result
+
+
+def codes(plan: Plan) -> list[str]:
+    return [d.code for d in plan.diagnostics]
+
+
+def test_deletion_plan_names_the_topic_id() -> None:
+    world = owned_topic()
+    (op,) = deletion(world).operations
+    assert op.args["topic_id"] == world.cluster.topics()["x"].topic_id
+
+
+def test_topic_created_again_right_before_the_request_is_kept() -> None:
+    world = owned_topic()
+    plan = deletion(world)
+    world.cluster.faults.meanwhile(create_again, method="delete_topics")
+    run = world.run(plan)
+    assert records(world) == 7
+    assert only(run).status is Status.DONE  # the topic that was to be deleted is deleted
+    assert not world.owned()
+
+
+def test_topic_created_again_during_a_quota_retry_is_kept() -> None:
+    world = owned_topic()
+    plan = deletion(world)
+    world.cluster.faults.fail(QUOTA, method="delete_topics", item="x")
+    world.cluster.faults.meanwhile(create_again, method="delete_topics", nth=2)
+    memory = world.cluster
+    world.cluster = Retrying(memory, Again(sleep=lambda _: None))  # type: ignore[assignment]
+    run = world.run(plan)
+    world.cluster = memory
+    assert len(memory.requests("delete_topics")) == 2
+    assert records(world) == 7
+    assert only(run).is_good
+
+
+def test_topic_created_again_after_a_timed_out_deletion_is_kept() -> None:
+    for after_effect in (False, True):
+        world = owned_topic()
+        plan = deletion(world)
+        world.cluster.faults.time_out(after_effect=after_effect, method="delete_topics")
+        world.cluster.faults.meanwhile(create_again, method="delete_topics", nth=2)
+        run = world.run(plan)
+        assert records(world) == 7
+        assert only(run).status is Status.DONE
+
+
+def test_timed_out_deletion_is_settled_by_sending_it_again() -> None:
+    world = owned_topic()
+    plan = deletion(world)
+    world.cluster.faults.time_out(after_effect=False, method="delete_topics")
+    assert only(world.run(plan)).status is Status.DONE
+    assert not world.cluster.topics()
+
+
+def test_rollback_of_a_creation_keeps_a_topic_created_again() -> None:
+    world = owned_topic()
+    create_again(world.cluster)
+    plan = world.rollback_plan(allow_data_loss=True)
+    assert codes(plan) == ["conflict"]
+    assert "another one has its name now" in plan.diagnostics[0].detail
+    assert not plan.operations
+    assert records(world) == 7
+
+
+def test_topic_created_again_between_rollback_plan_and_request_is_kept() -> None:
+    world = owned_topic()
+    plan = world.rollback_plan()
+    world.cluster.faults.meanwhile(create_again, method="record_counts")
+    run = world.run(plan)
+    assert records(world) == 7
+    assert not only(run).is_good  # it holds records by now: nothing is sent
+
+
+def test_creation_with_unknown_outcome_is_a_conflict() -> None:
+    world = World()
+    world.cluster.faults.time_out(after_effect=True, method="create_topics", nth=2)  # the first one validates
+    plan = world.plan(topic("x", **SPEC))
+    world.cluster.faults.clear()
+    world.cluster.faults.time_out(after_effect=True, method="create_topics")
+    assert only(world.run(plan)).status is Status.DONE
+    back = world.rollback_plan()
+    assert codes(back) == ["conflict"]
+    assert "no id of the topic" in back.diagnostics[0].detail
+    assert "kdeclare topic delete x" in back.diagnostics[0].hint
+    assert run_outcome(world.run(back)).exit_code is ExitCode.PARTIAL
+    assert "x" in world.cluster.topics()
+
+
+def test_run_of_version_0_1_has_no_proven_ids() -> None:
+    world = owned_topic()
+    (run_id,) = world.store.runs()
+    topic_id = world.cluster.topics()["x"].topic_id
+    journal = world.store._runs[run_id].lines
+    journal[:] = [line.replace(f', "topic_id": "{topic_id}"', "") for line in journal]
+    journal[:] = [line.replace(', "topic_id": null', "") for line in journal]
+    assert "topic_id" not in str(world.store.entries(run_id))
+    assert codes(world.rollback_plan()) == ["conflict"]
+
+
+def test_cluster_without_topic_ids_needs_delete_by_name() -> None:
+    world = owned_topic(MemoryCluster(topic_ids=False))
+    plan = deletion(world)
+    assert [d.code for d in plan.diagnostics if d.blocks] == ["no-topic-id"]
+    assert not plan.operations
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    assert world.run(deletion(world, delete_by_name=True)).complete
+    assert not world.cluster.topics()
+
+
+def test_rollback_on_a_cluster_without_topic_ids_needs_delete_by_name() -> None:
+    world = owned_topic(MemoryCluster(topic_ids=False))
+    assert codes(world.rollback_plan()) == ["conflict"]
+    assert "--delete-by-name" in world.rollback_plan().diagnostics[0].hint
+    assert world.rollback(delete_by_name=True).complete
+    assert not world.cluster.topics()
+
+
+def test_rollback_of_a_deletion_owns_nothing_and_suggests_no_retry() -> None:
+    world = owned_topic()
+    assert world.run(deletion(world)).complete
+    run = world.rollback()
+    outcome = run_outcome(run)
+    assert outcome.exit_code is ExitCode.PARTIAL
+    assert not world.owned()
+    (lost,) = run.plan.diagnostics
+    assert "nothing brings back the topic's records. The topic stays deleted" in lost.detail
+    assert "tries again" not in run_text(run)
+    assert world.plan(topic("x", **SPEC)).summary.create == 1
+
+
+def test_rollback_restores_what_else_a_run_with_a_deletion_did() -> None:
+    world = World()
+    world.apply(topic("x", **SPEC), topic("y", **SPEC))
+    changed = topic("y", **SPEC, configs={"retention.ms": "5"})
+    world.run(world.plan(changed, scope=Scope(allow_deletes=True)))
+    before = world.owned()["Topic/y"]
+    run = world.rollback()
+    assert world.overrides("y") == {}
+    assert world.owned().keys() == {"Topic/y"}
+    assert world.owned()["Topic/y"] != before
+    assert "tries again" not in run_text(run)
+
+
+def test_deletion_that_brokers_do_not_show_yet_cannot_be_undone_either() -> None:
+    world = owned_topic(MemoryCluster(metadata_lag=0))
+    world.cluster.metadata_lag = 1000
+    plan = deletion(world)
+    assert world.run(plan).complete
+    assert "x" in world.cluster.topics()
+    assert codes(world.rollback_plan()) == ["irreversible"]

@@ -1,0 +1,143 @@
+"""Topics that exist and that brokers show late are pending: never absent, never someone else's."""
+
+import math
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.cluster.port import Fault
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.run import RunResult
+from kdeclare.planning.request import Scope
+from kdeclare.report.outcome import plan_outcome, run_outcome
+from kdeclare.report.run_text import run_text
+from tests.engine.world import World, topic
+
+NAMES = [f"t{n}" for n in range(10)]
+DECLARED = [topic(name, partitions=1, replicationFactor=1) for name in NAMES]
+AT_ONCE = Scope(visibility_timeout_s=0)
+
+
+def created(lag: float, *, names: int = 10) -> World:
+    """Topics that were created while brokers are ``lag`` reads behind."""
+    world = World(MemoryCluster(metadata_lag=lag))
+    assert world.apply(*DECLARED[:names]).complete
+    assert not world.cluster.topics() or lag < 2
+    return world
+
+
+def real(world: World) -> list[str]:
+    """The topics that there really are."""
+    return sorted(world.cluster.dump()["topics"])
+
+
+def code(run: RunResult) -> ExitCode:
+    return run_outcome(run).exit_code
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3, 5, 8, 13])
+def test_rollback_deletes_topics_that_brokers_show_late(lag: int) -> None:
+    world = created(lag)
+    run = world.rollback()
+    assert real(world) == []
+    assert len(run.results) == 10
+    assert code(run) is ExitCode.OK
+    assert not world.owned()
+
+
+def test_rollback_names_topics_that_brokers_never_show() -> None:
+    world = created(math.inf)
+    plan = world.rollback_plan()
+    assert [(d.code, d.resource) for d in plan.diagnostics] == [("pending", f"Topic/{n}") for n in NAMES]
+    assert not plan.operations
+    assert 120 <= world.clock.monotonic() < 260
+    run = world.run(plan)
+    assert code(run) is ExitCode.PARTIAL
+    assert "tries again what is left" in run_text(run)
+    assert real(world) == NAMES
+    assert world.owned().keys() == {f"Topic/{n}" for n in NAMES}
+    world.cluster.catch_up()
+    first = world.store.runs()[0]
+    assert code(world.rollback(first)) is ExitCode.OK
+    assert real(world) == []
+    assert not world.owned()
+
+
+def test_rollback_deletes_what_is_shown_and_names_the_rest() -> None:
+    world = World()
+    world.cluster.metadata_lag = math.inf
+    assert world.apply(*DECLARED).complete
+    for name in NAMES[:6]:
+        world.cluster._unseen.pop(world.cluster._state.topics[name].topic_id)
+    run = world.rollback(patience_s=1)
+    assert real(world) == NAMES[6:]
+    assert code(run) is ExitCode.PARTIAL
+    assert world.owned().keys() == {f"Topic/{n}" for n in NAMES[6:]}
+    assert "6 of 6 operations done, 4 left alone" in run_outcome(run).headline
+
+
+def test_rollback_does_not_wait_for_topics_that_someone_else_deleted() -> None:
+    world = created(math.inf)
+    world.cluster.elsewhere().delete_topics(dict.fromkeys(NAMES))
+    begun = world.clock.monotonic()
+    run = world.rollback()
+    assert world.clock.monotonic() - begun < 1
+    assert code(run) is ExitCode.OK
+    assert not world.owned()
+
+
+def test_rollback_waits_where_the_controller_cannot_be_asked() -> None:
+    world = created(math.inf, names=1)
+    refused = Fault("TOPIC_AUTHORIZATION_FAILED", "no")
+    world.cluster.faults.fail(refused, method="create_topics", nth=None)
+    assert [d.code for d in world.rollback_plan(patience_s=1).diagnostics] == ["pending"]
+
+
+def test_plan_waits_for_owned_topics() -> None:
+    world = created(3)
+    assert not world.plan(*DECLARED).has_changes
+
+
+def test_plan_neither_creates_nor_releases_what_is_pending() -> None:
+    world = created(math.inf)
+    plan = world.plan(*DECLARED[1:], scope=AT_ONCE)
+    assert not plan.operations
+    assert not plan.ownership
+    assert {d.code for d in plan.diagnostics} == {"pending"}
+    assert plan.summary.blocked == 10
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    world.cluster.catch_up()
+    assert not world.plan(*DECLARED).has_changes
+
+
+def test_topic_that_someone_else_deleted_is_missing_and_is_repaired() -> None:
+    world = created(math.inf, names=2)
+    world.cluster.elsewhere().delete_topics({"t0": None})
+    world.cluster.metadata_lag = 0
+    world.cluster._unseen.pop(world.cluster._state.topics["t1"].topic_id)
+    begun = world.clock.monotonic()
+    plan = world.plan(*DECLARED[:2])
+    assert [(c.id.name, c.reason) for c in plan.changes] == [("t0", "missing")]
+    assert world.run(plan).complete
+    assert world.clock.monotonic() - begun < 1
+    assert real(world) == NAMES[:2]
+
+
+def test_deletion_by_id_is_not_stale_while_brokers_do_not_show_the_topic() -> None:
+    world = created(0)
+    plan = world.rollback_plan(allow_data_loss=True)
+    for state in world.cluster._state.topics.values():
+        world.cluster._unseen[state.topic_id] = math.inf
+    assert code(world.run(plan, visibility_timeout_s=0)) is ExitCode.OK
+    assert real(world) == []
+
+
+def test_topic_that_cannot_be_counted_is_not_deleted() -> None:
+    world = created(0, names=1)
+    plan = world.rollback_plan()
+    world.cluster._unseen[world.cluster._state.topics["t0"].topic_id] = math.inf
+    run = world.run(plan, visibility_timeout_s=0)
+    assert [r.error for r in run.results.values()] == ["NOT_VISIBLE"]
+    assert code(run) is ExitCode.PARTIAL
+    assert real(world) == ["t0"]
+    assert world.owned()
