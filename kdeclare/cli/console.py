@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from kdeclare.cli.options import Talk
 from kdeclare.cli.progress import Bars
+from kdeclare.cli.terminal_text import TerminalFormatter, sanitize_for_terminal
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, error
 from kdeclare.model.exits import ExitCode
 from kdeclare.report.style import Style
@@ -149,7 +150,7 @@ def _width(stream: TextIO) -> int | None:
 def _write(stream: TextIO, text: str) -> None:
     """All of it; a reader who has gone away (``| head``) is no reason to fail. Raises KdeclareError."""
     try:
-        stream.write(text)
+        stream.write(sanitize_for_terminal(text))
         stream.flush()
     except OSError as problem:
         with suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:  # noqa: PTH123
@@ -167,11 +168,11 @@ def _log_to_stderr(talk: Talk) -> None:
     logger.handlers = [handler]
     logger.propagate = False
     if talk.verbose:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        handler.setFormatter(TerminalFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         logger.setLevel(logging.INFO)
         kafka = logging.getLogger("kafka")
         kafka.handlers = [handler]
         kafka.setLevel(logging.INFO)
     else:
-        handler.setFormatter(logging.Formatter("warning: %(message)s"))
+        handler.setFormatter(TerminalFormatter("warning: %(message)s"))
         logger.setLevel(logging.ERROR if talk.quiet else logging.WARNING)

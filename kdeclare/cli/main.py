@@ -84,7 +84,7 @@ def main(arguments: Sequence[str], shared: Shared | None = None) -> int:
         if debugging():
             traceback.print_exc(file=sys.stderr)
         problem = internal_error(bug)
-        print(f"error: {problem.summary}\n  {problem.detail}\n  hint: {problem.hint}", file=sys.stderr)
+        _say(f"error: {problem.summary}\n  {problem.detail}\n  hint: {problem.hint}")
         return ExitCode.ERROR
 
 
@@ -109,9 +109,29 @@ def application(first: str = "") -> typer.Typer:
 def _run(arguments: Sequence[str], shared: Shared | None) -> int:
     first = next(iter(arguments), "")
     click_command = _built(first if first in _MODULES else "")
+    _refuse_single_dash(click_command, arguments)
     line = Line(shlex.join(["kdeclare", *without_secrets(arguments)]), shared)
     code = click_command.main(list(arguments), prog_name="kdeclare", standalone_mode=False, obj=line)
     return int(code or 0)
+
+
+def _refuse_single_dash(click_command: Any, arguments: Sequence[str]) -> None:
+    """Refuse ``-out=x``, which would mean ``-o`` with the value ``ut=x``. Raises BadParameter.
+
+    Terraform takes long options with one dash, so fingers know that form.
+    """
+    known: set[str] = set()
+    for argument in arguments:
+        if argument == "--":
+            return
+        inner = getattr(click_command, "commands", {}).get(argument)
+        if inner is not None:
+            click_command = inner
+        if not known or inner is not None:
+            known = {name for param in click_command.params for name in getattr(param, "opts", ())}
+        name = argument.partition("=")[0]
+        if len(name) > 2 and name[0] == "-" and name[1] != "-" and f"-{name}" in known:
+            raise typer.BadParameter(f"'{argument}' has one dash too few: write -{argument}.")
 
 
 @functools.cache
@@ -147,19 +167,25 @@ def _root(
 
 def _wrong_usage(wrong: typer.TyperException, first: str) -> ExitCode:
     if wrong.exit_code != 2:
-        print(f"error: {wrong.format_message()}", file=sys.stderr)
+        _say(f"error: {wrong.format_message()}")
         return ExitCode.ERROR
     context = getattr(wrong, "ctx", None)
     message = wrong.format_message().replace("Value error, ", "")  # pydantic's words
     if context is None:
         name = f"kdeclare {first}" if first in _MODULES else "kdeclare"
-        print(f"error: {message}\nTry '{name} --help'.", file=sys.stderr)
+        _say(f"error: {message}\nTry '{name} --help'.")
     elif message == context.get_help():  # no arguments at all
         print(message, file=sys.stderr)
     else:
-        print(f"{context.get_usage()}\n", file=sys.stderr)
-        print(f"error: {message}\nTry '{context.command_path} --help'.", file=sys.stderr)
+        _say(f"{context.get_usage()}\n")
+        _say(f"error: {message}\nTry '{context.command_path} --help'.")
     return ExitCode.USAGE
+
+
+def _say(text: str) -> None:
+    """To stderr; what was typed may come from a script, and so from anywhere."""
+    shown = "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
+    print(shown, file=sys.stderr)
 
 
 def _leave(code: int) -> NoReturn:

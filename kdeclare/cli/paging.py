@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from kdeclare.cli.terminal_text import sanitize_for_terminal
 from kdeclare.model.diagnostics import KdeclareError, error
 
 _LESS = {"LESS": "FRX"}
@@ -32,7 +33,7 @@ class Pager:
                 # what a person leaves unread breaks no pipe, and how the program ends says nothing
                 subprocess.run(
                     self.command,
-                    input=text.encode(errors="backslashreplace"),
+                    input=sanitize_for_terminal(text).encode(errors="backslashreplace"),
                     env=_LESS | os.environ,
                     check=False,
                 )

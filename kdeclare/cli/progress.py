@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from kdeclare.model.run import MoveProgress
+    from kdeclare.cli.terminal_text import sanitize_for_terminal
+from kdeclare.model.run import MoveProgress
 
 _PATIENCE_S = 0.4
 """What is over sooner shows no bar: drawing one, and importing what draws, would only delay it."""
@@ -60,7 +61,7 @@ class Bars:
         if not self._lines or not (news or self._told_at is None or now - self._told_at >= _LINE_EVERY_S):
             return
         if news or self._told_at is not None:
-            print(f"Moving replicas: {text}", file=sys.stderr, flush=True)
+            print(sanitize_for_terminal(f"Moving replicas: {text}"), file=sys.stderr, flush=True)
         self._told_at = now
 
     def hide(self) -> None:

@@ -53,7 +53,8 @@ def start(
         int | None,
         typer.Option(
             metavar="P",
-            help="Of the first broker; the others follow, the next cluster 200 above (default: 19092).",
+            help="Port of the first broker; the others follow, controllers listen 100 above, the next "
+            "cluster 200 above (default: 19092).",
         ),
     ] = None,
     connect_workers: Annotated[

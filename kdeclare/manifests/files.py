@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from kdeclare.model.diagnostics import Diagnostic, Place, error, warning
 from kdeclare.model.ids import ResourceId
 
 _SUFFIXES = (".yaml", ".yml")
+_HEAD = 4096
 
 
 @dataclass(slots=True)
@@ -71,7 +73,10 @@ class Files:
                 continue
             if is_folder:
                 yield from self._folder(path, left_out, above)
-            elif not name.endswith(_SUFFIXES) or not self._is_new(absolute):
+            elif not name.endswith(_SUFFIXES):
+                if name.endswith(".json") and is_file and _looks_like_manifest(path):
+                    self.diagnostics.append(_json_ignored(path))
+            elif not self._is_new(absolute):
                 continue
             elif self._is_file(path, is_file):
                 yield path
@@ -96,9 +101,11 @@ class Files:
 def file_name(resource: ResourceId) -> str:
     """Of a file for one resource: one that is found, and another for every name.
 
-    What begins with a dot is not found; a plus is in no topic's name.
+    What begins with a dot is not found; a plus is in no topic's name. Characters that a legal name does not
+    have are written as ``%2F`` and so on, because a cluster may answer with any name, and a slash would lead
+    out of the folder.
     """
-    kind, name = resource.kind.lower(), resource.name
+    kind, name = resource.kind.lower(), quote(resource.name, safe="")
     return f"{kind}+{name}.yaml" if name.startswith(".") else f"{name}.yaml"
 
 
@@ -148,6 +155,26 @@ def unreadable(file: str, e: OSError) -> Diagnostic:
         return error("no-such-path", "No such file or folder", f"'{file}' is not there.", hint=hint)
     why = (e.strerror or "it cannot be opened").lower()
     return error("unreadable-file", "File cannot be read", f"'{file}' cannot be read: {why}.")
+
+
+def _looks_like_manifest(path: str) -> bool:
+    """Whether a JSON file says that it is for kdeclare; other JSON files are none of its business."""
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(_HEAD)
+    except OSError:
+        return False
+    return b'"apiVersion"' in head and b'"kdeclare/' in head
+
+
+def _json_ignored(path: str) -> Diagnostic:
+    return warning(
+        "json-not-loaded",
+        "JSON manifest is not loaded",
+        f"'{path}' looks like a manifest, but only files named *.yaml or *.yml are loaded from folders.",
+        hint="Rename it to *.yaml (JSON is valid YAML), or name the file itself under 'manifests'.",
+        place=Place(path, 1, 1),
+    )
 
 
 def _overlay_given(path: str) -> Diagnostic:

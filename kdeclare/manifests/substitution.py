@@ -4,7 +4,9 @@ What holds a colon is Kafka's own (``${provider:path:key}``) and is left as it i
 Text from outside the manifests stays tied to its reference, so that a secret can be kept as one.
 """
 
+import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +18,8 @@ from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.references import Referenced
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
+_LARGEST = 1 << 20
+"""Bytes of a file that ``${file.PATH}`` may stand for. Kafka takes 32,767 for a value."""
 _FORMS = "${var.NAME}, ${env.NAME} or ${file.PATH}"
 
 
@@ -211,6 +215,22 @@ def _from_environment(reference: str, scope: Scope) -> Referenced:
     )
 
 
+def _read_regular(path: Path) -> str:
+    """The text of a regular file. Raises OSError or ValueError.
+
+    A FIFO would wait for a writer, and a device such as /dev/zero has no end. The check is made on the open
+    file, so that the path cannot become something else in between.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(0, "It is not a regular file")
+        data = stream.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise OSError(0, f"It is larger than {_LARGEST:,} bytes")
+    return data.decode()
+
+
 def _from_file(reference: str, scope: Scope) -> Referenced:
     name = reference.removeprefix("file.")
     path = Path(scope.folder, name)
@@ -219,7 +239,7 @@ def _from_file(reference: str, scope: Scope) -> Referenced:
     text = scope.files.get(path)
     if text is None:
         try:
-            text = path.read_text(encoding="utf-8")
+            text = _read_regular(path)
         except (OSError, ValueError) as e:
             why = "it is not UTF-8 text" if isinstance(e, ValueError) else _reason(e)
             raise Unresolved(

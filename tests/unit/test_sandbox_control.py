@@ -116,3 +116,21 @@ def test_the_last_lines_of_a_log_are_its_messages(tmp_path: Path) -> None:
     assert last_lines(log, 2) == []
     log.write_text("one\ntwo\n\tat a.b(C.java:1)\nthree\n")
     assert last_lines(log, 2) == ["two", "three"]
+
+
+def test_start_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        refused(SandboxSettings(tmp_path / "deep" / "s", 1, 1, port))
+    assert not (tmp_path / "deep").exists()
+    (tmp_path / "mine").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        refused(SandboxSettings(tmp_path / "mine", 1, 1, server.getsockname()[1]))
+    assert (tmp_path / "mine").is_dir(), "what was there before stays"
+
+
+def test_taken_port_of_a_controller_is_called_so(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        failure = refused(SandboxSettings(tmp_path / "s", 1, 1, port - 100))
+    assert f"{port} (controller 1)" in failure.diagnostics[0].detail

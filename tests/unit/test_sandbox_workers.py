@@ -336,7 +336,7 @@ def test_a_taken_port_of_a_worker_is_named_and_nothing_is_changed(tmp_path: Path
     with socket.create_server(("127.0.0.1", port + 52)):
         failure = refused(SandboxSettings(tmp_path, 1, 1, port, connect_workers=3))
     assert failure.diagnostics[0].code == "port-taken"
-    assert f"Port {port + 52} on" in str(failure)
+    assert f"Port {port + 52} (Connect worker 3) on" in str(failure)
     assert "50 above that for Connect workers" in failure.diagnostics[0].hint
     assert read_marker(layout) == replace(MARKER, port=port), "the third worker was not added"
 

@@ -1,5 +1,6 @@
 """Completion for prompt_toolkit."""
 
+import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from threading import Thread
@@ -15,6 +16,9 @@ from kdeclare.cli.interactive.lines import PROGRAM
 from kdeclare.cli.interactive.names import Names
 from kdeclare.cli.interactive.place import place_of
 from kdeclare.cli.interactive.words import Word, quoted, words
+from kdeclare.cli.terminal_text import sanitize_for_terminal
+
+_LOG = logging.getLogger(__name__)
 
 _AT_ONCE_S = 0.3
 """How long keys may wait for a completion; what takes longer comes in when it does."""
@@ -40,15 +44,19 @@ class LineCompleter(Completer):
         self._names = names
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """As prompt_toolkit wants it."""
+        """As prompt_toolkit wants it. Never raises: a traceback would land in the line that is typed."""
         text = document.text_before_cursor
-        word, found = completed(text, self._root(), self._names)
+        try:
+            word, found = completed(text, self._root(), self._names)
+        except Exception:  # noqa: BLE001  whatever it is, the log has it
+            _LOG.info("no completion for %r", text, exc_info=True)
+            return
         for candidate in found:
             yield Completion(
                 quoted(candidate.text, word.quote),
                 start_position=word.start - len(text),
-                display=candidate.shown,
-                display_meta=candidate.about,
+                display=sanitize_for_terminal(candidate.shown),
+                display_meta=sanitize_for_terminal(candidate.about),
             )
 
     def only(self, document: Document, within_s: float) -> Completion | None:

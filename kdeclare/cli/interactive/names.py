@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kdeclare.cli.line import Line, Shared
@@ -53,6 +54,9 @@ class LiveNames:
         self._shared = shared
         self._clock = clock
         self._known: dict[object, tuple[float, object]] = {}
+        # A completion that takes long goes on in its thread while the next one begins in another, and the
+        # connection that they share is not made for two at once.
+        self._asking = Lock()
 
     def topics(self) -> tuple[str, ...]:
         """As `Names` says."""
@@ -108,12 +112,16 @@ class LiveNames:
         then, value = self._known.get(key, (None, nothing))
         if then is not None and self._clock() - then < _REMEMBERED_S:
             return value  # type: ignore[return-value]  # what is kept under a key is what was asked for it
-        try:
-            found = ask()
-        except KdeclareError:
-            found = nothing
-        self._known[key] = (self._clock(), found)
-        return found
+        with self._asking:
+            then, value = self._known.get(key, (None, nothing))
+            if then is not None and self._clock() - then < _REMEMBERED_S:
+                return value  # type: ignore[return-value]  # another thread has asked meanwhile
+            try:
+                found = ask()
+            except KdeclareError:
+                found = nothing
+            self._known[key] = (self._clock(), found)
+            return found
 
 
 def files(begun: str) -> list[str]:

@@ -28,11 +28,14 @@ def refuse_taken(
     settings: SandboxSettings, broker_ids: Iterable[int], worker_ids: Iterable[int] = ()
 ) -> None:
     """Raise KdeclareError ``port-taken`` unless the ports of these brokers and workers are free."""
-    wanted = [p for i in broker_ids for p in settings.ports(i)]
-    wanted += map(settings.worker_port, worker_ids)
+    wanted = {p: f"broker {i}" for i in broker_ids for p in settings.ports(i)}
+    wanted |= {
+        settings.controller_port(i): f"controller {i}" for i in broker_ids if i in settings.controller_ids
+    }
+    wanted |= {settings.worker_port(i): f"Connect worker {i}" for i in worker_ids}
     taken = [p for p in wanted if not is_free(p)]
     if taken:
-        named = ", ".join(map(str, taken))
+        named = ", ".join(f"{p} ({wanted[p]})" for p in taken)
         workers = f", {WORKER_PORT_OFFSET} above that for Connect workers" if settings.connect_workers else ""
         raise KdeclareError(
             error(

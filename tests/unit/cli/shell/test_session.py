@@ -1,11 +1,16 @@
 """A person at the prompt, in this process: keys go in, the in-memory cluster is what is changed."""
 
+import logging
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
@@ -14,6 +19,8 @@ from kdeclare.app.keeping import KeptConnections
 from kdeclare.app.workspace import Options
 from kdeclare.cli import paging
 from kdeclare.cli.console import Console
+from kdeclare.cli.interactive.completer import LineCompleter
+from kdeclare.cli.interactive.grammar import grammar
 from kdeclare.cli.interactive.lines import Lines
 from kdeclare.cli.interactive.names import LiveNames
 from kdeclare.cli.interactive.prompt import named, prompt
@@ -24,6 +31,7 @@ from kdeclare.cli.paging import Pager
 from kdeclare.cluster.port import NewTopic
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.model.live import ClusterInfo
 from tests.unit.cli.command_line import CommandLine, Ran, Terminal
 
 LEAVE = "\x04"
@@ -187,3 +195,40 @@ def test_a_pager_that_is_not_there_ends_the_line_and_not_the_shell(
     console = Console(Talk(), "text", "", Pager(("no-such-pager",)))
     assert Lines(shared, console).run("help") == 1
     assert "no-such-pager" in kdeclare.capsys.readouterr().err
+
+
+def test_names_are_asked_for_by_one_thread_at_a_time(kdeclare: CommandLine, shared: Shared) -> None:
+    """Under load one completion went on while the next began, on the same connection."""
+    kdeclare.topic("orders")
+    kdeclare("apply", "--yes")
+    names = LiveNames(shared)
+    running: list[int] = []
+    most: list[int] = []
+    described = kdeclare.cluster.describe
+
+    def slow() -> ClusterInfo:
+        running.append(1)
+        most.append(len(running))
+        time.sleep(0.05)
+        running.pop()
+        return described()
+
+    kdeclare.monkeypatch.setattr(kdeclare.cluster, "describe", slow)
+    threads = [Thread(target=names.brokers) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(most) == {1}
+    assert names.brokers() == (1, 2, 3)
+
+
+def test_completion_that_fails_prints_nothing(shared: Shared, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(LiveNames):
+        def topics(self) -> tuple[str, ...]:
+            raise RuntimeError("two at once")
+
+    completer = LineCompleter(grammar, Broken(shared))
+    with caplog.at_level(logging.INFO):
+        assert list(completer.get_completions(Document("topic describe "), CompleteEvent())) == []
+    assert "no completion" in caplog.text

@@ -1,0 +1,94 @@
+"""Small things that made people stumble: they are refused or reported now."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kdeclare.manifests.files import file_name
+from kdeclare.model.ids import ResourceId
+from tests.unit.cli.command_line import CommandLine
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan", "-out=x"],
+        ["plan", "-out", "x"],
+        ["apply", "-yes"],
+        ["topic", "create", "a", "-partitions=3"],
+        ["sandbox", "start", "-port=1"],
+    ],
+)
+def test_long_option_with_one_dash_is_refused(kdeclare: CommandLine, arguments: list[str]) -> None:
+    """-out=x would be -o with the value ut=x."""
+    ran = kdeclare(*arguments)
+    assert ran.code == 64
+    assert "one dash too few" in ran.err
+    assert not (kdeclare.folder / "ut=x").exists()
+
+
+def test_short_options_with_a_value_still_work(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    assert kdeclare("plan", "-oit.plan").code == 0
+    assert (kdeclare.folder / "it.plan").exists()
+    assert kdeclare("plan", "-qv").code == 0
+
+
+def test_json_manifest_in_a_folder_is_reported(kdeclare: CommandLine) -> None:
+    kdeclare.topic("orders")
+    manifest = '{"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": {"name": "x"}, "spec": {}}'
+    (kdeclare.folder / "manifests" / "x.json").write_text(manifest)
+    (kdeclare.folder / "manifests" / "other.json").write_text('{"some": "thing"}')
+    ran = kdeclare("validate")
+    assert ran.code == 0
+    assert "JSON manifest is not loaded" in ran.out + ran.err
+    assert "manifests/x.json" in ran.out + ran.err
+    assert "other.json" not in ran.out + ran.err
+    (kdeclare.folder / "manifests" / "x.json").rename(kdeclare.folder / "manifests" / "x.yaml")
+    assert "2 resources" in kdeclare("validate").out, "as the hint says"
+
+
+def make_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def link_to_zero(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def make_large(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize("make", [make_fifo, link_to_zero, make_large, make_folder])
+def test_reference_to_what_is_not_a_plain_file_is_refused_at_once(
+    kdeclare: CommandLine, make: Callable[[Path], None]
+) -> None:
+    """A FIFO waited for ever, and /dev/zero filled the memory."""
+    make(kdeclare.folder / "secret")
+    kdeclare.topic("orders", configs={"retention.ms": "${file.secret}"})
+    begun = time.monotonic()
+    ran = kdeclare("validate")
+    assert time.monotonic() - begun < 20
+    assert ran.code == 1
+    assert "cannot be read" in ran.out + ran.err
+    assert "manifests/orders.yaml" in ran.out + ran.err
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a/b", "%2F", ".hidden"])
+def test_names_of_files_do_not_lead_out_of_their_folder(tmp_path: Path, name: str) -> None:
+    file = tmp_path / file_name(ResourceId("Topic", name))
+    assert file.resolve().parent == tmp_path.resolve()
+
+
+def test_legal_names_of_files_stay_as_they_are() -> None:
+    assert file_name(ResourceId("Topic", "checkout.orders_v2-x")) == "checkout.orders_v2-x.yaml"
+    assert file_name(ResourceId("Topic", "%2F")) != file_name(ResourceId("Topic", "/"))
