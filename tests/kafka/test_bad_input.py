@@ -40,11 +40,12 @@ class Project:
     bootstrap: str
     prefix: str = field(default_factory=lambda: f"bad-{uuid.uuid4().hex[:8]}-")
     environ: dict[str, str] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.declare()
-        environments = {"real": {"bootstrapServers": self.bootstrap}}
+        environments = {"real": {"bootstrapServers": self.bootstrap, **self.environment}}
         spec = {"manifests": ["all.yaml"], "environments": environments}
         self._write("kdeclare.yaml", [("Project", "bad", spec)])
 

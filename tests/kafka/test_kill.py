@@ -119,6 +119,8 @@ class Round:
         self.clear_broker()
 
 
+# what shows no effect is waited for until the deadline of its request
+SOON = {"requestDeadline": "10s", "clientConfig": {"request.timeout.ms": "10000"}}
 OURS = {*BROKER_KEYS, "min.insync.replicas", "cleanup.policy", "retention.ms", "flush.ms"}
 
 
@@ -133,7 +135,7 @@ def test_killed_at_ten_random_moments(sandbox: SandboxStatus, cluster: Cluster, 
     """KDECLARE_TEST_SEED repeats the moments; what the brokers do in the meantime is up to them."""
     chance = random.Random(SEED)
     print(f"KDECLARE_TEST_SEED={SEED}")
-    undisturbed = Round(Project(tmp_path / "undisturbed", sandbox.bootstrap), cluster)
+    undisturbed = Round(Project(tmp_path / "undisturbed", sandbox.bootstrap, environment=SOON), cluster)
     undisturbed.prepare()
     whole, length = timed(undisturbed.project)
     assert whole.code is ExitCode.OK, whole
@@ -145,7 +147,7 @@ def test_killed_at_ten_random_moments(sandbox: SandboxStatus, cluster: Cluster, 
     print(f"{counts['done']} operations in {length:.2f} s")
     open_ = 0
     for number in range(ROUNDS):
-        round_ = Round(Project(tmp_path / str(number), sandbox.bootstrap), cluster)
+        round_ = Round(Project(tmp_path / str(number), sandbox.bootstrap, environment=SOON), cluster)
         round_.prepare()
         moment = chance.uniform(0, length)
         print(f"round {number}: killed {moment:.3f} s into the run", end="; ")

@@ -28,7 +28,7 @@ from tests.kafka.records import (
     open_cluster,
     reassignment_file,
 )
-from tests.kafka.test_bad_input import Project, begun
+from tests.kafka.test_bad_input import Project, begun, ended
 
 pytestmark = pytest.mark.kafka
 
@@ -319,3 +319,21 @@ def test_the_next_command_tidies_up_after_a_kill(
     it.expect_others_only()
     assert [set(r) for r in stage.replicas(it.topic)][::2] == [{3, 4}, {4, 5}]
     expect_no_changes(stage.project)
+
+
+def test_throttle_left_by_a_kill_is_not_taken_for_someone_elses(stage: Stage) -> None:
+    """The next apply clears the rates of the killed one, and throttles its own move with rates of its own."""
+    it = throttled(stage)
+    it.killed()
+    stage.come_to_rest(it.topic)
+    stage.declare_move({TopicPartition(it.topic, 1): (3, 5)}, throttle=RATE // 3)
+    process = stage.project.start("apply", "--yes")
+    eventually(lambda: expect(stage.in_flight(it.topic) == [1]), step=0.02)
+    rates = [stage.bed.overrides(broker_resource(n)).keys() for n in (1, 2, 3, 5)]
+    followers = stage.bed.overrides(topic_resource(it.topic))[FOLLOWERS]
+    ran = ended(process)
+    assert ran.code is ExitCode.OK, ran
+    assert "throttle holds" not in ran.out
+    assert rates == [set(RATES)] * 4
+    assert set((followers or "").split(",")) == {"1:3", "1:5"}
+    it.expect_others_only()
