@@ -10,6 +10,7 @@ from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.pace import Pace
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.risks import highest_risk
 from kdeclare.kinds.secrets import SecretSource, is_secret
 from kdeclare.kinds.verbs.base import Undo, View, with_inverse
 from kdeclare.kinds.verbs.registry import VERBS
@@ -106,7 +107,7 @@ def rollback_plan(
     problems += [*said, *(replace(d, severity=Severity.WARNING) for d in cramped)]
     problems += [_problem(step, what, code) for step in steps for what, code in _left(step.undo)]
     problems += [_still_pending(step.original) for step in steps if step.is_pending]
-    changes = _changes(operations, {change.id: change.risk for change in run.changes})
+    changes = _changes(operations)
     resources = state.resources if state else {}
     return Plan(
         project=run.project,
@@ -318,20 +319,21 @@ def _secret_gone(op: Operation, key: str) -> Diagnostic:
     )
 
 
-def _changes(operations: Sequence[Operation], risks: Mapping[ResourceId, Risk]) -> tuple[Change, ...]:
+def _changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
     by_resource: dict[ResourceId, list[Operation]] = {}
     for op in operations:
         by_resource.setdefault(op.resource, []).append(op)
-    return tuple(_change(id_, ops, risks.get(id_)) for id_, ops in sorted(by_resource.items()))
+    return tuple(_change(id_, ops) for id_, ops in sorted(by_resource.items()))
 
 
-def _change(id_: ResourceId, operations: Sequence[Operation], was: Risk | None) -> Change:
+def _change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
+    """Undoing has risks of its own: to lower a retention that the run raised deletes records."""
     deletes = any(VERBS[op.verb].destroys for op in operations)
     creates = any(op.verb == "topic.create" for op in operations)
     action = Action.DELETE if deletes else Action.CREATE if creates else Action.UPDATE
-    disrupts = Risk.DISRUPTIVE if was is Risk.DISRUPTIVE else Risk.SAFE
-    risk = Risk.DESTRUCTIVE if deletes else disrupts
-    fields = tuple(f for op in operations for f in VERBS[op.verb].fields(op))
+    assess = KINDS[id_.kind].assess_field
+    fields = tuple(assess(action, f) for op in operations for f in VERBS[op.verb].fields(op))
+    risk = highest_risk(fields, least=Risk.DESTRUCTIVE if deletes else Risk.SAFE)
     return Change(id_, action, Reason.ROLLBACK, risk, fields)
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.verbs.base import Effect
-from kdeclare.model.changes import Change
+from kdeclare.model.changes import Action, Change, FieldChange
 from kdeclare.model.diagnostics import Diagnostic, Place
 from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
@@ -104,6 +104,9 @@ class Kind(Protocol):
         ``desired`` is None for a resource that is owned and no longer declared: the change is then
         what deleting it would mean. ``place`` is asked where what is declared leaves the brokers open.
         """
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """The field with its risk and the cause, as far as they can be told from the field itself."""
 
     def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
         """What `diff` is going to say of it whatever the cluster has."""

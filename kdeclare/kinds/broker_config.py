@@ -15,11 +15,12 @@ from kdeclare.kinds.config_ops import by_occurrence, config_fields, config_opera
 from kdeclare.kinds.export import config_lines, manifest
 from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
+from kdeclare.kinds.risks import assess_broker_field, highest_risk
 from kdeclare.kinds.thread_pools import in_steps
 from kdeclare.kinds.verbs.configs import own_source
 from kdeclare.kinds.wish_json import wishes_from, wishes_json
 from kdeclare.kinds.wishes import Wish, literal_secret, parse_wishes
-from kdeclare.model.changes import Action, Change, Reason, Risk
+from kdeclare.model.changes import Action, Change, FieldChange, Reason
 from kdeclare.model.diagnostics import Diagnostic, error, warning
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, parse_broker_id
 from kdeclare.model.jsontypes import Json
@@ -102,13 +103,19 @@ class BrokerConfigKind:
         change = None
         if configs.fields:
             reason = Reason.DRIFTED if configs.drifted else Reason.CHANGED
-            change = Change(resource, Action.UPDATE, reason, Risk.DISRUPTIVE, configs.fields, desired.source)
+            fields = tuple(map(assess_broker_field, configs.fields))
+            risk = highest_risk(fields)
+            change = Change(resource, Action.UPDATE, reason, risk, fields, desired.source)
         known = [_kept(resource, key, desired) for key in configs.kept]
         known += [literal_secret(str(resource), key, desired.source) for key in configs.literal]
         drifted = tuple(f"configs.{key}" for key in configs.drifted)
         return Difference(
             change, {"configs": configs.owned}, configs.unmanaged, tuple(known), drifted=drifted
         )
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """See `kinds.risks`."""
+        return assess_broker_field(field)
 
     def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
         """Nothing."""
@@ -199,7 +206,8 @@ def _unknown_broker(resource: ResourceId, desired: Desired, live: Snapshot) -> D
 
 def _undeclared(resource: ResourceId, configs: ConfigDiff) -> Difference:
     """What deleting it would mean: the owned keys reset. Brokers exist, so it is an update."""
-    return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE, configs.fields))
+    fields = tuple(map(assess_broker_field, configs.fields))
+    return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, highest_risk(fields), fields))
 
 
 def _kept(resource: ResourceId, key: str, desired: Desired) -> Diagnostic:

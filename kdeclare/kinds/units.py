@@ -2,6 +2,11 @@
 
 import re
 
+TIMES = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
+"""Units of time in milliseconds, the largest first."""
+SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+"""Units of size in bytes, the largest first."""
+
 _AMOUNT = re.compile(r"([0-9]+) ?([A-Za-z]+)")
 _MILLISECONDS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -17,3 +22,26 @@ def as_bare_number(key: str, text: str) -> int | None:
         return None
     amount = _AMOUNT.fullmatch(text.strip())
     return int(amount[1]) * units[amount[2]] if amount and amount[2] in units else None
+
+
+def describe_amount(key: str, number: int) -> str:
+    """A key's milliseconds or bytes in the unit that suits them: ``7 d``, ``1 GiB``."""
+    if key.endswith(".ms"):
+        return in_units(number, TIMES) or f"{number} ms"
+    return in_units(number, SIZES) or f"{number} bytes"
+
+
+def in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
+    """The number in the largest of these units that it reaches; empty where it reaches none."""
+    for index, (unit, size) in enumerate(units):
+        if number < size:
+            continue
+        whole, rest = divmod(number, size)
+        if rest == 0:
+            return f"{whole:,} {unit}"
+        if index + 1 < len(units):  # 1 d 12 h says more than 1.5 d
+            small_unit, small = units[index + 1]
+            if rest % small == 0 and units is TIMES:
+                return f"{whole:,} {unit} {rest // small} {small_unit}"
+        return f"≈ {number / size:,.1f} {unit}".replace(".0 ", " ")
+    return ""

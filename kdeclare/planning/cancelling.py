@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
+from kdeclare.kinds.risks import assess_placement_field, highest_risk
 from kdeclare.kinds.verbs.base import identities, with_inverse
 from kdeclare.kinds.verbs.moves import CancelMoves
 from kdeclare.kinds.verbs.partitions import topics_of
@@ -40,8 +41,9 @@ def cancel_plan(
     back = {r: path for r in sorted(set(replicas)) if (path := _origin(live, r))}
     operations = [_cancelling(moving, live)] if moving else []
     operations += [relocation(RESOURCE, back, live)] if back else []
-    fields = tuple(field for op in operations for field in VERBS[op.verb].fields(op))
-    change = Change(RESOURCE, Action.UPDATE, Reason.ASKED, Risk.DISRUPTIVE, fields)
+    fields = tuple(assess_placement_field(f) for op in operations for f in VERBS[op.verb].fields(op))
+    risk = highest_risk(fields, least=Risk.DISRUPTIVE)
+    change = Change(RESOURCE, Action.UPDATE, Reason.ASKED, risk, fields)
     return Plan(
         project=request.project,
         env=request.env,

@@ -13,6 +13,7 @@ from kdeclare.kinds.base import Desired
 from kdeclare.kinds.pace import Pace
 from kdeclare.kinds.reassignment.diff import GUARD, PREFIX
 from kdeclare.kinds.reassignment.spec import ReassignmentBody, Target
+from kdeclare.kinds.risks import assess_placement_field, highest_risk
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.kinds.verbs.registry import VERBS
@@ -131,7 +132,7 @@ def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: Snap
     operations = tuple(
         replace(o, needs={**o.needs, **because}) if VERBS[o.verb].moves else o for o in plan.operations
     )
-    return _with_fields(replace(plan, operations=(op, *operations)), _RELOCATE.fields(op), Risk.DISRUPTIVE)
+    return _with_fields(replace(plan, operations=(op, *operations)), _RELOCATE.fields(op))
 
 
 def relocation(resource: ResourceId, relocations: Mapping[Replica, str], live: Snapshot) -> Operation:
@@ -166,7 +167,7 @@ def _with_throttle(plan: Plan, wanted: Execution, live: Snapshot, left: Leftover
         replace(o, needs={**o.needs, op.id: _BEFORE}) if o.verb == _RELOCATE.name else o
         for o in plan.operations
     )
-    return _with_fields(replace(plan, operations=(op, *operations)), _throttle_fields(op, seen), Risk.SAFE)
+    return _with_fields(replace(plan, operations=(op, *operations)), _throttle_fields(op, seen))
 
 
 def _of_moves(flying: Iterable[TopicPartition], wanted: Execution, live: Snapshot) -> Entries:
@@ -218,22 +219,24 @@ def _findings(foreign: Mapping[str, str]) -> Iterable[Diagnostic]:
         )
 
 
-def _with_fields(plan: Plan, fields: tuple[FieldChange, ...], risk: Risk) -> Plan:
+def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
     """The plan with more fields in the change of `RESOURCE`, which is made where there is none.
 
     The fields are of an operation: if all the moves were denied, there is something left of it now.
     """
     if not fields:
         return plan
+    fields = tuple(map(assess_placement_field, fields))
     found = next((change for change in plan.changes if change.id == RESOURCE), None)
     if found is not None:
-        more = replace(found, fields=(*found.fields, *fields), blocked=None)
+        fields = (*found.fields, *fields)
+        more = replace(found, fields=fields, blocked=None, risk=highest_risk(fields, least=found.risk))
         plan = replace(plan, changes=tuple(more if c is found else c for c in plan.changes))
         if not found.blocked:
             return plan
         s = plan.summary
         return replace(plan, summary=replace(s, update=s.update + 1, blocked=s.blocked - 1))
-    change = Change(RESOURCE, Action.UPDATE, Reason.ASKED, risk, fields)
+    change = Change(RESOURCE, Action.UPDATE, Reason.ASKED, highest_risk(fields), fields)
     summary = replace(plan.summary, update=plan.summary.update + 1, unchanged=plan.summary.unchanged - 1)
     return replace(plan, changes=(*plan.changes, change), summary=summary)
 
@@ -244,7 +247,7 @@ def _with_denied(plan: Plan, resized: Mapping[TopicPartition, Replicas], live: S
         return plan
     current = {p: live.replicas(p) or () for p in sorted(resized)}
     fields = tuple(
-        FieldChange(f"{PREFIX}{p}", FieldOp.CHANGE, list(replicas), list(resized[p]))
+        assess_placement_field(FieldChange(f"{PREFIX}{p}", FieldOp.CHANGE, list(replicas), list(resized[p])))
         for p, replicas in current.items()
     )
     problems = [

@@ -9,18 +9,24 @@ from functools import partial
 
 from kdeclare.model.changes import Action, Change
 from kdeclare.model.diagnostics import Diagnostic, in_order
-from kdeclare.model.plan import Plan
+from kdeclare.model.plan import Plan, Verdict
 from kdeclare.planning.plan_document import plan_id
 from kdeclare.report.denials import fields_denied
 from kdeclare.report.diagnostics_text import tally
 from kdeclare.report.markdown_changes import change_row, details, details_of
 from kdeclare.report.markdown_escape import code, prose
-from kdeclare.report.markdown_risks import Item, diagnostic_item, overridden_or_warned, risks
+from kdeclare.report.markdown_risks import (
+    Item,
+    diagnostic_item,
+    overridden_or_warned,
+    risks,
+    risks_in_short,
+)
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan_text import ORPHANED, adoption
-from kdeclare.report.risks import by_risk
+from kdeclare.report.risks import by_risk, risks_of
 from kdeclare.report.values import listed, plural
-from kdeclare.report.verdicts_text import hint_of, policies_line
+from kdeclare.report.verdicts_text import hint_of, judgement, policies_line
 
 LIMIT = 65_000
 """How many characters a comment has at most: GitHub takes 65,536, and whoever posts it adds a few."""
@@ -43,7 +49,7 @@ def plan_markdown(plan: Plan, identity: str | None = None) -> str:
         head += f"\n{_SENTENCES[outcome.status]}\n"
     foot = _foot(plan, identity or plan_id(plan))
     sections: tuple[tuple[Callable[[Plan, int], str], float], ...] = (
-        (_risks, 0.25),
+        (_risks, 0.9),
         (_changes, 0.3),
         (_policies, 0.3),
         (_warnings, 0.4),
@@ -67,7 +73,24 @@ def problem_markdown(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def _risks(plan: Plan, room: int) -> str:
-    return _section("Risks", _rows(risks(plan), "risk", room - 20))
+    """All of them, in short where there are very many; what a comment has no room for is counted."""
+    for items in (risks(plan), risks_in_short(plan)):
+        shown = fitting((item() for item in items), room - 20)
+        if len(shown) == len(items):
+            return _section("Risks", "".join(shown))
+    shown = fitting((item() for item in items), room - 300)
+    left = Counter(map(_kind_of_risk, risks_of(plan)[len(shown) :]))
+    counts = listed(f"{count:,} {what}" for what, count in left.items())
+    more = f"- … and {plural(left.total(), 'more risk')}, left out here: {counts}\n"
+    return _section("Risks", "".join([*shown, more]))
+
+
+def _kind_of_risk(found: Diagnostic | Verdict | Change) -> str:
+    if isinstance(found, Diagnostic):
+        return found.severity.value
+    if isinstance(found, Verdict):
+        return judgement(found)
+    return "blocked" if found.blocked else f"{found.risk.value} {found.action.value}"
 
 
 def _changes(plan: Plan, room: int) -> str:

@@ -6,6 +6,7 @@ from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.model.plan import Plan
 from kdeclare.report.markdown_escape import code, prose
 from kdeclare.report.plan_text import icon, one_side, parts_of, why
+from kdeclare.report.risks import GRAVE, cause_of
 from kdeclare.report.values import key_of, listed, plural, show
 
 _NAMED = 4
@@ -15,7 +16,7 @@ _FIELDS = 40
 def change_row(change: Change, plan: Plan, denied: Collection[str] = ()) -> str:
     """Icon, resource, what is done and why, risk, and which fields change, or would if not ``denied``."""
     action = listed([change.action.value, prose(why(change, plan))])
-    risk = change.risk.value if change.risk in (Risk.SAFE, Risk.DISRUPTIVE) else f"**{change.risk.value}**"
+    risk = ", ".join(_risk(each) for each in change.risks if each is not Risk.SAFE) or Risk.SAFE.value
     if change.blocked:
         risk = f"**blocked** {code(change.blocked)}"
     return _row(icon(change), code(str(change.id)), action, risk, _fields(change, denied))
@@ -34,6 +35,10 @@ def details(change: Change, denied: Collection[str] = ()) -> str:
     return f"<details><summary>{title}</summary>\n\n{table}{more}\n</details>\n"
 
 
+def _risk(risk: Risk) -> str:
+    return f"**{risk.value}**" if risk in GRAVE else risk.value
+
+
 def details_of(count: int) -> str:
     """What stands for the fields of changes that there is no room for."""
     return f"… and the values of {plural(count, 'more change')}, left out here; the plan as text has them."
@@ -46,11 +51,16 @@ def _values(change: Change, denied: Collection[str]) -> Iterator[str]:
         for field in fields:
             op = "" if field.op is FieldOp.CHANGE else field.op.value
             op = "**denied**" if field.path in denied else op
-            yield _row(_name(field), op, _value(field, field.before), _after(field))
+            yield _row(_name(field), op, _value(field, field.before), _with_risk(_after(field), field))
         return
     yield "| Field | Value |\n|---|---|\n"
     for field in fields:
         yield _row(_name(field), _value(field, one_side(change, field)))
+
+
+def _with_risk(cell: str, field: FieldChange) -> str:
+    told = cause_of(field)
+    return f"{cell}<br>{prose(told)}" if told else cell
 
 
 def _after(field: FieldChange) -> str:

@@ -7,7 +7,7 @@ from kdeclare.model.changes import Change
 from kdeclare.model.diagnostics import Diagnostic, Place
 from kdeclare.model.plan import Plan, Verdict
 from kdeclare.report.markdown_escape import code, prose
-from kdeclare.report.risks import risks_of, why_irreversible
+from kdeclare.report.risks import causes_of, names_of_risks, risks_of, why_irreversible
 from kdeclare.report.verdicts_text import is_brokers, judgement, spoken
 
 Item = Callable[[], str]
@@ -66,8 +66,25 @@ def _blocked(change: Change) -> str:
 
 
 def _grave(change: Change, reasons: Iterable[str]) -> str:
-    line = f"- **{change.risk.value}** {change.action.value} of {code(str(change.id))}"
-    return "<br>".join([line, *(prose(reason) for reason in reasons)]) + "\n"
+    line = f"- **{', '.join(names_of_risks(change))}** {change.action.value} of {code(str(change.id))}"
+    causes = (f"{c.risk.value}: {prose(c.text)}" for c in causes_of(change) if c.text)
+    return "<br>".join([line, *causes, *(prose(reason) for reason in reasons)]) + "\n"
+
+
+def risks_in_short(plan: Plan) -> list[Item]:
+    """The same items, a line each: for plans that have too many of them for a comment."""
+    return [partial(_in_short, found) for found in risks_of(plan)]
+
+
+def _in_short(found: Diagnostic | Verdict | Change) -> str:
+    if isinstance(found, Diagnostic):
+        resource = f" {code(found.resource)}" if found.resource else ""
+        return f"- **{found.severity.value}** {prose(found.summary)}{resource}\n"
+    if isinstance(found, Verdict):
+        return f"- **{judgement(found)}** {code(found.resource)}\n"
+    if found.blocked:
+        return _blocked(found)
+    return f"- **{', '.join(names_of_risks(found))}** {found.action.value} {code(str(found.id))}\n"
 
 
 def _places(plan: Plan) -> dict[str, Place | None]:

@@ -39,7 +39,7 @@ def plan_html(plan: Plan, identity: str | None = None) -> str:
         "page": "plan",
         "quiet": outcome.status == "no-changes",
         "facts": _plan_facts(plan, identity or plan_id(plan)),
-        "risky": said_data(plan_risks(plan), _IN_LIST),
+        "risky": said_data(plan_risks(plan), _IN_LIST, None),
         "notes": said_data(plan_notes(plan), _IN_JSON),
         "run": None,
     }
@@ -54,7 +54,7 @@ def run_html(detail: RunDetail) -> str:
         "page": "run",
         "quiet": run.outcome == "done",
         "facts": _run_facts(detail),
-        "risky": said_data(run_troubles(detail), _IN_LIST),
+        "risky": said_data(run_troubles(detail), _IN_LIST, None),
         "notes": said_data(run_notes(detail), _IN_JSON),
         "run": _run(detail, strings),
     }

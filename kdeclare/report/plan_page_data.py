@@ -61,14 +61,14 @@ def listed_changes(plan: Plan) -> list[Change]:
     return [*acting, *(change for change in plan.changes if change.action is Action.NO_OP)]
 
 
-def _changes(plan: Plan, changes: Sequence[Change], strings: Strings) -> dict[str, list[int]]:
+def _changes(plan: Plan, changes: Sequence[Change], strings: Strings) -> dict[str, list[Any]]:
     actions = list(ACTIONS)
     first = [0]
     for change in changes:
         first.append(first[-1] + len(change.fields))
     return {
         "action": [actions.index(change.action) for change in changes],
-        "risk": [RISKS.index(change.risk) for change in changes],
+        "risks": [[RISKS.index(risk) for risk in change.risks] for change in changes],
         "kind": [strings.place(clean(change.id.kind)) for change in changes],
         "name": [strings.place(clean(change.id.name)) for change in changes],
         "icon": [strings.place(icon(change)) for change in changes],
@@ -81,7 +81,9 @@ def _changes(plan: Plan, changes: Sequence[Change], strings: Strings) -> dict[st
 
 def _fields(plan: Plan, changes: Sequence[Change], strings: Strings) -> dict[str, list[int]]:
     denied = fields_denied(plan)
-    columns: dict[str, list[int]] = {name: [] for name in ("path", "op", "before", "after", "note")}
+    columns: dict[str, list[int]] = {
+        name: [] for name in ("path", "op", "before", "after", "note", "risk", "cause")
+    }
     for change in changes:
         stays = denied.get(str(change.id), ())
         for field in change.fields:
@@ -91,6 +93,8 @@ def _fields(plan: Plan, changes: Sequence[Change], strings: Strings) -> dict[str
             columns["before"].append(strings.place(before))
             columns["after"].append(strings.place(after))
             columns["note"].append(strings.place(_note(field, stays) or None))
+            columns["risk"].append(RISKS.index(field.risk))
+            columns["cause"].append(strings.place(clean(field.cause) or None))
     return columns
 
 

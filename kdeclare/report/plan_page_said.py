@@ -9,29 +9,33 @@ from kdeclare.model.plan import Plan, Verdict
 from kdeclare.model.run import Status
 from kdeclare.report.plan_page_data import ACTIONS
 from kdeclare.report.plan_text import ORPHANED
-from kdeclare.report.risks import risks_of, why_irreversible
+from kdeclare.report.risks import causes_of, names_of_risks, risks_of, why_irreversible
 from kdeclare.report.values import clean, plural
 from kdeclare.report.verdicts_text import hint_of, is_brokers, judgement, policies_line, spoken, verdict_lines
 from kdeclare.report.views import RunDetail, RunStep
 
 MOST = 200
-"""So many items of a list are in a page; the others are counted."""
+"""So many notes are in a page; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One item. tag: one word of how bad it is. resource: what it is about, where it is about one."""
+    """One item. tag: one word of how bad it is; more: other such words.
+
+    resource: what it is about, where it is about one.
+    """
 
     tag: str
     title: str
     resource: str | None = None
     lines: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
 
 
-def said_data(items: Sequence[Said], others: str) -> dict[str, object]:
-    """A list for a page, and how many are left out of it. others: what has those."""
-    shown = [asdict(item) for item in items[:MOST]]
-    return {"items": shown, "left": max(0, len(items) - MOST), "others": others}
+def said_data(items: Sequence[Said], others: str, most: int | None = MOST) -> dict[str, object]:
+    """A list for a page, and how many are left out of it. others: what has those. most: None is all."""
+    shown = [asdict(item) for item in items[:most]]
+    return {"items": shown, "left": len(items) - len(shown), "others": others}
 
 
 def plan_risks(plan: Plan) -> list[Said]:
@@ -121,8 +125,9 @@ def _risk(found: Diagnostic | Verdict | Change, reasons: Mapping[str, Sequence[s
     name = clean(str(found.id))
     if found.blocked:
         return Said("blocked", clean(found.blocked), name)
-    lines = tuple(map(clean, reasons.get(str(found.id), ())))
-    return Said(found.risk.value, ACTIONS[found.action][0], name, lines)
+    causes = (f"{cause.risk.value}: {cause.text}" for cause in causes_of(found) if cause.text)
+    lines = (*causes, *map(clean, reasons.get(str(found.id), ())))
+    return Said(found.risk.value, ACTIONS[found.action][0], name, lines, tuple(names_of_risks(found)[1:]))
 
 
 def _diagnostic(item: Diagnostic) -> Said:

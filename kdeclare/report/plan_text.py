@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason
 from kdeclare.model.exits import ExitCode
 from kdeclare.model.plan import Plan
 from kdeclare.report.denials import fields_denied
@@ -11,6 +11,7 @@ from kdeclare.report.diagnostics_text import diagnostics_text, tally
 from kdeclare.report.graph_text import graph_text
 from kdeclare.report.moves_text import moves_plan_text
 from kdeclare.report.outcome import adopting, plan_outcome, to_do
+from kdeclare.report.risks import GRAVE, causes_of, deletions_first, names_of_risks
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, key_of, plural, show
 from kdeclare.report.verdicts_text import hint_of, policies_text, spoken, verdict_lines
@@ -87,10 +88,11 @@ def changes_text(plan: Plan, style: Style = PLAIN) -> str:
         said[verdict.resource].append(verdict)
     denied = fields_denied(plan)
     lines: list[str] = []
-    for change in plan.changes:
+    for change in deletions_first(plan.changes):
         if change.action is not Action.NO_OP:
             lines.append(_title(change, plan, style))
             lines += _rows(change, style, denied.get(str(change.id), ()))
+            lines += _causes(change, style)
             lines += [f"      {line}" for line in verdict_lines(said.get(str(change.id), ()), style)]
             lines.append("")
     return "\n".join(lines)
@@ -104,11 +106,18 @@ def _title(change: Change, plan: Plan, style: Style) -> str:
     reason = why(change, plan)
     if reason:
         parts.append(style.yellow(reason) if change.reason is Reason.DRIFTED else clean(reason))
-    if change.risk is not Risk.SAFE:
-        risky = style.yellow if change.risk is Risk.DISRUPTIVE else style.red
-        parts.append(risky(change.risk.value))
+    for risk in names_of_risks(change):
+        parts.append((style.red if risk in GRAVE else style.yellow)(risk))
     title = parts[0] + ("  " + " · ".join(parts[1:]) if parts[1:] else "")
     return title + (style.dim(f"  ({clean(str(change.source))})") if change.source else "")
+
+
+def _causes(change: Change, style: Style) -> list[str]:
+    """Why records can be lost, or a change cannot be undone, and by which fields."""
+    if change.blocked:
+        return []
+    grave = (c for c in causes_of(change) if c.risk in GRAVE and c.text)
+    return [f"      {style.red(f'{c.risk.value}:')} {c.text}" for c in grave]
 
 
 def _rows(change: Change, style: Style, denied: Collection[str]) -> list[str]:

@@ -1,6 +1,7 @@
-"""Diagnostics and verdicts as SARIF 2.1.0, which hosts of code show at file and line.
+"""Diagnostics, verdicts and risks as SARIF 2.1.0, which hosts of code show at file and line.
 
-A rule is a diagnostic's code, or a policy; a result is one diagnostic, or one verdict that does not allow.
+A rule is a diagnostic's code, a policy, or a risk; a result is one diagnostic, one verdict that does not
+allow, or one risk of one change.
 """
 
 from collections import Counter
@@ -9,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kdeclare.manifests.project import PROJECT_FILE
+from kdeclare.model.changes import Action, Change, Risk
 from kdeclare.model.diagnostics import Diagnostic, Place, Severity, in_order, warning
 from kdeclare.model.jsontypes import fingerprint
 from kdeclare.model.plan import Plan, Verdict
+from kdeclare.report.risks import GRAVE, by_risk, causes_of
 from kdeclare.report.sarif_places import NO_CHECKOUT, Checkout, Location, location
-from kdeclare.report.sarif_rules import Rule, code_rule, policy_rule
+from kdeclare.report.sarif_rules import Rule, code_rule, policy_rule, risk_rule
 from kdeclare.report.values import clean, plural
 from kdeclare.report.verdicts_text import is_brokers, judgement, spoken
 from kdeclare.report.views import ValidationView
@@ -55,6 +58,8 @@ def plan_sarif(plan: Plan, checkout: Checkout = NO_CHECKOUT) -> dict[str, Any]:
     places = {str(change.id): change.source for change in plan.changes}
     found = [_of_diagnostic(item, places) for item in in_order(plan.diagnostics)]
     found += [_of_verdict(item, places) for item in spoken(plan.verdicts)]
+    acting = (c for c in by_risk(plan.changes) if c.action is not Action.NO_OP and not c.blocked)
+    found += [_of_risk(change, risk) for change in acting for risk in change.risks if risk is not Risk.SAFE]
     return _log(found, plan_category(plan.project, plan.env), checkout)
 
 
@@ -174,6 +179,20 @@ def _of_verdict(verdict: Verdict, places: Mapping[str, Place | None]) -> _Findin
         places.get(verdict.resource),
         (verdict.resource, verdict.topic or ""),
         properties | {key: value for key, value in more.items() if value is not None},
+    )
+
+
+def _of_risk(change: Change, risk: Risk) -> _Finding:
+    """One of a change's risks; they keep nothing from being applied."""
+    level = "warning" if risk in GRAVE else "note"
+    causes = [cause.text for cause in causes_of(change) if cause.risk is risk and cause.text]
+    return _Finding(
+        risk_rule(risk, level),
+        level,
+        _text([f"The {change.action.value} of {change.id} is {risk.value}.", *causes]),
+        change.source,
+        (str(change.id),),
+        {"resource": str(change.id)},
     )
 
 

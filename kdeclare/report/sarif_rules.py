@@ -1,8 +1,9 @@
-"""What SARIF calls rules: the codes of diagnostics, and policies."""
+"""What SARIF calls rules: the codes of diagnostics, policies, and risks."""
 
 from dataclasses import dataclass
 from typing import Any
 
+from kdeclare.model.changes import Risk
 from kdeclare.model.diagnostics import Severity
 from kdeclare.model.plan import Verdict
 from kdeclare.report.values import clean
@@ -13,6 +14,13 @@ _MEANING = {
     Severity.DENIED: "A policy or a guard keeps this one resource from being changed; the others are.",
     Severity.WARNING: "A warning keeps nothing from being applied.",
     Severity.INFO: "This is for information only.",
+}
+
+_RISKS = {
+    Risk.SAFE: "It can be undone and disturbs nothing.",
+    Risk.DISRUPTIVE: "It moves data or changes how brokers work.",
+    Risk.DESTRUCTIVE: "It can lose records.",
+    Risk.IRREVERSIBLE: "No rollback brings back what was there before.",
 }
 
 
@@ -54,3 +62,9 @@ def policy_rule(verdict: Verdict, level: str) -> Rule:
     hint = f"{HINT[0].upper()}{HINT[1:]}."
     text = f"A policy of the project judges topics before they are created, modified or deleted. {hint}"
     return Rule(f"policy/{name}", f"Policy {name}", text, level, "policy")
+
+
+def risk_rule(risk: Risk, level: str) -> Rule:
+    """The rule of a risk that changes have."""
+    title = f"{risk.value.capitalize()} change"
+    return Rule(f"risk/{risk.value}", title, f"{title}. {_RISKS[risk]}", level, "risk")

@@ -4,12 +4,11 @@ import json
 from collections.abc import Iterable
 
 from kdeclare.kinds.secrets import SHOWN, is_secret
+from kdeclare.kinds.units import SIZES, TIMES, in_units
 from kdeclare.model.jsontypes import Json
 
 UNSET = "(unset)"
 _FOREVER = 2**63 - 1
-_TIMES = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
-_SIZES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _ENDLESS = {"retention.ms", "retention.bytes", "log.retention.ms", "log.retention.bytes"}
 _LIKE_REMOTE = {"local.retention.ms", "local.retention.bytes"}
 
@@ -70,7 +69,7 @@ def duration(seconds: float) -> str:
 
 def size(count: float) -> str:
     """Bytes in the unit that suits them."""
-    for unit, of in _SIZES:
+    for unit, of in SIZES:
         if count >= of:
             return f"{count / of:.1f} {unit}".replace(".0 ", " ")
     return f"{count:.0f} B"
@@ -95,27 +94,12 @@ def _explained(path: str, value: str) -> str:
     if number == -2 and key in _LIKE_REMOTE:
         return " (as retention)"
     if key.endswith(".ms"):
-        reading = _in_units(number, _TIMES)
+        reading = in_units(number, TIMES)
     elif key.endswith(".bytes"):
-        reading = _in_units(number, _SIZES)
+        reading = in_units(number, SIZES)
     elif key.endswith("throttled.rate"):
-        reading = _in_units(number, _SIZES)
+        reading = in_units(number, SIZES)
         reading = reading and f"{reading}/s"
     else:
         reading = ""
     return f" ({reading})" if reading else ""
-
-
-def _in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
-    for index, (unit, size) in enumerate(units):
-        if number < size:
-            continue
-        whole, rest = divmod(number, size)
-        if rest == 0:
-            return f"{whole:,} {unit}"
-        if index + 1 < len(units):  # 1 d 12 h says more than 1.5 d
-            small_unit, small = units[index + 1]
-            if rest % small == 0 and units is _TIMES:
-                return f"{whole:,} {unit} {rest // small} {small_unit}"
-        return f"≈ {number / size:,.1f} {unit}".replace(".0 ", " ")
-    return ""

@@ -10,6 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.synthetic.plans import big_plan
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.model.ids import ResourceId
 from kdeclare.model.plan import Plan
 from kdeclare.report.graph_text import levels
 from kdeclare.report.plan_graph import critical_path, drawing
@@ -106,6 +108,8 @@ def test_a_change_opens_by_keyboard_and_marks_what_differs(desktop: Watched, pla
     expect(toggle).to_have_attribute("aria-expanded", "true")
     row = page.locator(".detail tr", has_text="cleanup.policy")
     cells = row.locator("td").all_inner_texts()
+    cells[0], risk = cells[0].split("\n")
+    assert risk == "destructive Compaction removes all records of a key but the latest."
     assert cells == ["cleanup.policy", "APPEND", "[delete]", "[delete, compact] (+compact)"]
     assert row.locator("ins").all_inner_texts() == [", compact"]
     page.keyboard.press("Space")
@@ -391,6 +395,33 @@ def test_without_racks_there_are_brokers_only(desktop: Watched, folder: Path, pl
     page = desktop.open(written(folder, "rackless", plan_html(replace(plan, racks={}))))
     assert page.locator("#heat thead th.broker").all_inner_texts() == ["1", "2", "3", "4", "5", "6"]
     assert page.locator("#by button").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_all_risks_are_in_sight_without_scrolling_a_list(chromium: Browser, folder: Path, width: int) -> None:
+    """The list of risks once scrolled by itself and hid its last rows: on phones, the deletion."""
+    stay = FieldChange("partitions", FieldOp.CHANGE, 1, 2, None, Risk.IRREVERSIBLE, "They stay.")
+    go = FieldChange("configs.retention.ms", FieldOp.SET, "9", "1", None, Risk.DESTRUCTIVE, "They go.")
+    ids = [ResourceId("Topic", f"t{n:03}") for n in range(250)]
+    grown = [Change(id_, Action.UPDATE, Reason.CHANGED, Risk.IRREVERSIBLE, (stay, go)) for id_ in ids]
+    gone = Change(ResourceId("Topic", "zz-gone"), Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE)
+    sample = replace(SAMPLES["no-changes"], changes=(*grown, gone))
+    context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=width < 760)
+    page = context.new_page()
+    page.goto(written(folder, f"risks-{width}", plan_html(sample)).as_uri())
+    items = page.locator("#risky-list > li")
+    assert items.count() == 251
+    assert "Topic/zz-gone" in items.first.inner_text()
+    assert items.nth(1).locator(".tag").all_inner_texts() == ["irreversible", "destructive"]
+    assert "destructive: They go. (retention.ms)" in items.nth(1).inner_text()
+    clipped = "one => one.scrollHeight > one.clientHeight + 1 || getComputedStyle(one).maxHeight !== 'none'"
+    assert not page.locator("#risky-list").evaluate(clipped)
+    wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    assert not page.evaluate(wide)
+    assert listed(page)[0] == "Topic/zz-gone"
+    tags = page.locator("#list .row").nth(1).locator(".risks .tag").all_inner_texts()
+    assert tags == ["irreversible", "destructive"]
+    context.close()
 
 
 def test_picture_of_five_thousand(chromium: Browser, big_file: Path) -> None:

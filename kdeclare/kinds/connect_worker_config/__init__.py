@@ -16,8 +16,9 @@ from kdeclare.kinds.connect_worker_config.spec import (
 )
 from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
+from kdeclare.kinds.risks import assess_worker_field
 from kdeclare.kinds.secrets import Secret
-from kdeclare.model.changes import Change
+from kdeclare.model.changes import Action, Change, FieldChange
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
@@ -47,6 +48,10 @@ class ConnectWorkerConfigKind:
     ) -> Difference:
         """See `kinds.base.Kind`."""
         return diff_worker_config(resource, desired, live, owned)
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """See `kinds.risks`."""
+        return assess_worker_field(field)
 
     def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
         """Nothing."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.connect_worker_config.body_json import record_of
 from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody
+from kdeclare.kinds.risks import assess_worker_field, highest_risk
 from kdeclare.kinds.secrets import Secret
 from kdeclare.kinds.wishes import Unset, Whole, Wish
 from kdeclare.kinds.workers.findings import findings
@@ -52,7 +53,8 @@ def diff_worker_config(
         return Difference(gone, owned, (), (_unreadable(resource, desired, seen),))
     side = _Side(resource, seen.overrides, records)
     if body is None or desired is None:
-        fields = tuple(field for key in sorted(records) for field in _undeclared(side, key))
+        gone_fields = (field for key in sorted(records) for field in _undeclared(side, key))
+        fields = tuple(map(assess_worker_field, gone_fields))
         return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE, fields))
     return _declared(side, body, desired, seen)
 
@@ -68,7 +70,8 @@ def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: Worke
     change = None
     if fields:
         reason = Reason.DRIFTED if drifted else Reason.CHANGED if side.owned else Reason.DECLARED
-        change = Change(side.resource, Action.UPDATE, reason, Risk.DISRUPTIVE, tuple(fields), desired.source)
+        rated = tuple(map(assess_worker_field, fields))
+        change = Change(side.resource, Action.UPDATE, reason, highest_risk(rated), rated, desired.source)
     owned = {
         "workers": group_json(body.group),
         "configs": {key: record_of(wish) for key, wish in wishes.items()},

@@ -11,10 +11,11 @@ from kdeclare.kinds.query import Query
 from kdeclare.kinds.reassignment.body_json import reassignment_from, reassignment_json
 from kdeclare.kinds.reassignment.diff import PREFIX, diff_reassignment
 from kdeclare.kinds.reassignment.spec import EXCLUSIVE, ReassignmentBody, ReassignmentSpec, parse_reassignment
+from kdeclare.kinds.risks import assess_placement_field
 from kdeclare.kinds.verbs.base import identities, with_inverse
 from kdeclare.kinds.verbs.partitions import topics_of
 from kdeclare.kinds.verbs.reassign import ReassignPartitions
-from kdeclare.model.changes import Change, FieldChange
+from kdeclare.model.changes import Action, Change, FieldChange
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
@@ -46,6 +47,10 @@ class ReassignmentKind:
     ) -> Difference:
         """See `kinds.base.Kind`."""
         return Difference(None) if desired is None else diff_reassignment(resource, desired, live, place)
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """See `kinds.risks`."""
+        return assess_placement_field(field)
 
     def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
         """Nothing."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.placing import PlacementError, Placer, Replicas, Wish
 from kdeclare.kinds.reassignment.spec import ReassignmentBody, Target
+from kdeclare.kinds.risks import assess_placement_field
 from kdeclare.kinds.topic.diff import IN_THE_WAY, MOVE_IN_FLIGHT, not_placed, true_replicas, under_way
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, denied, error, warning
@@ -37,7 +38,8 @@ def diff_reassignment(resource: ResourceId, desired: Desired, live: Snapshot, pl
             problems.append(wrong)
         if current is not None:
             path = f"{PREFIX}{target.partition}"
-            fields.append(FieldChange(path, FieldOp.CHANGE, list(current), list(target.replicas)))
+            field = FieldChange(path, FieldOp.CHANGE, list(current), list(target.replicas))
+            fields.append(assess_placement_field(field))
     arriving = [t.partition for t in targets if t.partition in live.moves and _is_there(t, live)]
     if arriving:
         problems.append(under_way(str(resource), arriving, live))

@@ -8,13 +8,14 @@ from kdeclare.cluster.port import ConfigQuery
 from kdeclare.kinds.base import Desired, Difference, Problem, Stated
 from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
+from kdeclare.kinds.risks import assess_topic_field
 from kdeclare.kinds.topic.body_json import topic_from, topic_json
 from kdeclare.kinds.topic.diff import diff_topic, min_isr_problems
 from kdeclare.kinds.topic.export import topic_manifests
 from kdeclare.kinds.topic.operations import topic_operations
 from kdeclare.kinds.topic.spec import EXCLUSIVE, TopicBody, TopicSpec, parse_topic
 from kdeclare.kinds.topic.stated import stated
-from kdeclare.model.changes import Change
+from kdeclare.model.changes import Action, Change, FieldChange
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
@@ -46,6 +47,10 @@ class TopicKind:
     ) -> Difference:
         """See `kinds.base.Kind`."""
         return diff_topic(resource, desired, live, owned, place)
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """See `kinds.risks`."""
+        return assess_topic_field(action, field)
 
     def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
         """What can be said of the replication factor where that is declared, too."""

@@ -1,12 +1,12 @@
 """The three-way diff of one topic. Pure: serves one topic in-process and a fleet alike."""
 
-import math
 from collections.abc import Sequence
 
 from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import ConfigDiff, ConfigSide, diff_configs
 from kdeclare.kinds.placing import PlacementError, Placer, Replicas, Wish
+from kdeclare.kinds.risks import assess_topic_field, highest_risk
 from kdeclare.kinds.topic.spec import TopicBody
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, Place, denied, error, info, warning
@@ -124,8 +124,10 @@ def _update(
     blocked = next((p.code for p in problems if p.blocks), None)
     if fields or blocked:
         reason = Reason.DRIFTED if drifted else Reason.CHANGED
-        risk = _risk(fields)
-        change = Change(resource, Action.UPDATE, reason, risk, tuple(fields), desired.source, blocked)
+        entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, topic.name), {})
+        rated = tuple(assess_topic_field(Action.UPDATE, field, entries) for field in fields)
+        risk = highest_risk(rated)
+        change = Change(resource, Action.UPDATE, reason, risk, rated, desired.source, blocked)
     record = _owned_record(desired, configs)
     return Difference(change, record, configs.unmanaged, tuple(problems), drifted=drifted)
 
@@ -187,37 +189,6 @@ def _shape_drifted(live: Snapshot, topic: Topic, owned: Json) -> list[str]:
     return found
 
 
-def _risk(fields: list[FieldChange]) -> Risk:
-    paths = {f.path.split(".")[0] for f in fields}
-    if "partitions" in paths:
-        return Risk.IRREVERSIBLE
-    if any(_loses_records(f) for f in fields):
-        return Risk.DESTRUCTIVE
-    return Risk.DISRUPTIVE if paths & {"replicationFactor", "assignments"} else Risk.SAFE
-
-
-def _loses_records(field: FieldChange) -> bool:
-    """Whether Kafka will drop records that it would have kept: no rollback brings those back."""
-    if field.path in ("configs.retention.ms", "configs.retention.bytes"):
-        info = catalog(ConfigScope.TOPIC).get(field.path.removeprefix("configs."))
-        default = info.default if info else None
-        before, after = (_limit(v if v is not None else default) for v in (field.before, field.after))
-        return after < before
-    if field.path == "configs.cleanup.policy":
-        default_list = list(catalog(ConfigScope.TOPIC).default_list("cleanup.policy"))
-        before_set = set(default_list if field.before is None else field.before)
-        return not set(default_list if field.after is None else field.after) <= before_set
-    return False
-
-
-def _limit(value: Json) -> float:
-    """A retention limit; any negative one is none."""
-    try:
-        return float(value) if float(value) >= 0 else math.inf
-    except (TypeError, ValueError):
-        return math.inf
-
-
 def _undeclared(resource: ResourceId, topic: Topic | None, owned: Json) -> Difference:
     if topic is None:
         return Difference(None)
@@ -229,6 +200,7 @@ def _undeclared(resource: ResourceId, topic: Topic | None, owned: Json) -> Diffe
             if "secret" not in record and record.get("value", "") is not None
         ),
     )
+    fields = tuple(assess_topic_field(Action.DELETE, field) for field in fields)
     change = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE, fields)
     problems: tuple[Diagnostic, ...] = ()
     if topic.internal:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kdeclare.kinds.config_ops import by_occurrence, config_fields, config_operations, key_of
 from kdeclare.kinds.placing import Placer, Wish
+from kdeclare.kinds.risks import NO_FEWER_PARTITIONS, TOPIC_DELETED
 from kdeclare.kinds.topic.diff import MIN_ISR, raises_min_isr, true_replicas
 from kdeclare.kinds.topic.spec import TopicBody
 from kdeclare.kinds.verbs.base import identities, with_inverse
@@ -69,7 +70,7 @@ def _delete(resource: ResourceId, topic: Topic) -> Operation:
             "recreate": None,
         },
         expect={"topic": topic.topic_id},
-        irreversible="Deleting a topic deletes its records.",
+        irreversible=TOPIC_DELETED,
     )
     return with_inverse(_DELETE, op)
 
@@ -121,7 +122,7 @@ def _increase(
         resource=resource,
         args={"topic": topic.name, "total": total, "assignments": added},
         expect={"partitions": count} | identities([topic.name], live),
-        irreversible="Kafka takes no partition away again.",
+        irreversible=NO_FEWER_PARTITIONS,
     )
     return with_inverse(_INCREASE, op)
 

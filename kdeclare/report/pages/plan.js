@@ -81,7 +81,7 @@ function facts() {
 function said(id, { items, left, others }, title) {
   byId(id).hidden = !items.length;
   byId(`${id}-title`).textContent = title(items.length + left);
-  byId(`${id}-list`).replaceChildren(...items.map((item) => el("li", {}, el("span", { class: `tag ${css(item.tag)}` }, item.tag),
+  byId(`${id}-list`).replaceChildren(...items.map((item) => el("li", {}, el("span", { class: "risks" }, ...[item.tag, ...item.more].map(riskTag)),
     el("span", {}, item.title, item.resource === null ? "" : ": ", item.resource === null ? "" : named(item.resource),
       ...item.lines.map((line) => el("span", { class: "line" }, line))))),
     left ? el("li", {}, el("span", {}), el("span", { class: "dim" }, `and ${number.format(left)} more, which ${others} has`)) : "");

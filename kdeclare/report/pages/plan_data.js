@@ -9,7 +9,7 @@ const RUN = DATA.run;
 const actionOf = (row) => DATA.actions[DATA.changes.action[row]][0];
 const isBlocked = (row) => DATA.changes.blocked[row] >= 0;
 /** A change that is blocked does no harm: that it is blocked is what counts. */
-const riskOf = (row) => (isBlocked(row) ? "blocked" : DATA.risks[DATA.changes.risk[row]]);
+const risksOf = (row) => (isBlocked(row) ? ["blocked"] : DATA.changes.risks[row].map((at) => DATA.risks[at]));
 const statusName = (at) => (RUN.statuses[at] === "interrupted" ? "not begun" : RUN.statuses[at]);
 const css = (name) => `k-${name.replace(/\W/g, "-")}`;
 const dot = (name) => el("span", { class: `dot ${css(name)}`, "aria-hidden": "true" });
@@ -35,7 +35,7 @@ const state = { open: new Set(), q: "" };
 const VALUES = {
   kind: (row) => [CHANGES.text(row, "kind")],
   action: (row) => (isBlocked(row) ? [] : [actionOf(row)]), // counted as blocked alone, as in the headline
-  risk: (row) => [riskOf(row)],
+  risk: risksOf,
   verb: (row) => [...new Set(operationsOf[row].map((op) => OPERATIONS.text(op, "verb")))],
   status: (row) => [statusOf(operationsOf[row])].filter((name) => name !== null),
 };
@@ -66,8 +66,8 @@ const texts = new Array(CHANGES.length);
 /** What the text filter looks in, made when it is first asked. */
 function haystack(row) {
   texts[row] ??= [CHANGES.resource(row), CHANGES.text(row, "why"), CHANGES.text(row, "source"), CHANGES.text(row, "blocked"),
-    actionOf(row), riskOf(row), ...fieldsOf(row).flatMap((at) =>
-      ["path", "op", "before", "after", "note"].map((column) => FIELDS.text(at, column)))]
+    actionOf(row), ...risksOf(row), ...fieldsOf(row).flatMap((at) =>
+      ["path", "op", "before", "after", "note", "cause"].map((column) => FIELDS.text(at, column)))]
     .filter((text) => text !== null).join("\n").toLowerCase();
   return texts[row];
 }

@@ -10,19 +10,19 @@ function gist(row) {
 }
 
 function changeRow(row) {
-  const [action, risk, why] = [actionOf(row), riskOf(row), CHANGES.text(row, "why")];
+  const [action, risks, why] = [actionOf(row), risksOf(row), CHANGES.text(row, "why")];
   const status = statusOf(operationsOf[row]);
   const open = state.open.has(row);
   const said = status === null ? action : `${action}: ${status}`;
   const toggle = el("button", { type: "button", class: "toggle", "aria-expanded": String(open), "data-row": row,
-    "aria-label": `${CHANGES.resource(row)}, ${said}, ${risk}` },
+    "aria-label": `${CHANGES.resource(row)}, ${said}, ${risks.join(", ")}` },
     el("span", { class: "chevron", "aria-hidden": "true" }),
     el("span", { class: `icon ${css(action)}`, "aria-hidden": "true" }, CHANGES.text(row, "icon")),
     el("span", { class: "clip", title: CHANGES.resource(row) },
       el("span", { class: "of" }, `${CHANGES.text(row, "kind")}/`), CHANGES.text(row, "name")));
   const line = el("div", { class: "change" }, toggle,
     el("span", { class: "what" }, status === null ? "" : dot(status), said, why ? `, ${why}` : ""),
-    el("span", { class: `tag ${css(risk)}` }, risk === "safe" ? "" : risk),
+    el("span", { class: "risks" }, ...risks.filter((risk) => risk !== "safe").map(riskTag)),
     el("span", { class: "gist clip" }, gist(row)));
   return el("li", { class: open ? "row open" : "row", "data-row": row }, line, open ? detail(row) : "");
 }
@@ -38,6 +38,14 @@ function flip(row) {
   toHash();
 }
 
+const riskTag = (risk) => el("span", { class: `tag ${css(risk)}` }, risk);
+
+/** The risk of one field, and why. */
+function fieldRisk(at) {
+  const risk = DATA.risks[DATA.fields.risk[at]];
+  return risk === "safe" ? "" : el("span", { class: "line" }, riskTag(risk), " ", FIELDS.text(at, "cause") ?? "");
+}
+
 function fieldRow(at) {
   const [before, after, note] = ["before", "after", "note"].map((column) => FIELDS.text(at, column));
   const cell = (title, text, parts, mark) => (text === null ? "" : el("td", { class: "value", "data-title": title },
@@ -45,7 +53,7 @@ function fieldRow(at) {
     note !== null && mark === "ins" ? el("span", { class: "dim" }, ` (${note})`) : ""));
   const parts = differing(before ?? "", after ?? "");
   return el("tr", { class: note === "denied" ? "refused" : "" },
-    el("td", { class: "c-path" }, FIELDS.text(at, "path")),
+    el("td", { class: "c-path" }, FIELDS.text(at, "path"), fieldRisk(at)),
     el("td", { class: "c-op" }, FIELDS.text(at, "op") ?? ""),
     cell("before", before, parts.before, "del"), cell("after", after, parts.after, "ins"));
 }

@@ -167,7 +167,7 @@ def test_delete_is_final_and_says_so(kdeclare: CommandLine) -> None:
     make(kdeclare, "t", (1,))
     ran = kdeclare("topic", "delete", "t", answer="yes\n")
     assert ran.code == 0
-    assert "Deleting a topic deletes its records." in ran.out
+    assert "destructive: All records of the topic are deleted." in ran.out
     assert "undoes it" not in ran.out
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from sarif_pydantic import Sarif
 
+from kdeclare.model.changes import Action, Risk
 from kdeclare.model.diagnostics import Diagnostic, Place, denied, error, in_order, info, warning
 from kdeclare.model.plan import BROKER_POLICY, Plan, Verdict
 from kdeclare.report.sarif import FINGERPRINT, MOST, plan_sarif, problem_sarif, validation_sarif
@@ -76,7 +77,9 @@ def check(document: dict[str, Any]) -> list[dict[str, Any]]:
 def test_every_sample(name: str) -> None:
     made = SAMPLES[name]
     results = check(plan_sarif(made))
-    assert len(results) == len(made.diagnostics) + sum(v.outcome is not ALLOW for v in made.verdicts)
+    acting = [c for c in made.changes if c.action is not Action.NO_OP and not c.blocked]
+    risks = sum(risk is not Risk.SAFE for change in acting for risk in change.risks)
+    assert len(results) == len(made.diagnostics) + sum(v.outcome is not ALLOW for v in made.verdicts) + risks
 
 
 def test_a_whole_log() -> None:

@@ -1,0 +1,155 @@
+"""Each field has its own risk and cause, and no risk of a change hides another."""
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.kinds.risks import assess_broker_field, assess_topic_field
+from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Risk
+from kdeclare.planning.plan_document import plan_document
+from kdeclare.planning.request import Scope
+from kdeclare.report.markdown import plan_markdown
+from kdeclare.report.plan_text import plan_text
+from kdeclare.report.risks import risks_of
+from kdeclare.report.sarif import plan_sarif
+from tests.engine.world import World, desired, topic
+
+
+@pytest.fixture
+def world() -> World:
+    return World(MemoryCluster())
+
+
+def fields_of(change: Change) -> dict[str, tuple[Risk, str]]:
+    return {field.path: (field.risk, field.cause) for field in change.fields}
+
+
+def shrinking_and_growing(world: World) -> Change:
+    configs = {"retention.ms": "604800000", "compression.type": "zstd"}
+    world.apply(topic("t", partitions=3, replicationFactor=1, configs=configs))
+    configs = {"retention.ms": "1000", "compression.type": "lz4"}
+    (change,) = world.plan(topic("t", partitions=12, replicationFactor=2, configs=configs)).changes
+    return change
+
+
+def test_irreversible_partitions_do_not_hide_a_retention_that_deletes(world: World) -> None:
+    change = shrinking_and_growing(world)
+    assert change.risk is Risk.IRREVERSIBLE
+    assert change.risks == (Risk.IRREVERSIBLE, Risk.DESTRUCTIVE, Risk.DISRUPTIVE, Risk.SAFE)
+    assert fields_of(change) == {
+        "partitions": (Risk.IRREVERSIBLE, "Kafka cannot remove partitions again."),
+        "replicationFactor": (Risk.DISRUPTIVE, "Replicas are copied between brokers."),
+        "configs.retention.ms": (Risk.DESTRUCTIVE, "Records older than 1 s are deleted."),
+        "configs.compression.type": (Risk.SAFE, ""),
+    }
+
+
+def test_every_report_shows_all_risks_of_a_change(world: World) -> None:
+    shrinking_and_growing(world)
+    configs = {"retention.ms": "1000"}
+    plan = world.plan(topic("t", partitions=12, replicationFactor=2, configs=configs))
+    text, markdown = plan_text(plan), plan_markdown(plan)
+    assert "irreversible · destructive · disruptive" in text
+    assert "irreversible: Kafka cannot remove partitions again. (partitions)" in text
+    assert "destructive: Records older than 1 s are deleted. (retention.ms)" in text
+    assert "- **irreversible, destructive, disruptive** update" in markdown
+    assert "| **irreversible**, **destructive**, disruptive |" in markdown
+    assert "Records older than 1 s are deleted." in markdown
+    results = plan_sarif(plan)["runs"][0]["results"]
+    results = [result for result in results if result["ruleId"].startswith("risk/")]
+    assert [(result["ruleId"], result["level"]) for result in results] == [
+        ("risk/irreversible", "warning"),
+        ("risk/destructive", "warning"),
+        ("risk/disruptive", "note"),
+    ]
+    assert "Records older than 1 s are deleted. (retention.ms)" in results[1]["message"]["text"]
+    (change,) = plan_document(plan)["changes"]
+    assert (change["risk"], change["risks"][:2]) == ("irreversible", ["irreversible", "destructive"])
+
+
+def test_deletions_come_first_in_every_report(world: World) -> None:
+    names = [f"a{n:03}" for n in range(300)]
+    world.apply(*(topic(name, partitions=1) for name in names), topic("zz", partitions=1))
+    grown = [topic(name, partitions=2) for name in names]
+    plan = world.plan(*grown, scope=Scope(allow_deletes=True))
+    first = risks_of(plan)[0]
+    assert isinstance(first, Change)
+    assert (str(first.id), first.action) == ("Topic/zz", Action.DELETE)
+    text, markdown = plan_text(plan), plan_markdown(plan)
+    assert text.index("- Topic/zz") < text.index("Topic/a000")
+    assert markdown.index("Topic/zz") < markdown.index("Topic/a000")
+    risks = markdown.split("### Changes")[0]
+    assert risks.count("irreversible** update") == 300, "no risk is left out"
+
+
+def test_a_retention_below_the_brokers_default_deletes_records() -> None:
+    world = World(MemoryCluster())
+    default = desired("BrokerConfig", "cluster-default", configs={"log.retention.ms": "31536000000"})
+    world.apply(default, topic("t", partitions=1))
+    # 30 days are more than Kafka's own default of 7, and less than the 365 that hold on these brokers
+    plan = world.plan(default, topic("t", partitions=1, configs={"retention.ms": "2592000000"}))
+    (change,) = plan.changes
+    assert fields_of(change)["configs.retention.ms"] == (
+        Risk.DESTRUCTIVE,
+        "Records older than 30 d are deleted.",
+    )
+
+
+def test_a_broker_retention_that_deletes_is_destructive(world: World) -> None:
+    config = {"log.retention.ms": "60000", "log.cleaner.threads": "2"}
+    (change,) = world.plan(desired("BrokerConfig", "cluster-default", configs=config)).changes
+    assert change.risks == (Risk.DESTRUCTIVE, Risk.DISRUPTIVE)
+    assert fields_of(change)["configs.log.retention.ms"] == (
+        Risk.DESTRUCTIVE,
+        "Records older than 1 min are deleted.",
+    )
+
+
+def test_a_rollback_that_lowers_retention_is_destructive(world: World) -> None:
+    world.apply(topic("t", partitions=1, configs={"retention.ms": "1000"}))
+    world.apply(topic("t", partitions=1, configs={"retention.ms": "604800000"}))
+    (change,) = world.rollback_plan().changes
+    assert change.risk is Risk.DESTRUCTIVE
+    assert fields_of(change)["configs.retention.ms"][1] == "Records older than 1 s are deleted."
+
+
+def test_a_rollback_deletion_says_that_records_go(world: World) -> None:
+    world.apply(topic("t", partitions=1))
+    plan = world.rollback_plan()
+    assert "destructive: All records of the topic are deleted." in plan_text(plan)
+
+
+def test_an_ad_hoc_request_has_the_risks_of_its_fields(world: World) -> None:
+    world.apply(topic("t", partitions=1))
+    asked = topic("t", partitions=4, configs={"retention.ms": "1"})
+    (change,) = world.plan(asked, scope=Scope(by_hand=True)).changes
+    assert change.risks == (Risk.IRREVERSIBLE, Risk.DESTRUCTIVE)
+    (gone,) = world.plan(scope=Scope(by_hand=True, removals=frozenset({asked.id}))).changes
+    assert gone.risks[0] is Risk.DESTRUCTIVE
+    assert fields_of(gone)["partitions"][1] == "All records of the topic are deleted."
+
+
+FIELDS = [
+    ("retention.ms", "1000", "-1", None),
+    ("retention.ms", "-1", "1000", "Records older than 1 s are deleted."),
+    ("retention.ms", "-1", None, "Records older than 7 d, the default, are deleted."),
+    ("retention.bytes", None, "1048576",
+     "The oldest records of partitions with more than 1 MiB are deleted."),
+    ("cleanup.policy", ["delete"], ["delete", "compact"],
+     "Compaction removes all records of a key but the latest."),
+    ("cleanup.policy", ["compact"], None, "Records beyond the retention limits are deleted."),
+    ("unclean.leader.election.enable", None, "true",
+     "A replica that is not in sync may lead; the records that it lacks are lost."),
+    ("unclean.leader.election.enable", "true", "false", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "before", "after", "cause"), FIELDS)
+def test_configs_that_lose_records(key: str, before: object, after: object, cause: str | None) -> None:
+    field = FieldChange(f"configs.{key}", FieldOp.SET, before, after)
+    rated = assess_topic_field(Action.UPDATE, field)
+    assert (rated.risk, rated.cause) == ((Risk.DESTRUCTIVE, cause) if cause else (Risk.SAFE, ""))
+
+
+def test_cluster_wide_unclean_elections_are_destructive() -> None:
+    field = FieldChange("configs.unclean.leader.election.enable", FieldOp.SET, "false", "true")
+    assert assess_broker_field(field).risk is Risk.DESTRUCTIVE
