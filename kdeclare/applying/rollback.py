@@ -331,8 +331,9 @@ def _change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
     deletes = any(VERBS[op.verb].destroys for op in operations)
     creates = any(op.verb == "topic.create" for op in operations)
     action = Action.DELETE if deletes else Action.CREATE if creates else Action.UPDATE
-    assess = KINDS[id_.kind].assess_field
-    fields = tuple(assess(action, f) for op in operations for f in VERBS[op.verb].fields(op))
+    fields = tuple(f for op in operations for f in VERBS[op.verb].fields(op))
+    if id_.kind in KINDS:  # not for what accompanies the moves of several resources
+        fields = tuple(KINDS[id_.kind].assess_field(action, f) for f in fields)
     risk = highest_risk(fields, least=Risk.DESTRUCTIVE if deletes else Risk.SAFE)
     return Change(id_, action, Reason.ROLLBACK, risk, fields)
 
