@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kdeclare.cluster.connect.port import ERRORS as ABOUT_WORKERS
-from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.cluster.port import QUOTA_EXCEEDED, QUOTA_HINT, Fault, FaultKind
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 
 
@@ -31,6 +31,13 @@ def _problem(cluster_name: str, fault: Fault) -> Diagnostic:
             "Not permitted",
             f"{cluster_name} does not permit this: {fault.message or fault.error} ({fault.error}).",
             hint="Ask for the permission: reading wants Describe and DescribeConfigs on topics and cluster.",
+        )
+    if fault.error == QUOTA_EXCEEDED:
+        return error(
+            "quota-exceeded",
+            "Mutation quota exceeded",
+            f"{cluster_name}: {fault.message} ({fault.error}).",
+            hint=QUOTA_HINT,
         )
     if fault.kind is not FaultKind.REFUSED:
         return error(

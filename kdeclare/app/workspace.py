@@ -15,7 +15,7 @@ from kdeclare.app.client_config import read_client_config
 from kdeclare.app.connect.door import ProjectDoor
 from kdeclare.app.faults import explained
 from kdeclare.cluster.connect.port import Door
-from kdeclare.cluster.port import Cluster
+from kdeclare.cluster.port import QUOTA_EXCEEDED, Cluster
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.run import REQUEST_DEADLINE_S
@@ -203,7 +203,11 @@ def connect_kafka(
 
 
 def log_retry(retry: "Retry") -> None:
-    """Tell those who read the log."""
+    """Tell those who read the log, and everybody of long waits for a quota, now and then."""
+    if retry.fault.error == QUOTA_EXCEEDED and retry.attempt % 10 == 1:
+        left = f"; {retry.items} left" if retry.items else ""
+        _log.warning("%s%s: waiting until brokers take more", retry.fault.message, left)
+        return
     _log.info("%s: %s; attempt %d, again in %.1f s", retry.call, retry.fault, retry.attempt, retry.delay_s)
 
 

@@ -9,6 +9,8 @@ from kdeclare.applying.expectations import changed_secrets, mismatches, shown, v
 from kdeclare.cluster.port import (
     MADE_ALREADY,
     POLICY_VIOLATION,
+    QUOTA_EXCEEDED,
+    QUOTA_HINT,
     TOPIC_EXISTS,
     Cluster,
     Created,
@@ -235,6 +237,8 @@ def failed(op: Operation, fault: Fault) -> OperationResult:
     """It did not, and the cluster says why."""
     if fault.error == POLICY_VIOLATION:
         return OperationResult(op.id, Status.DENIED, fault.error, fault.message or UNEXPLAINED)
+    if fault.error == QUOTA_EXCEEDED:
+        return OperationResult(op.id, Status.FAILED, fault.error, f"{fault.message}. {QUOTA_HINT}")
     return OperationResult(op.id, Status.FAILED, fault.error, fault.message)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.cluster.port import QUOTA_EXCEEDED, Fault, FaultKind
 
 T = TypeVar("T")
 
@@ -33,6 +33,9 @@ class Again:
     Waits double from ``base_delay_s`` up to ``max_delay_s``, each cut by up to a half at random, so that
     many clients do not come back at the same time. attempts: counts the first one; jitter: gives numbers
     from 0 to 1. Safe to use from several threads.
+
+    What a quota refuses is no failed attempt: it is sent again as soon as the broker takes more, until
+    nothing has been taken for ``quota_patience_s``.
     """
 
     attempts: int = 6
@@ -41,6 +44,7 @@ class Again:
     sleep: Callable[[float], None] = time.sleep
     on_retry: Callable[[Retry], None] = lambda _: None
     jitter: Callable[[], float] = random.random
+    quota_patience_s: float = 300.0
 
     def __post_init__(self) -> None:
         """Raises ValueError where nothing would ever be tried."""
@@ -49,21 +53,50 @@ class Again:
 
     def whole(self, call: str, send: Callable[[], T]) -> T:
         """What ``send`` gives in the end. Raises its last Fault."""
-        attempt = 0
+        attempts = Attempts(self, call)
         while True:
-            attempt += 1
             try:
                 return send()
             except Fault as fault:
-                if not self.goes_on(call, attempt, None, fault):
+                if not attempts.goes_on(None, fault):
                     raise
 
-    def goes_on(self, call: str, attempt: int, items: int | None, fault: Fault) -> bool:
-        """Whether to try once more after attempt number ``attempt``; if so, after waiting."""
-        if fault.kind is not FaultKind.RETRIABLE or attempt >= self.attempts:
+
+class Attempts:
+    """The attempts at one call."""
+
+    def __init__(self, again: Again, call: str) -> None:
+        self._again = again
+        self._call = call
+        self._sent = 0
+        self._failed = 0
+        self._throttled_s = 0.0
+        self._items: int | None = None
+
+    def goes_on(self, items: int | None, fault: Fault) -> bool:
+        """Whether to try once more after an attempt; if so, after waiting. ``items``: how many are left."""
+        if fault.kind is not FaultKind.RETRIABLE:
             return False
-        delay_s = min(self.max_delay_s, self.base_delay_s * 2 ** (attempt - 1))
-        delay_s *= 1 - self.jitter() / 2
-        self.on_retry(Retry(call, attempt, items, fault, delay_s))
-        self.sleep(delay_s)
+        self._sent += 1
+        delay_s = self._throttle_delay(items, fault) if fault.error == QUOTA_EXCEEDED else self._delay()
+        if delay_s is None:
+            return False
+        self._again.on_retry(Retry(self._call, self._sent, items, fault, delay_s))
+        self._again.sleep(delay_s)
         return True
+
+    def _delay(self) -> float | None:
+        self._failed += 1
+        if self._failed >= self._again.attempts:
+            return None
+        delay_s: float = min(self._again.max_delay_s, self._again.base_delay_s * 2 ** (self._failed - 1))
+        return delay_s * (1 - self._again.jitter() / 2)
+
+    def _throttle_delay(self, items: int | None, fault: Fault) -> float | None:
+        if items != self._items:  # some have been taken since
+            self._items, self._throttled_s = items, 0.0
+        delay_s = fault.throttled_s + self._again.base_delay_s * (1 + self._again.jitter())
+        if self._again.attempts == 1 or self._throttled_s + delay_s > self._again.quota_patience_s:
+            return None
+        self._throttled_s += delay_s
+        return delay_s

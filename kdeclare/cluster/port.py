@@ -19,6 +19,14 @@ TOPIC_EXISTS = "TOPIC_ALREADY_EXISTS"
 MADE_ALREADY = frozenset({TOPIC_EXISTS, "INVALID_PARTITIONS"})
 """What Kafka answers to a request for what is there already: by an earlier copy of it, or by someone else."""
 
+QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
+"""What Kafka calls a change that a strict quota of controller mutations (KIP-599) does not allow yet."""
+
+QUOTA_HINT = (
+    "Wait and run it again, or ask for a higher controller_mutation_rate for this user and client id: "
+    "creating and deleting topics and adding partitions count by the partition."
+)
+
 
 class FaultKind(StrEnum):
     """What a fault means for whoever asked."""
@@ -34,17 +42,21 @@ class Fault(Exception):
     error: the Kafka protocol error name (``INVALID_CONFIG``); ``REQUEST_TIMED_OUT`` and
         ``NETWORK_EXCEPTION`` for what the client itself saw.
     message: the broker's own words where it gave any.
+    throttled_s: how long the broker takes no more of this; 0 where it said nothing.
     """
 
-    def __init__(self, error: str, message: str, kind: FaultKind = FaultKind.REFUSED) -> None:
+    def __init__(
+        self, error: str, message: str, kind: FaultKind = FaultKind.REFUSED, throttled_s: float = 0.0
+    ) -> None:
         self.error = error
         self.message = message
         self.kind = kind
+        self.throttled_s = throttled_s
         super().__init__(f"{error}: {message}" if message else error)
 
-    def __reduce__(self) -> tuple[type["Fault"], tuple[str, str, FaultKind]]:
+    def __reduce__(self) -> tuple[type["Fault"], tuple[str, str, FaultKind, float]]:
         """What pickling makes it anew from."""
-        return Fault, (self.error, self.message, self.kind)
+        return Fault, (self.error, self.message, self.kind, self.throttled_s)
 
 
 @dataclass(frozen=True, slots=True)

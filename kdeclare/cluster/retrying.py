@@ -1,9 +1,9 @@
 """Requests to a cluster that are sent again: whole ones, or the items of them that failed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeGuard, TypeVar
 
-from kdeclare.cluster.again import Again
+from kdeclare.cluster.again import Again, Attempts
 from kdeclare.cluster.connect.port import ConnectWorkers
 from kdeclare.cluster.connect.retrying import RetryingWorkers
 from kdeclare.cluster.port import (
@@ -171,13 +171,12 @@ class Retrying:
     ) -> Mapping[K, R | Fault]:
         results: dict[K, R | Fault] = {}
         rest = items
-        attempt = 0
+        attempts = Attempts(self._again, call)
         while True:
-            attempt += 1
             try:
                 results.update(send(rest))
             except Fault as fault:
-                if self._again.goes_on(call, attempt, None if not results else len(rest), fault):
+                if attempts.goes_on(None if not results else len(rest), fault):
                     continue
                 if not results:
                     raise
@@ -188,8 +187,13 @@ class Retrying:
             if not failed:
                 return results
             rest = [item for item in rest if key(item) in failed]
-            if not self._again.goes_on(call, attempt, len(rest), next(iter(failed.values()))):
+            if not attempts.goes_on(len(rest), _longest_throttled(failed.values())):
                 return results
+
+
+def _longest_throttled(faults: Iterable[Fault]) -> Fault:
+    """The fault that says how long to wait: any, unless a quota speaks."""
+    return max(faults, key=lambda fault: fault.throttled_s)
 
 
 def _is_retriable(result: object) -> TypeGuard[Fault]:

@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from kdeclare.cluster.port import MADE_ALREADY, POLICY_VIOLATION, TOPIC_EXISTS, Cluster, Fault
+from kdeclare.cluster.port import (
+    MADE_ALREADY,
+    POLICY_VIOLATION,
+    QUOTA_EXCEEDED,
+    QUOTA_HINT,
+    TOPIC_EXISTS,
+    Cluster,
+    Fault,
+)
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import batches
@@ -110,9 +118,12 @@ def _refusal(op: Operation, fault: Fault) -> Diagnostic:
     hint = "Correct the manifest; nothing was changed."
     if unauthorised:
         hint = "Ask for the permission, or plan with --no-preflight to leave this to apply."
+    over_quota = fault.error == QUOTA_EXCEEDED
+    if over_quota:
+        hint = f"Checks count, too: plan with --no-preflight to leave them out. {QUOTA_HINT}"
     return error(
-        "not-authorized" if unauthorised else "refused-by-cluster",
-        "The cluster refuses this change",
+        "quota-exceeded" if over_quota else "not-authorized" if unauthorised else "refused-by-cluster",
+        "Mutation quota exceeded" if over_quota else "The cluster refuses this change",
         f"{op.resource}: {fault.message or 'no reason given'} ({fault.error}).",
         hint=hint,
         resource=str(op.resource),

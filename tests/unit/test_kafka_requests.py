@@ -19,6 +19,7 @@ from kafka.protocol.admin import (
 
 from kdeclare.cluster.kafka import KafkaCluster, connect
 from kdeclare.cluster.kafka.batches import chunks
+from kdeclare.cluster.kafka.wire import LONGEST_THROTTLE_S, _throttled_until
 from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind, NewPartitions, NewTopic
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
@@ -106,6 +107,47 @@ def test_topic_requests_use_the_highest_version_of_the_broker(
         assert kafka.delete_topics({"t": None}) == {"t": None}
     asked = [broker.asked(api)[0].API_VERSION for api in (CREATE, DELETE, GROW)]
     assert tuple(asked) == sent
+
+
+def test_quota_fault_has_its_own_words_and_the_throttle_time() -> None:
+    def answer(request: Any) -> Any:
+        made = created(request)
+        made.throttle_time_ms = 250
+        for topic in made.topics:
+            topic.error_code, topic.error_message = 89, None
+        return made
+
+    with cluster({CREATE: answer}) as (kafka, _):
+        fault = kafka.create_topics([new("t")])["t"]
+        started = time.monotonic()
+        kafka.topics(["t"])  # on the connection that is throttled
+        assert time.monotonic() - started > 0.2
+    assert isinstance(fault, Fault)
+    assert (fault.error, fault.kind, fault.throttled_s) == (
+        "THROTTLING_QUOTA_EXCEEDED",
+        FaultKind.RETRIABLE,
+        0.25,
+    )
+    assert "controller_mutation_rate" in fault.message
+    assert "0.2 s" in fault.message
+
+
+def test_changes_under_a_quota_are_sent_one_after_the_other() -> None:
+    """A broker that refuses one mutes its connection: the next would time out, its outcome unknown."""
+    with cluster({CREATE: lambda _: ...}, request_timeout_s=0.3) as (kafka, broker):
+        kafka.create_topics([new(f"t{i}") for i in range(1100)])
+    assert len(broker.asked(CREATE)) == 3
+    assert broker.connections >= 3  # each time-out ended a connection with one request on it
+
+
+def test_a_throttled_connection_is_waited_for_beyond_the_time_to_connect() -> None:
+    """`_throttled_until` goes by what the broker said, up to a limit."""
+    connection = type("Throttled", (), {"_throttle_time": time.monotonic() + 15})()
+    assert 14 < _throttled_until(connection) - time.monotonic() < 16
+    connection._throttle_time = time.monotonic() + 10**9
+    assert _throttled_until(connection) - time.monotonic() < LONGEST_THROTTLE_S + 1
+    connection._throttle_time = 0
+    assert _throttled_until(connection) == 0
 
 
 def test_chunks_never_lose_an_item() -> None:

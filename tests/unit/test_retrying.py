@@ -233,3 +233,34 @@ def test_a_worker_is_looked_at_once(call: str) -> None:
     with pytest.raises(Fault):
         getattr(workers, call)("https://w", *([{}] if call == "validate" else []))
     assert worker.asked == [call]
+
+
+def throttled(seconds: float) -> Fault:
+    return Fault("THROTTLING_QUOTA_EXCEEDED", "the quota is used up", FaultKind.RETRIABLE, seconds)
+
+
+def test_quota_refusals_wait_for_the_throttle_time_and_are_no_failed_attempts() -> None:
+    names = [f"t{i}" for i in range(9)]
+    # One topic gets through at a time; of the others, brokers say how long they take none.
+    answers = [
+        {name: None if name == names[taken] else throttled(taken + 0.5) for name in names[taken:]}
+        for taken in range(9)
+    ]
+    script, waits = Script(*answers), Waits()
+    assert waits.around(script, attempts=3).create_topics(new(*names)) == dict.fromkeys(names)
+    assert list(waits) == [taken + 1.5 for taken in range(8)]  # never less than what brokers say
+    assert [retry.items for retry in waits.retries] == [8, 7, 6, 5, 4, 3, 2, 1]
+
+
+def test_quota_that_takes_nothing_ends_with_its_own_fault() -> None:
+    script, waits = Script(*[{"a": throttled(100.0)}] * 9), Waits()
+    fault = waits.around(script).create_topics(new("a"))["a"]
+    assert isinstance(fault, Fault)
+    assert fault.error == "THROTTLING_QUOTA_EXCEEDED"
+    assert list(waits) == [101.0, 101.0]  # 300 s at most without anything being taken
+
+
+def test_quota_is_not_waited_for_where_there_is_one_attempt() -> None:
+    script, waits = Script({"a": throttled(1.0)}), Waits()
+    assert waits.around(script, attempts=1).create_topics(new("a")).keys() == {"a"}
+    assert waits == []

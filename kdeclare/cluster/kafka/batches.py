@@ -44,21 +44,26 @@ def send_batches(
     records: Callable[[T], int] = lambda _: 1,
     validate_only: bool = False,
     nodes: Sequence[int] | None = None,
+    has_quota: bool = False,
 ) -> dict[K, Result]:
     """Send items to the controller, or to ``nodes``, and give a result for each.
 
     key: what names an item; codes: key, error code and message of each item in a response.
+    has_quota: the requests count against the quota of controller mutations. They are sent one after the
+        other: a broker that refuses one leaves the next on its connection unanswered for the throttle time.
     Raises Fault when there was one request and it failed; of several, the failed ones count by item.
     """
 
     def read(response: Any) -> Mapping[K, Result]:
         return {
-            name: fault_for_code(code, text, changes=not validate_only) if code else None
+            name: _fault(response, code, text, changes=not validate_only) if code else None
             for name, code, text in codes(response)
         }
 
     parts = chunks(items, records=records)
-    answers = wire.ask([request(part) for part in parts], read, changes=not validate_only, nodes=nodes)
+    requests = [request(part) for part in parts]
+    window = 1 if has_quota else 2
+    answers = wire.ask(requests, read, changes=not validate_only, nodes=nodes, window=window)
     if len(answers) == 1 and isinstance(answers[0], Fault):
         raise answers[0]
     results: dict[K, Result] = {}
@@ -69,3 +74,8 @@ def send_batches(
     if any(fault is not None and fault.kind is FaultKind.RETRIABLE for fault in results.values()):
         wire.refresh()  # NOT_CONTROLLER and the like: know better next time
     return results
+
+
+def _fault(response: Any, code: int, text: str | None, *, changes: bool) -> Fault:
+    throttle_ms = getattr(response, "throttle_time_ms", None) or 0
+    return fault_for_code(code, text, changes=changes, throttle_ms=throttle_ms)

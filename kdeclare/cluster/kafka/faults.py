@@ -4,7 +4,7 @@ import re
 
 from kafka import errors as client
 
-from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.cluster.port import QUOTA_EXCEEDED, Fault, FaultKind
 
 NONE = 0
 UNKNOWN_TOPIC_OR_PARTITION = 3
@@ -40,7 +40,6 @@ _RETRIABLE = frozenset(
         "FENCED_LEADER_EPOCH",
         "UNKNOWN_LEADER_EPOCH",
         "OFFSET_NOT_AVAILABLE",
-        "THROTTLING_QUOTA_EXCEEDED",
         "REBOOTSTRAP_REQUIRED",
     }
 )
@@ -48,6 +47,9 @@ _RETRIABLE = frozenset(
 
 _NEEDS = re.compile(r"Request Request\(.*\) needs (\w+) permission\.?", re.DOTALL)
 """How a broker words it (kafka.server.AuthHelper): in the brackets stands the request, as Java prints it."""
+
+_QUOTA = "the quota of controller mutations (controller_mutation_rate) of this user or client is used up"
+"""Brokers give no words of their own with this error."""
 
 _UNSURE = frozenset({"REQUEST_TIMED_OUT", "NETWORK_EXCEPTION", "UNKNOWN_SERVER_ERROR"})
 """Answers of a broker that may have passed the request on before it gave up."""
@@ -62,9 +64,16 @@ def error_name(code: int) -> str:
     return f"ERROR_{code}" if found is None else str(found.message)
 
 
-def fault_for_code(code: int, message: str | None, *, changes: bool) -> Fault:
-    """What a broker answered. ``changes``: whether the request was to change anything."""
+def fault_for_code(code: int, message: str | None, *, changes: bool, throttle_ms: int = 0) -> Fault:
+    """What a broker answered.
+
+    changes: whether the request was to change anything. throttle_ms: the throttle time of the answer.
+    """
     name = error_name(code)
+    if name == QUOTA_EXCEEDED:
+        wait_s = max(0, throttle_ms) / 1000
+        when = f"; brokers take more in {wait_s:.1f} s" if wait_s else ""
+        return Fault(name, message or f"{_QUOTA}{when}", FaultKind.RETRIABLE, wait_s)
     if name in _RETRIABLE:
         kind = FaultKind.RETRIABLE
     elif name in _UNSURE:

@@ -151,6 +151,7 @@ def create_topics(wire: Wire, items: Sequence[NewTopic], validate_only: bool) ->
             1 + len(topic.configs) + max(topic.partitions or 0, len(topic.assignments or ()))
         ),
         validate_only=validate_only,
+        has_quota=True,
     )
     if validate_only:
         return {**results}
@@ -199,6 +200,7 @@ def delete_topics(wire: Wire, targets: Mapping[str, str | None]) -> dict[str, Re
             (names.get(id_text(topic.topic_id), topic.name), topic.error_code, topic.error_message)
             for topic in response.responses
         ),
+        has_quota=True,
     )
 
 
@@ -225,6 +227,7 @@ def create_partitions(wire: Wire, items: Sequence[NewPartitions], validate_only:
         codes=lambda response: _codes(response.results),
         records=lambda item: item.total,
         validate_only=validate_only,
+        has_quota=True,
     )
 
 

@@ -5,6 +5,7 @@ version is pinned. KafkaAdminClient is passed by: it loses per-item errors and m
 a bootstrap fails, and refuses a sixth request in flight instead of letting it wait.
 """
 
+import struct
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,6 +26,10 @@ Response: TypeAlias = Any
 
 _AFTER = {True: FaultKind.UNKNOWN, False: FaultKind.REFUSED}
 """What an unreadable answer means, by whether the request was to change anything."""
+_UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
+"""What reading a bad answer raises: our decoders ValueError, kafka-python's objects whatever they lack."""
+LONGEST_THROTTLE_S = 600.0
+"""How long to wait for a throttled connection: until its time is over, brokers do not answer on it."""
 _PAUSED_S = 0.005
 """How often a paused connection (a quota, a full buffer) is looked at again."""
 
@@ -247,7 +252,7 @@ class Wire:
             raise fault_for_exception(exc, sent=True, changes=changes) from exc
         try:
             return read(response)
-        except (LookupError, ValueError) as exc:
+        except _UNREADABLE as exc:
             raise Fault("CORRUPT_MESSAGE", f"unreadable answer: {exc}", _AFTER[changes]) from exc
 
     async def _any_connection(self, timeout_at: float) -> Any:
@@ -273,6 +278,7 @@ class Wire:
         except client.KafkaError as exc:
             text = "; ".join(str(arg) for arg in exc.args)
             raise type(exc)(f"broker {node} at {self.address(node)}: {text}") from exc
+        timeout_at = max(timeout_at, _throttled_until(connection))
         while connection.paused:
             if time.monotonic() > timeout_at:
                 raise client.NodeNotReadyError(f"broker {node} is paused by {sorted(connection.paused)}")
@@ -301,6 +307,12 @@ class Wire:
 
     def _setup_deadline(self) -> float:
         return time.monotonic() + min(10.0, self._timeout_s)
+
+
+def _throttled_until(connection: Any) -> float:
+    """Just after the time until which a broker throttles a connection; 0 if it does not."""
+    until: float = connection._throttle_time
+    return min(until, time.monotonic() + LONGEST_THROTTLE_S) + 0.1 if until else 0.0
 
 
 def _left_ms(timeout_at: float) -> float:

@@ -1,0 +1,97 @@
+"""A strict quota of controller mutations (KIP-599) on a real broker: waited for, told, and never silence."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka.protocol.admin import AlterClientQuotasRequest
+
+from kdeclare.cluster.again import Again, Retry
+from kdeclare.cluster.kafka import KafkaCluster, connect
+from kdeclare.cluster.port import Fault, FaultKind, NewPartitions, NewTopic
+from kdeclare.cluster.retrying import Retrying
+from kdeclare.cluster.sandbox import SandboxStatus
+from tests.beds import KafkaBed
+from tests.kafka.test_bad_input import Project
+
+pytestmark = pytest.mark.kafka
+
+RATE = 2.0
+
+
+def set_quota(cluster: KafkaCluster, rate: float | None) -> None:
+    """The mutation rate of every client id that has none of its own; None is no quota."""
+    entry = AlterClientQuotasRequest.EntryData
+    request = AlterClientQuotasRequest(
+        entries=[
+            entry(
+                entity=[entry.EntityData(entity_type="client-id", entity_name=None)],
+                ops=[entry.OpData(key="controller_mutation_rate", value=rate or 0.0, remove=rate is None)],
+            )
+        ],
+        validate_only=False,
+    )
+    codes = cluster._wire.ask_one(request, lambda response: [item.error_code for item in response.entries])
+    assert codes == [0]
+    time.sleep(1)  # until brokers have it
+
+
+@pytest.fixture
+def quota_bed(kafka_bed: KafkaBed, sandbox: SandboxStatus) -> Iterator[KafkaBed]:
+    """Brokers with the quota, its burst used up."""
+    own = connect(sandbox.bootstrap, {})
+    set_quota(own, RATE)
+    own.close()
+    try:
+        burst = [NewTopic(kafka_bed.name(), 1, 1, None, {}) for _ in range(30)]
+        kafka_bed.cluster.create_topics(burst)
+        yield kafka_bed
+    finally:
+        other = connect(sandbox.bootstrap, {})
+        set_quota(other, None)
+        other.close()
+
+
+def test_changes_over_the_quota_are_refused_at_once_and_say_for_how_long(quota_bed: KafkaBed) -> None:
+    cluster, started = quota_bed.cluster, time.monotonic()
+    new = [NewTopic(quota_bed.name(), 1, 1, None, {}) for _ in range(20)]
+    faults = [fault for fault in cluster.create_topics(new).values() if isinstance(fault, Fault)]
+    assert time.monotonic() - started < 10
+    assert len(faults) >= 15
+    assert {(fault.error, fault.kind) for fault in faults} == {
+        ("THROTTLING_QUOTA_EXCEEDED", FaultKind.RETRIABLE)
+    }
+    assert all(0 < fault.throttled_s < 10 for fault in faults)
+    assert "controller_mutation_rate" in faults[0].message
+    name = next(iter(cluster.topics()))
+    for answer in (
+        cluster.create_partitions([NewPartitions(name, 40)], validate_only=True),
+        cluster.delete_topics({quota_bed.name(): None for _ in range(9)}),
+    ):
+        assert {fault.error for fault in answer.values() if isinstance(fault, Fault)} <= {
+            "THROTTLING_QUOTA_EXCEEDED",
+            "UNKNOWN_TOPIC_OR_PARTITION",
+        }
+
+
+def test_what_a_quota_refuses_is_done_as_brokers_allow_it(quota_bed: KafkaBed) -> None:
+    retries: list[Retry] = []
+    patient = Retrying(quota_bed.cluster, Again(on_retry=retries.append))
+    new = [NewTopic(quota_bed.name(), 1, 1, None, {}) for _ in range(20)]
+    assert not any(isinstance(answer, Fault) for answer in patient.create_topics(new).values())
+    assert len(retries) > 6  # more than failed attempts would be allowed
+
+
+def test_apply_waits_for_a_quota_and_says_so(
+    quota_bed: KafkaBed, sandbox: SandboxStatus, tmp_path: Path
+) -> None:
+    project = Project(tmp_path, sandbox.bootstrap)
+    names = [f"quota-{i}" for i in range(8)]
+    for name in names:
+        quota_bed.own(project.name(name))
+    project.topics(*names)
+    ran = project("apply", "--yes", "--no-preflight")
+    assert ran.code == 0, ran
+    assert "waiting until brokers take more" in ran.err
+    assert project.in_order()
