@@ -87,7 +87,10 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """Partitions to add: the new total, and replicas for each added one in order (None: Kafka places)."""
+    """Partitions to add: the new total, and replicas for each added one in order.
+
+    assignments: None has Kafka place them. An empty tuple is what it refuses: replicas for none of them.
+    """
 
     topic: str
     total: int

@@ -162,6 +162,32 @@ def test_thread_pools_take_small_steps(bed: AnyBed) -> None:
     bed.expect_overrides(one, {key: "2"})
 
 
+PER_IP, OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.overrides"
+
+
+@pytest.mark.parametrize("resource", [CLUSTER_WIDE, broker_resource(1)], ids=["cluster-wide", "broker"])
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_no_connections_per_address_without_exceptions_is_refused(
+    bed: AnyBed, resource: ConfigResource, validate_only: bool
+) -> None:
+    answer = bed.alter(resource, (PER_IP, SET, "0"), validate_only=validate_only)
+    assert error(answer) == "INVALID_REQUEST"
+    assert message(answer) == (
+        "requirement failed: max.connections.per.ip can be set to zero only if "
+        "max.connections.per.ip.overrides property is set."
+    )
+    both = ((PER_IP, SET, "0"), (OVERRIDES, SET, "127.0.0.1:100"))
+    assert bed.alter(resource, *both, validate_only=True) is None
+
+
+@pytest.mark.parametrize("key", ["max.connections", "max.connection.creation.rate"])
+@pytest.mark.parametrize("resource", [CLUSTER_WIDE, broker_resource(1)], ids=["cluster-wide", "broker"])
+def test_no_connections_at_all_are_refused(bed: AnyBed, resource: ConfigResource, key: str) -> None:
+    answer = bed.alter(resource, (key, SET, "0"), validate_only=True)
+    assert error(answer) == "INVALID_REQUEST"
+    assert f"Invalid {key} 0" in message(answer)
+
+
 def test_min_isr_with_elr(bed: AnyBed) -> None:
     answer = bed.alter(CLUSTER_WIDE, ("min.insync.replicas", DELETE, None))
     assert error(answer) == "INVALID_CONFIG"

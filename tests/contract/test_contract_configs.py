@@ -338,3 +338,24 @@ def test_elr_holds_a_cluster_wide_min_isr(bed: AnyBed) -> None:
     entry = bed.entry(topic, "min.insync.replicas")
     assert (entry.value, entry.source) == ("1", ConfigSource.CLUSTER)
     assert bed.overrides(CLUSTER_WIDE)["min.insync.replicas"] == "1"
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("", "INVALID_REQUEST", "Default topic resources are not allowed."),
+        ("a b", "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: 'a b' contains one or more characters"),
+        ("..", "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: '..' is not allowed"),
+        ("not-there", "UNKNOWN_TOPIC_OR_PARTITION", "The topic 'not-there' does not exist."),
+    ],
+)
+def test_alter_of_a_topic_that_cannot_be_is_refused(
+    bed: AnyBed, name: str, code: str, words: str, validate_only: bool
+) -> None:
+    topic = topic_resource(name)
+    for key, op, value in (("retention.ms", SET, "5"), ("nope", SET, "5"), ("retention.ms", DELETE, None)):
+        answer = bed.alter(topic, (key, op, value), validate_only=validate_only)
+        assert error(answer) == code
+        assert words in message(answer)
+    assert bed.cluster.configs([ConfigQuery(topic, frozenset({"retention.ms"}), overrides=True)]) == {}

@@ -275,9 +275,32 @@ def test_additions_stand_and_fall_alone(bed: AnyBed) -> None:
     assert error(results[two]) == "INVALID_PARTITIONS"
     assert error(results["not-there"]) == "UNKNOWN_TOPIC_OR_PARTITION"
     assert message(results["not-there"]) == ""
-    assert bed.add_partitions(two, 4, ()) is None  # no assignments are none at all
     twice = bed.cluster.create_partitions([NewPartitions(two, 5), NewPartitions(two, 6)])[two]
     assert (error(twice), message(twice)) == ("INVALID_REQUEST", "Duplicate topic name.")
+
+
+@pytest.mark.parametrize(
+    ("total", "code", "words"),
+    [
+        (
+            5,
+            "INVALID_REPLICA_ASSIGNMENT",
+            "Attempted to add 2 additional partition(s), but only 0 assignment(s)",
+        ),
+        (3, "INVALID_PARTITIONS", "Topic already has 3 partition(s)."),
+        (2, "INVALID_PARTITIONS", "2 would not be an increase."),
+    ],
+)
+def test_additions_with_an_empty_list_of_assignments_are_refused(
+    bed: AnyBed, total: int, code: str, words: str
+) -> None:
+    """Null is another request: Kafka places the partitions."""
+    name = bed.create(partitions=3)
+    answer = bed.add_partitions(name, total, ())
+    assert error(answer) == code
+    assert words in message(answer)
+    assert len(bed.topic(name).partitions) == 3
+    assert bed.add_partitions(name, 5, None) is None
 
 
 def test_additions_that_are_only_validated(bed: AnyBed) -> None:

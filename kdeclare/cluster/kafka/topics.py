@@ -233,10 +233,10 @@ def create_partitions(wire: Wire, items: Sequence[NewPartitions], validate_only:
 
 def _growing(item: NewPartitions) -> Any:
     kind = CreatePartitionsRequest.CreatePartitionsTopic
-    placed = item.assignments and [
-        kind.CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in item.assignments
-    ]
-    return kind(name=item.topic, count=item.total, assignments=placed or None)
+    placed = None  # Kafka places; an empty list is another request, which it refuses
+    if item.assignments is not None:
+        placed = [kind.CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in item.assignments]
+    return kind(name=item.topic, count=item.total, assignments=placed)
 
 
 def _codes(results: Iterable[Any]) -> Iterable[tuple[str, int, str | None]]:

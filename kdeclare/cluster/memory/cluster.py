@@ -26,6 +26,7 @@ from .configs import MAX_VALUE
 from .configs import Configs as ConfigStore
 from .definitions import TOPIC_KEYS
 from .faults import Call
+from .names import illegal
 from .requests import Requests
 
 VERSION = "4.3"
@@ -232,6 +233,7 @@ class MemoryCluster(Requests):
         def alter(item: Alteration) -> None:
             if not self._exists(item.resource):
                 if item.resource.scope is ConfigScope.TOPIC:
+                    _check_topic_name(item.resource.name)
                     raise Fault(
                         "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{item.resource.name}' does not exist."
                     )
@@ -304,6 +306,14 @@ def _check_wire(values: Iterable[str | None]) -> None:
     """A broker closes the connection on a string that is too long for the protocol."""
     if any(len((value or "").encode()) > MAX_VALUE for value in values):
         raise Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
+
+
+def _check_topic_name(name: str) -> None:
+    if not name:
+        raise Fault("INVALID_REQUEST", "Default topic resources are not allowed.")
+    wrong = illegal(name)
+    if wrong is not None:
+        raise Fault("INVALID_TOPIC_EXCEPTION", wrong)
 
 
 def _no_broker(resource: ConfigResource) -> Fault | None:

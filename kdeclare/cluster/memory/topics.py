@@ -189,7 +189,7 @@ class Topics:
                 "increase.",
             )
         factor = len(topic.partitions[0].replicas)
-        if not new.assignments:
+        if new.assignments is None:
             lists = self._place(new.total - have, factor)
         else:
             lists = self._assigned_additions(new, have, factor)

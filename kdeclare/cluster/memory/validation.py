@@ -147,8 +147,29 @@ def check_broker(
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
     broker = int(resource.name) if resource.name else configs.asked
+    _check_connection_limits(configs, broker, resource, after)
     for name in sorted(THREAD_POOLS & (before.keys() | after.keys())):
         _check_pool(configs, broker, resource, name, after)
+
+
+def _check_connection_limits(
+    configs: Configs, broker: int, resource: ConfigResource, after: Mapping[str, str]
+) -> None:
+    """KafkaConfig.validateValues and ConnectionQuotas, of what the broker would come to have."""
+
+    def effective(name: str) -> str:
+        found = configs.broker_value(broker, (name,), {resource: after})
+        return found[1].strip() if found else BROKER_KEYS[name].default or ""
+
+    if int(effective("max.connections.per.ip")) == 0 and not effective("max.connections.per.ip.overrides"):
+        raise Fault(
+            "INVALID_REQUEST",
+            "requirement failed: max.connections.per.ip can be set to zero only if "
+            "max.connections.per.ip.overrides property is set.",
+        )
+    for name in ("max.connections", "max.connection.creation.rate"):
+        if int(effective(name)) == 0:
+            raise Fault("INVALID_REQUEST", _wrapped(f"Invalid {name} 0"))
 
 
 def _needs_broker(name: str) -> bool:
