@@ -1,20 +1,55 @@
-"""Pieces of Kafka's flexible wire format (KIP-482): each reader gives a value and the position after it."""
+"""Pieces of Kafka's flexible wire format (KIP-482): each reader gives a value and the position after it.
+
+No reader goes beyond the end of the data, and none takes a length on trust: a count of items is held
+against the bytes that are left, so that an answer never costs more than its own size times a constant.
+"""
+
+import struct
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_LONGEST_UVARINT = 5  # bytes of 32 bits
+
+
+class MalformedResponse(ValueError):
+    """The one error of our decoders: the bytes are no response of the version that they are to be."""
+
+
+def decode_all(read: Callable[[], Iterable[T]]) -> list[T]:
+    """All that a decoder reads. Raises MalformedResponse, whatever the bytes are."""
+    try:
+        return list(read())
+    except MalformedResponse:
+        raise
+    except (LookupError, ValueError, OverflowError, struct.error) as exc:
+        raise MalformedResponse(f"{type(exc).__name__}: {exc}") from exc
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """An unsigned varint and the position after it."""
+    """An unsigned varint of 32 bits. Raises MalformedResponse, or IndexError at the end of the data."""
     byte = data[pos]
     pos += 1
     if byte < 0x80:
         return byte, pos
-    value, shift = byte & 0x7F, 7
-    while True:
+    value = byte & 0x7F
+    for shift in range(7, 7 * _LONGEST_UVARINT, 7):
         byte = data[pos]
         pos += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, pos
-        shift += 7
+    raise MalformedResponse("a length has more than 32 bits")
+
+
+def read_count(data: bytes, pos: int, smallest: int) -> tuple[int, int]:
+    """The length of a compact array, 0 for null. ``smallest``: the bytes that an item has at least."""
+    size, pos = read_uvarint(data, pos)
+    count = max(0, size - 1)
+    if count * smallest > len(data) - pos:
+        raise MalformedResponse(f"{count} items of {smallest} bytes or more in {len(data) - pos} bytes")
+    return count, pos
 
 
 def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
@@ -23,6 +58,8 @@ def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
     if size == 0:
         return None, pos
     end = pos + size - 1
+    if end > len(data):
+        raise MalformedResponse(f"a text of {size - 1} bytes in {len(data) - pos} bytes")
     return data[pos:end].decode(), end
 
 
@@ -33,4 +70,13 @@ def skip_tags(data: bytes, pos: int) -> int:
         _, pos = read_uvarint(data, pos)
         size, pos = read_uvarint(data, pos)
         pos += size
+        if pos > len(data):
+            raise MalformedResponse("a tagged field goes beyond the end")
     return pos
+
+
+def read_end(data: bytes, pos: int) -> None:
+    """Make sure that a response ends here, after its tagged fields."""
+    pos = skip_tags(data, pos)
+    if pos != len(data):
+        raise MalformedResponse(f"{len(data) - pos} bytes are left over")

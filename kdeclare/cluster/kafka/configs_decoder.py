@@ -8,9 +8,10 @@ those of an earlier topic and skipped, a whole run of them at once, instead of b
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
-from kdeclare.cluster.kafka.compact import read_string, read_uvarint, skip_tags
+from kdeclare.cluster.kafka.compact import decode_all, read_count, read_end, read_string, skip_tags
 from kdeclare.cluster.kafka.raw import RawResponse
 from kdeclare.cluster.port import ConfigQuery
 from kdeclare.model.ids import ConfigResource, ConfigScope
@@ -29,6 +30,15 @@ _SOURCES = {
     6: ConfigSource.BROKER_LOGGER,
 }
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource"""
+
+# The fewest bytes of what is repeated: fixed fields, a byte for each text, list and set of tags.
+_RESULT_BYTES = 7
+_ENTRY_BYTES = 9
+_SYNONYM_BYTES = 4
+
+_MOST_ENTRIES = 2000
+"""A topic has some 35 entries, a broker some 350."""
+
 _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType"""
 
@@ -60,9 +70,12 @@ class _Entry(NamedTuple):
 
 
 def read_configs(response: Any, queries: Mapping[ConfigResource, ConfigQuery]) -> list[Described]:
-    """Decode a response to ``queries``, from bytes or from kafka-python's own objects."""
+    """Decode a response to ``queries``, from bytes or from kafka-python's own objects.
+
+    Raises MalformedResponse, also for an answer about what was not asked.
+    """
     if isinstance(response, RawResponse):
-        return list(_from_bytes(response.body, queries))
+        return decode_all(lambda: _from_bytes(response.body, queries))
     return list(_from_objects(response, queries))
 
 
@@ -102,8 +115,8 @@ def _from_objects(response: Any, queries: Mapping[ConfigResource, ConfigQuery]) 
 
 def _from_bytes(data: bytes, queries: Mapping[ConfigResource, ConfigQuery]) -> Iterable[Described]:
     patterns: dict[ConfigSource, _Pattern] = {}
-    count, pos = read_uvarint(data, 4)  # after throttle_time_ms
-    for _ in range(count - 1):
+    count, pos = read_count(data, 4, _RESULT_BYTES)  # after throttle_time_ms
+    for _ in range(count):
         error_code = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         message, pos = read_string(data, pos + 2)
         scope = _SCOPES[data[pos]]
@@ -116,37 +129,42 @@ def _from_bytes(data: bytes, queries: Mapping[ConfigResource, ConfigQuery]) -> I
         entries, pos = pattern.read(data, pos, queries[resource])
         pos = skip_tags(data, pos)
         yield Described(resource, error_code, message, entries)
+    read_end(data, pos)
 
 
 class _Pattern:
     """The entries of an earlier resource, to recognise those of the next one by.
 
-    chunks: the bytes of each entry; tails[i]: all of them from the i-th on, joined.
+    chunks: the bytes of each entry; whole: all of them joined; starts[i]: where the i-th begins in it, and at
+    last where all end. A resource with more entries than brokers have is decoded without a pattern: it would
+    cost memory, and serve nothing.
     """
 
     def __init__(self, own: ConfigSource) -> None:
         self._own = own
         self._entries: list[_Entry] = []
         self._chunks: list[bytes] = []
-        self._tails: list[bytes] = []
+        self._whole = b""
+        self._starts: list[int] = [0]
         self._places: dict[str, int] = {}
         self._own_places: list[int] = []
 
     def read(self, data: bytes, pos: int, query: ConfigQuery) -> tuple[dict[str, ConfigEntry], int]:
         """The entries of one resource that are asked for, and the position after them all."""
-        left, pos = read_uvarint(data, pos)
-        left -= 1
+        left, pos = read_count(data, pos, _ENTRY_BYTES)
+        if left > _MOST_ENTRIES:
+            return self._read_plainly(data, pos, left, query)
         if not self._chunks:
             return self._learn(data, pos, left, query)
         keys, overrides = query.keys, query.overrides
-        chunks, tails, entries = self._chunks, self._tails, self._entries
+        chunks, starts, entries = self._chunks, self._starts, self._entries
         found: dict[str, ConfigEntry] = {}
         place = 0
         size = len(chunks)
         whole = True  # whether it is worth comparing all that is left at once
         while left > 0:
-            if whole and left == size - place and data.startswith(tails[place], pos):
-                pos += len(tails[place])
+            if whole and left == size - place and data.startswith(self._whole[starts[place] :], pos):
+                pos += starts[size] - starts[place]
                 self._take_from(place, keys, overrides, found)
                 break
             whole = False
@@ -166,6 +184,16 @@ class _Pattern:
             if entry.key in keys or (overrides and entry.own):
                 found[entry.key] = entry.value
             left -= 1
+        return found, pos
+
+    def _read_plainly(
+        self, data: bytes, pos: int, left: int, query: ConfigQuery
+    ) -> tuple[dict[str, ConfigEntry], int]:
+        found: dict[str, ConfigEntry] = {}
+        for _ in range(left):
+            entry, pos = self._decode(data, pos)
+            if entry.key in query.keys or (query.overrides and entry.own):
+                found[entry.key] = entry.value
         return found, pos
 
     def _learn(
@@ -190,7 +218,8 @@ class _Pattern:
         self._join()
 
     def _join(self) -> None:
-        self._tails = [b"".join(self._chunks[i:]) for i in range(len(self._chunks))]
+        self._whole = b"".join(self._chunks)
+        self._starts = [0, *accumulate(map(len, self._chunks))]
         self._own_places = [i for i, entry in enumerate(self._entries) if entry.own]
 
     def _take_from(
@@ -210,9 +239,9 @@ class _Pattern:
         key, pos = read_string(data, pos)
         value, pos = read_string(data, pos)
         read_only, source_code, sensitive = data[pos : pos + 3]
-        count, pos = read_uvarint(data, pos + 3)
+        count, pos = read_count(data, pos + 3, _SYNONYM_BYTES)
         synonyms = []
-        for _ in range(count - 1):
+        for _ in range(count):
             other, pos = read_string(data, pos)
             text, pos = read_string(data, pos)
             synonyms.append(_Synonym(other or "", text, data[pos]))

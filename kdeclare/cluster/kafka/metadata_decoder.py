@@ -6,13 +6,20 @@ from struct import Struct
 from typing import Any
 from uuid import UUID
 
-from kdeclare.cluster.kafka.compact import read_string, read_uvarint, skip_tags
+from kdeclare.cluster.kafka.compact import decode_all, read_count, read_end, read_string, skip_tags
 from kdeclare.cluster.kafka.raw import RawResponse
 from kdeclare.model.live import Partition, Topic
 
 _NO_LEADER = -1
 _PARTITION = Struct(">hiii")  # error code, index, leader, leader epoch
 _LISTS = [Struct(f">{size}i") for size in range(32)]
+_VERSION_WITH_ERROR_CODE = 13
+
+# The fewest bytes of what is repeated: fixed fields, a byte for each text, list and set of tags.
+_BROKER_BYTES = 11
+_TOPIC_BYTES = 26
+_PARTITION_BYTES = 18
+_INTEGER_BYTES = 4
 
 
 _NO_ID = str(UUID(int=0))
@@ -34,9 +41,9 @@ def id_text(topic_id: object) -> str:
 
 
 def read_topics(response: Any) -> list[Found]:
-    """Decode a response, from bytes or from kafka-python's own objects."""
+    """Decode a response, from bytes or from kafka-python's own objects. Raises MalformedResponse."""
     if isinstance(response, RawResponse):
-        return list(_from_bytes(response.body))
+        return decode_all(lambda: _from_bytes(response.body, response.version))
     return list(_from_objects(response))
 
 
@@ -58,16 +65,16 @@ def _from_objects(response: Any) -> Iterable[Found]:
         )
 
 
-def _from_bytes(data: bytes) -> Iterable[Found]:
-    count, pos = read_uvarint(data, 4)  # after throttle_time_ms
-    for _ in range(count - 1):
+def _from_bytes(data: bytes, version: int) -> Iterable[Found]:
+    count, pos = read_count(data, 4, _BROKER_BYTES)  # after throttle_time_ms
+    for _ in range(count):
         _, pos = read_string(data, pos + 4)
         _, pos = read_string(data, pos + 4)
         pos = skip_tags(data, pos)
     _, pos = read_string(data, pos)  # cluster id
-    count, pos = read_uvarint(data, pos + 4)  # after controller id
+    count, pos = read_count(data, pos + 4, _TOPIC_BYTES)  # after controller id
     shared: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for _ in range(count - 1):
+    for _ in range(count):
         error_code = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         name, pos = read_string(data, pos + 2)
         digits = data[pos : pos + 16].hex()
@@ -77,14 +84,15 @@ def _from_bytes(data: bytes) -> Iterable[Found]:
         topic_id = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
         topic_id = "" if topic_id == _NO_ID else topic_id
         yield Found(name or "", error_code, Topic(name or "", topic_id, partitions, internal))
+    read_end(data, pos + 2 if version >= _VERSION_WITH_ERROR_CODE else pos)
 
 
 def _partitions(
     data: bytes, pos: int, shared: dict[tuple[int, ...], tuple[int, ...]]
 ) -> tuple[tuple[Partition, ...], int]:
-    count, pos = read_uvarint(data, pos)
+    count, pos = read_count(data, pos, _PARTITION_BYTES)
     numbered = {}
-    for _ in range(count - 1):
+    for _ in range(count):
         _, index, leader, _ = _PARTITION.unpack_from(data, pos)
         replicas, pos = _integers(data, pos + 14)
         isr, pos = _integers(data, pos)
@@ -97,8 +105,7 @@ def _partitions(
 
 
 def _integers(data: bytes, pos: int) -> tuple[tuple[int, ...], int]:
-    size, pos = read_uvarint(data, pos)
-    size = max(0, size - 1)
+    size, pos = read_count(data, pos, _INTEGER_BYTES)
     form = _LISTS[size] if size < len(_LISTS) else Struct(f">{size}i")
     return form.unpack_from(data, pos), pos + 4 * size
 
