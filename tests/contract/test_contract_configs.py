@@ -347,7 +347,6 @@ def test_elr_holds_a_cluster_wide_min_isr(bed: AnyBed) -> None:
         ("", "INVALID_REQUEST", "Default topic resources are not allowed."),
         ("a b", "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: 'a b' contains one or more characters"),
         ("..", "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: '..' is not allowed"),
-        ("not-there", "UNKNOWN_TOPIC_OR_PARTITION", "The topic 'not-there' does not exist."),
     ],
 )
 def test_alter_of_a_topic_that_cannot_be_is_refused(
@@ -359,3 +358,16 @@ def test_alter_of_a_topic_that_cannot_be_is_refused(
         assert error(answer) == code
         assert words in message(answer)
     assert bed.cluster.configs([ConfigQuery(topic, frozenset({"retention.ms"}), overrides=True)]) == {}
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_alter_of_a_topic_that_is_not_there_is_refused_after_its_keys(
+    bed: AnyBed, validate_only: bool
+) -> None:
+    topic = topic_resource("not-there")
+    for op, value in ((SET, "5"), (DELETE, None)):
+        answer = bed.alter(topic, ("retention.ms", op, value), validate_only=validate_only)
+        assert error(answer) == "UNKNOWN_TOPIC_OR_PARTITION"
+        assert message(answer) == "The topic 'not-there' does not exist."
+    answer = bed.alter(topic, ("nope", SET, "5"), validate_only=validate_only)
+    assert error(answer) == "INVALID_CONFIG"

@@ -234,6 +234,7 @@ class MemoryCluster(Requests):
             if not self._exists(item.resource):
                 if item.resource.scope is ConfigScope.TOPIC:
                     _check_topic_name(item.resource.name)
+                    self._state.configs.altered(item.resource, item.ops)  # its own words come first
                     raise Fault(
                         "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{item.resource.name}' does not exist."
                     )
