@@ -492,6 +492,38 @@ def test_a_fault_that_stays_retriable_is_a_failure_in_the_end_and_the_rest_is_do
     assert done.status is Status.DONE
 
 
+QUOTA = Fault("THROTTLING_QUOTA_EXCEEDED", "the quota is used up", FaultKind.RETRIABLE, 0.5)
+
+
+def test_quota_that_stays_exceeded_fails_the_operation_with_a_hint() -> None:
+    memory = MemoryCluster()
+    world = World(memory)
+    waits: list[float] = []
+    world.cluster = cast(MemoryCluster, Retrying(memory, Again(sleep=waits.append)))
+    plan = world.plan(small("a"), small("b"))
+    memory.faults.fail(QUOTA, item="a", nth=None, method="create_topics")
+    result = world.run(plan)
+    assert exit_code(result) is ExitCode.PARTIAL
+    failed, done = result.results.values()
+    assert (failed.status, failed.error) == (Status.FAILED, "THROTTLING_QUOTA_EXCEEDED")
+    assert failed.message.startswith("the quota is used up. ")
+    assert "ask for a higher controller_mutation_rate" in failed.message
+    assert done.status is Status.DONE
+    assert min(waits) >= 0.5
+    assert 290 < sum(waits) <= 300
+
+
+def test_quota_exceeded_by_checks_is_said_with_a_hint() -> None:
+    world = World()
+    world.cluster.faults.fail(QUOTA, item="a", nth=None, method="create_topics")
+    plan = world.plan(small("a"))
+    assert plan_outcome(plan).exit_code is ExitCode.ERROR
+    (said,) = [item for item in plan.diagnostics if item.is_error]
+    assert (said.code, said.summary) == ("quota-exceeded", "Mutation quota exceeded")
+    assert "--no-preflight" in said.hint
+    assert "controller_mutation_rate" in said.hint
+
+
 def test_a_cluster_that_is_lost_during_the_run_leaves_what_was_sent_to_be_settled() -> None:
     world = two_topics()
     plan = world.plan(*edits())
