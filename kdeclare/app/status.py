@@ -11,13 +11,13 @@ from kdeclare.applying.entries import fold
 from kdeclare.applying.movement import Movement, waiting
 from kdeclare.applying.recovery import find_leftovers
 from kdeclare.applying.stored_runs import read_run_plan
-from kdeclare.cluster.port import Cluster
+from kdeclare.cluster.port import CLUSTER_AUTHORIZATION_FAILED, Cluster, Fault
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError
 from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import Snapshot
-from kdeclare.planning.observe import observe
+from kdeclare.model.live import Move, Snapshot
+from kdeclare.planning.observe import moves_not_seen, observe
 from kdeclare.report.views import MoveInFlight, RunSummary, StatusView, UnfinishedRun
 
 _RUNS_BACK = 20
@@ -41,7 +41,14 @@ def looks(workspace: Workspace, *, tidies: bool) -> Iterator[Looked]:
 def _look(workspace: Workspace, cluster: Cluster, movement: Movement, tidies: bool) -> Looked:
     store = workspace.store
     # moves first: whatever they leave behind is seen to after the last of them has been seen
-    moves = cluster.moves()
+    unseen: tuple[Diagnostic, ...] = ()
+    moves: Mapping[TopicPartition, Move] = {}
+    try:
+        moves = cluster.moves()
+    except Fault as fault:
+        if fault.error != CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        unseen = (moves_not_seen(),)
     live = observe(cluster, Query(frozenset(p.topic for p in moves)))
     notices = recover_if_possible(workspace, cluster, "status", tidies=tidies)
     open_, last = _latest(workspace)
@@ -61,7 +68,7 @@ def _look(workspace: Workspace, cluster: Cluster, movement: Movement, tidies: bo
         progress=progress if live.moves else None,
         throttles=len(leftovers.throttles),
     )
-    return view, notices
+    return view, (*notices, *unseen)
 
 
 def _latest(workspace: Workspace) -> tuple[list[RunSummary], RunSummary | None]:

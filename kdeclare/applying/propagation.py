@@ -14,7 +14,7 @@ from kdeclare.applying.clock import Clock
 from kdeclare.applying.entries import RunRecord
 from kdeclare.applying.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
 from kdeclare.cluster.existence import find_existing
-from kdeclare.cluster.port import Cluster
+from kdeclare.cluster.port import TOPIC_AUTHORIZATION_FAILED, Cluster, Fault
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.verbs.base import View, other_topic
 from kdeclare.kinds.verbs.registry import VERBS
@@ -158,7 +158,15 @@ def _still_pending(writes: Iterable[PendingWrite], cluster: Cluster, now: dateti
         writes = [write for write in writes if _has_broker_configs(write.operation)]
     if not writes:
         return []
-    live = observe(cluster, merge(VERBS[w.operation.verb].query(w.operation) for w in writes))
+    query = merge(VERBS[w.operation.verb].query(w.operation) for w in writes)
+    try:
+        live = observe(cluster, query)
+    except Fault as fault:
+        if fault.error != TOPIC_AUTHORIZATION_FAILED:
+            raise
+        # another login wrote them: what this one may not see, it cannot wait for
+        hidden = cluster.hidden_topics(sorted(query.topics))
+        return _still_pending([w for w in writes if hidden.isdisjoint(_topics(w))], cluster, now)
     pending = [write for write in writes if _is_pending(write, live)]
     created = {w.operation.id: w.operation.args["topic"] for w in pending if _creates(w.operation)}
     absent = find_existing(cluster, created.values()).absent  # someone else deleted these
@@ -167,6 +175,10 @@ def _still_pending(writes: Iterable[PendingWrite], cluster: Cluster, now: dateti
 
 def _creates(op: Operation) -> bool:
     return op.verb == "topic.create"
+
+
+def _topics(write: PendingWrite) -> frozenset[str]:
+    return VERBS[write.operation.verb].query(write.operation).topics
 
 
 def _has_broker_configs(op: Operation) -> bool:

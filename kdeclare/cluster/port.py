@@ -11,6 +11,8 @@ from kdeclare.model.ids import ConfigResource, TopicPartition
 from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
 from kdeclare.model.workers import WorkerGroup
 
+CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
+TOPIC_AUTHORIZATION_FAILED = "TOPIC_AUTHORIZATION_FAILED"
 POLICY_VIOLATION = "POLICY_VIOLATION"
 """What Kafka calls a request that a policy of the brokers refuses."""
 
@@ -186,6 +188,12 @@ class Cluster(Protocol):
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """Topics by name, those that exist; None is all of them, internal ones included."""
+
+    def hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+        """Those of the topics that the principal may not describe; whether they exist cannot be told.
+
+        `topics` leaves these out of a list of all, and raises Fault where one of them is named.
+        """
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """Described keys by resource; a resource that does not exist is left out.

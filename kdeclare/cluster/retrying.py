@@ -54,6 +54,10 @@ class Retrying:
         """As the port says."""
         return self._again.whole("topics", lambda: self._cluster.topics(names))
 
+    def hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+        """As the port says."""
+        return self._again.whole("hidden_topics", lambda: self._cluster.hidden_topics(names))
+
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """As the port says."""
         return self._again.whole("configs", lambda: self._cluster.configs(queries))

@@ -140,6 +140,8 @@ class Snapshot:
     moves: ongoing reassignments among the partitions asked for.
     dirs: by partition and broker, the replicas whose log directories were asked for.
     workers: the Connect workers that were asked for.
+    hidden: topics asked for that the principal may not describe; whether they exist is not known.
+    sees_moves: whether the principal may list reassignments; if not, ``moves`` is empty.
     """
 
     cluster: ClusterInfo
@@ -148,6 +150,8 @@ class Snapshot:
     moves: Mapping[TopicPartition, Move] = field(default_factory=dict)
     dirs: Mapping[tuple[TopicPartition, int], ReplicaDirs] = field(default_factory=dict)
     workers: Mapping[WorkerGroup, WorkersSeen] = field(default_factory=dict)
+    hidden: frozenset[str] = frozenset()
+    sees_moves: bool = True
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...] | None:
         """True replicas: the target of an ongoing move, else what metadata says; None if it is not there.

@@ -29,6 +29,7 @@ from kdeclare.planning.guards import (
     with_guard,
 )
 from kdeclare.planning.judging import POLICY_VIOLATION, declared_labels, labels_to_keep, owned_labels
+from kdeclare.planning.observe import moves_not_seen
 from kdeclare.planning.pacing import at_pace
 from kdeclare.planning.placement import SharedLoad, rack_findings
 from kdeclare.planning.preflight import Progress, preflight
@@ -59,6 +60,8 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     preflights = request.scope.preflight
     diagnostics = [*weighed(cluster, live, request.diagnostics, preflight=preflights)]
     diagnostics += [*unknown_names(request), *_nothing_declared(request)]
+    if not live.sees_moves:
+        diagnostics.append(moves_not_seen())
     operations, problems, limited = _operations(request, compared, live, placer)
     diagnostics += problems
     blocked = {d.resource: d.code for d in problems if d.resource and d.blocks} | limited
@@ -76,7 +79,7 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
         crammed = lack_of_room(operations, cluster, request.pace)
         found = [*crammed, *refused.diagnostics]
         diagnostics += found
-        blocked |= {d.resource: d.code for d in found if d.resource}
+        blocked |= {d.resource: d.code for d in found if d.resource and d.blocks}
         blocked |= {v.resource: POLICY_VIOLATION for v in refused.verdicts}
         operations = _without(operations, blocked)
     if not any(d.is_error for d in diagnostics):

@@ -61,11 +61,14 @@ def compare(
     result = []
     foreign = _moved_by_others(request, live)
     for id_, desired, owned in _in_scope(request):
+        query = KINDS[id_.kind].query(id_.name, desired.body if desired else None, owned)
+        if live.hidden and (unseen := sorted(query.topics & live.hidden)) and id_ not in request.scope.forget:
+            result.append(Compared(id_, desired, owned, _hidden(id_, desired, owned, unseen)))
+            continue
         difference = KINDS[id_.kind].diff(id_, desired, live, owned, place)
         if desired is None:
             difference = _undeclared(request, id_, owned, difference)
         else:
-            query = KINDS[id_.kind].query(id_.name, desired.body, owned)
             own = not foreign if query.every_topic else foreign.isdisjoint(query.topics)
             difference = _let_through(request, difference, own=own)
         if request.scope.by_hand:
@@ -203,6 +206,21 @@ def _undeclared(request: PlanRequest, id_: ResourceId, owned: Json, difference: 
         )
     orphan = replace(change, action=Action.NO_OP, risk=Risk.SAFE, fields=())
     return Difference(orphan, owned, (), (_orphaned(id_),))
+
+
+def _hidden(id_: ResourceId, desired: Desired | None, owned: Json, topics: list[str]) -> Difference:
+    """Leave a resource as it is: what the principal may not see may well be there."""
+    named = ", ".join(topics)
+    say, left = (denied, "is left as it is") if desired else (warning, "is left as it is and stays owned")
+    found = say(
+        "not-visible",
+        "Topic cannot be seen",
+        f"{id_} {left}: without the right Describe on {named}, it cannot be told whether it exists.",
+        hint=f"Ask for Describe and DescribeConfigs on topic {topics[0]}.",
+        place=desired.source if desired else None,
+        resource=str(id_),
+    )
+    return Difference(None, owned, (), (found,))
 
 
 def _orphaned(id_: ResourceId) -> Diagnostic:

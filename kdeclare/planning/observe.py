@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from kdeclare.cluster.connect.reading import read_workers
 from kdeclare.cluster.consistent import topics_and_moves
-from kdeclare.cluster.port import Cluster, LogDir
+from kdeclare.cluster.port import CLUSTER_AUTHORIZATION_FAILED, Cluster, Fault, LogDir
 from kdeclare.kinds.query import Query
+from kdeclare.model.diagnostics import Diagnostic, warning
 from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import ReplicaDirs, Snapshot, Topic
+from kdeclare.model.live import Move, ReplicaDirs, Snapshot, Topic
 
 _LIST_ALL_ABOVE = 100
 
@@ -19,7 +20,20 @@ def observe(cluster: Cluster, query: Query, *, all_topics: bool = False) -> Snap
     """
     info = cluster.describe()
     names = None if all_topics or query.every_topic else sorted(query.topics)
-    topics, moves = ({}, {}) if names == [] else topics_and_moves(cluster, names, _movers(query))
+    topics: Mapping[str, Topic] = {}
+    moves: Mapping[TopicPartition, Move] = {}
+    sees_moves = True
+    if names != []:
+        try:
+            topics, moves = topics_and_moves(cluster, names, _movers(query))
+        except Fault as fault:
+            # a principal without Describe on the cluster may not alter it either, so it moves nothing
+            if fault.error != CLUSTER_AUTHORIZATION_FAILED:
+                raise
+            topics, sees_moves = cluster.topics(names), False
+    # a list of all topics leaves out what one may not see: that is not proof that it is not there
+    missing = sorted(query.topics - topics.keys()) if names is None else []
+    hidden = cluster.hidden_topics(missing) if missing else frozenset()
     brokers = {str(broker.id) for broker in info.brokers}
     serving = {str(broker.id) for broker in info.brokers if not broker.fenced}
     asked = [
@@ -28,7 +42,18 @@ def observe(cluster: Cluster, query: Query, *, all_topics: bool = False) -> Snap
     configs = cluster.configs(asked) if asked else {}
     dirs = replica_dirs(cluster.log_dirs(sorted(query.log_dirs))) if query.log_dirs else {}
     workers = {group: read_workers(cluster.workers(group)) for group in sorted(query.workers, key=str)}
-    return Snapshot(info, topics, configs, moves, dirs, workers)
+    return Snapshot(info, topics, configs, moves, dirs, workers, hidden, sees_moves)
+
+
+def moves_not_seen() -> Diagnostic:
+    """The warning where `Snapshot.sees_moves` is false."""
+    return warning(
+        "not-authorized",
+        "Replica moves cannot be seen",
+        "Without the right Describe on the cluster, ongoing moves are not known: a topic that is being moved "
+        "is shown with the replicas that it is about to lose, too.",
+        hint="Ask for Describe on the cluster, or do not change replicas while others move them.",
+    )
 
 
 def replica_dirs(

@@ -17,7 +17,8 @@ from kdeclare.kinds.query import merge
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import batches
 from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.diagnostics import Diagnostic, error
+from kdeclare.model.diagnostics import Diagnostic, error, warning
+from kdeclare.model.ids import ConfigScope
 from kdeclare.model.operations import Operation
 from kdeclare.model.plan import STALE, Verdict, denied_by_brokers
 from kdeclare.model.run import MoveProgress
@@ -114,17 +115,38 @@ def _overtaken(op: Operation, fault: Fault) -> Diagnostic:
 
 
 def _refusal(op: Operation, fault: Fault) -> Diagnostic:
-    unauthorised = fault.error.endswith("AUTHORIZATION_FAILED")
-    hint = "Correct the manifest; nothing was changed."
-    if unauthorised:
-        hint = "Ask for the permission, or plan with --no-preflight to leave this to apply."
+    if fault.error.endswith("AUTHORIZATION_FAILED"):
+        # whoever plans need not be who applies, so this is no reason to refuse the plan
+        return warning(
+            "not-authorized",
+            "The cluster did not check this change",
+            f"{op.resource}: this principal lacks the right {_right(op)} ({fault.error}).",
+            hint="Apply it as a principal that has the right.",
+            resource=str(op.resource),
+        )
     over_quota = fault.error == QUOTA_EXCEEDED
+    hint = "Correct the manifest; nothing was changed."
     if over_quota:
         hint = f"Checks count, too: plan with --no-preflight to leave them out. {QUOTA_HINT}"
     return error(
-        "quota-exceeded" if over_quota else "not-authorized" if unauthorised else "refused-by-cluster",
+        "quota-exceeded" if over_quota else "refused-by-cluster",
         "Mutation quota exceeded" if over_quota else "The cluster refuses this change",
         f"{op.resource}: {fault.message or 'no reason given'} ({fault.error}).",
         hint=hint,
         resource=str(op.resource),
     )
+
+
+def _right(op: Operation) -> str:
+    """The right of Kafka's ACLs that an operation takes, and on what."""
+    name = op.resource.name
+    if op.verb == "topic.create":
+        return f"Create on topic {name} or on the cluster"
+    if op.verb == "partitions.increase":
+        return f"Alter on topic {name}"
+    if op.verb == "configs.alter":
+        of_topic = op.args["entity_type"] == ConfigScope.TOPIC
+        return (
+            f"AlterConfigs on topic {op.args['entity_name']}" if of_topic else "AlterConfigs on the cluster"
+        )
+    return "to change the worker config of these Connect workers"

@@ -65,7 +65,8 @@ def observe_expected(
     begun, step = patience.monotonic(), _FIRST_STEP_S
     while True:
         live = observe(cluster, query, all_topics=all_topics)
-        missing = [name for name in expected if not _is_shown(name, query, live)]
+        # of a hidden topic, no broker will ever show more
+        missing = [n for n in expected if n not in live.hidden and not _is_shown(n, query, live)]
         said = find_existing(cluster, missing)
         awaited = said.exists | said.unsettled if await_unsettled else said.exists
         if not awaited or patience.monotonic() - begun >= patience.limit_s:

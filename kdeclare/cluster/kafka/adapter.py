@@ -72,6 +72,10 @@ class KafkaCluster:
         """Metadata; never creates a topic."""
         return _topics.topics(self._wire, self._fresh, names)
 
+    def hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+        """Metadata by name, which tells a topic that is hidden from one that is not there."""
+        return _topics.hidden_topics(self._wire, names)
+
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """DescribeConfigs, spread over all brokers; a broker's own configs from that broker."""
         return whole(self.configs_in_part(queries))

@@ -17,7 +17,13 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest
 
 from kdeclare.cluster.kafka.batches import chunks, send_batches
-from kdeclare.cluster.kafka.faults import INVALID_TOPIC, NONE, UNKNOWN_TOPIC_OR_PARTITION, fault_for_code
+from kdeclare.cluster.kafka.faults import (
+    INVALID_TOPIC,
+    NONE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    fault_for_code,
+)
 from kdeclare.cluster.kafka.freshness import Freshness, api_versions
 from kdeclare.cluster.kafka.metadata_decoder import Found, id_text, read_topics
 from kdeclare.cluster.kafka.raw import RawMetadataRequest
@@ -108,6 +114,18 @@ def topics(wire: Wire, fresh: Freshness, names: Sequence[str] | None) -> dict[st
             elif item.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
                 raise fault_for_code(item.error_code, f"topic {item.name}", changes=False)
     return found
+
+
+def hidden_topics(wire: Wire, names: Sequence[str]) -> frozenset[str]:
+    """Topics that the principal may not describe. Raises Fault."""
+    requests = [_metadata(part) for part in chunks(dict.fromkeys(names), _NAMES_A_REQUEST)]
+    answers: list[list[Found] | Fault] = wire.ask(requests, read_topics, changes=False)
+    hidden = set()
+    for answer in answers:
+        if isinstance(answer, Fault):
+            raise answer
+        hidden |= {item.name for item in answer if item.error_code == TOPIC_AUTHORIZATION_FAILED}
+    return frozenset(hidden)
 
 
 def _metadata(names: list[str] | None) -> Any:

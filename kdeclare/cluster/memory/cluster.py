@@ -79,7 +79,16 @@ class MemoryCluster(Requests):
             seen = self._stale
         else:
             seen = self._behind(self._all_topics(names))
-        return {n: seen[n] for n in (sorted(seen) if names is None else names) if n in seen}
+        if names is not None and not self.hidden.isdisjoint(names):
+            name = min(self.hidden.intersection(names))
+            raise Fault("TOPIC_AUTHORIZATION_FAILED", f"topic {name}")
+        shown = sorted(seen.keys() - self.hidden) if names is None else names
+        return {n: seen[n] for n in shown if n in seen}
+
+    def hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+        """See `Cluster.hidden_topics`; those in ``hidden``."""
+        with self._lock:
+            return self._read("hidden_topics", names, lambda: self.hidden.intersection(names))
 
     def _behind(self, topics: dict[str, Topic]) -> dict[str, Topic]:
         """Topics as brokers show them that are ``metadata_lag`` behind; counts this read."""

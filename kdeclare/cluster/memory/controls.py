@@ -37,6 +37,7 @@ class Controls:
     topic_ids: whether the brokers know topic ids (KIP-516).
     rf_guard: whether the brokers know AllowReplicationFactorChange (KIP-860).
     principal: whom they take the client for; may be set.
+    hidden: topics that it may not describe; may be set.
     elr: eligible leader replicas, on in a freshly formatted cluster since 4.1: a cluster-wide
         ``min.insync.replicas`` of 1 that cannot be deleted.
     tiered: remote.log.storage.system.enable.
@@ -91,6 +92,7 @@ class Controls:
         self.topic_ids = topic_ids
         self.rf_guard = rf_guard
         self.principal: str | None = None
+        self.hidden: frozenset[str] = frozenset()
         self.tick_on_poll = tick_on_poll
         self.stale_reads = stale_reads
         self.stale_configs = stale_configs

@@ -1,0 +1,114 @@
+"""Planning and applying with few rights: what cannot be seen is not taken for absent."""
+
+import time
+
+import pytest
+
+from kdeclare.applying.propagation import await_visibility
+from kdeclare.cluster.port import Fault
+from kdeclare.planning.request import Scope
+from tests.engine.world import World, topic
+
+CLUSTER = Fault("CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed.")
+TOPIC = Fault("TOPIC_AUTHORIZATION_FAILED", "Authorization failed.")
+
+
+@pytest.mark.parametrize("allow_deletes", [False, True])
+def test_an_orphan_that_cannot_be_seen_stays_owned(allow_deletes: bool) -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1, replicationFactor=1))
+    world.cluster.hidden = frozenset({"t"})
+    plan = world.plan(topic("u", partitions=1, replicationFactor=1), scope=Scope(allow_deletes=allow_deletes))
+    [found] = [d for d in plan.diagnostics if d.resource == "Topic/t"]
+    assert (found.code, str(found.severity)) == ("not-visible", "warning")
+    assert "without the right Describe on t," in found.detail
+    assert plan.ownership == ()
+    assert not plan.has_changes
+    assert world.run(plan).complete
+    assert "Topic/t" in world.owned()
+    world.cluster.hidden = frozenset()
+    assert [d.code for d in world.plan(topic("u", partitions=1)).diagnostics] == ["orphaned"]
+
+
+def test_a_declared_topic_that_cannot_be_seen_blocks_itself_alone() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.cluster.hidden = frozenset({"t"})
+    plan = world.plan(topic("t", partitions=3), topic("u", partitions=1, replicationFactor=1))
+    assert [(d.code, str(d.severity)) for d in plan.diagnostics] == [("not-visible", "denied")]
+    assert (plan.summary.blocked, plan.summary.create) == (1, 1)
+    assert {str(op.resource) for op in plan.operations} == {"Topic/u"}
+    world.run(plan)
+    assert world.owned().keys() == {"Topic/t", "Topic/u"}
+
+
+def test_forgetting_a_topic_that_cannot_be_seen_releases_it() -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.cluster.hidden = frozenset({"t"})
+    plan = world.plan(scope=Scope(forget=frozenset({topic("t", partitions=1).id})))
+    world.run(plan)
+    assert world.owned() == {}
+
+
+def test_moves_that_cannot_be_seen_are_a_warning() -> None:
+    world = World()
+    world.cluster.faults.fail(CLUSTER, nth=None, method="moves")
+    plan = world.plan(topic("t", partitions=1, replicationFactor=1))
+    [found] = plan.diagnostics
+    assert (found.code, found.summary, str(found.severity)) == (
+        "not-authorized",
+        "Replica moves cannot be seen",
+        "warning",
+    )
+    assert world.run(plan).complete
+    assert world.cluster.topics(["t"])
+
+
+def test_another_failure_to_read_moves_is_still_a_failure() -> None:
+    world = World()
+    world.cluster.faults.fail(Fault("UNKNOWN_SERVER_ERROR", "no"), nth=None, method="moves")
+    with pytest.raises(Fault):
+        world.plan(topic("t", partitions=1, replicationFactor=1))
+
+
+def test_a_right_that_is_missing_in_preflight_is_a_warning_that_names_it() -> None:
+    world = World()
+    world.apply(topic("grown", partitions=1, replicationFactor=1))
+    for method, item in (("create_topics", "new"), ("create_partitions", "grown"), ("alter_configs", None)):
+        world.cluster.faults.fail(TOPIC, nth=None, method=method, item=item)
+    new = topic("new", partitions=1, replicationFactor=1)
+    grown = topic("grown", partitions=2, replicationFactor=1)
+    plan = world.plan(new, grown)
+    assert [(d.code, str(d.severity), d.resource) for d in plan.diagnostics] == [
+        ("not-authorized", "warning", "Topic/grown"),
+        ("not-authorized", "warning", "Topic/new"),
+    ]
+    assert "lacks the right Alter on topic grown (TOPIC_AUTHORIZATION_FAILED)" in plan.diagnostics[0].detail
+    assert "lacks the right Create on topic new or on the cluster" in plan.diagnostics[1].detail
+    assert (plan.summary.create, plan.summary.update, plan.summary.blocked) == (1, 1, 0)
+    run = world.run(plan)
+    assert not run.complete, "apply says what was refused, resource by resource"
+    assert world.cluster.topics()["grown"].partitions[0]
+    assert "Topic/new" not in world.owned()
+
+
+def test_writes_of_another_login_that_cannot_be_seen_are_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1, replicationFactor=1))
+    world.cluster.hidden = frozenset({"t"})
+    monkeypatch.setattr(world.cluster, "is_caught_up", lambda: False)  # as without Describe on the cluster
+    assert await_visibility(world.store, world.cluster, world.clock, wait=False) == ()
+
+
+def test_a_hidden_topic_is_not_waited_for_by_who_may_create_any() -> None:
+    """The controller tells such a login that the topic exists; no broker will ever show it."""
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    world.cluster.hidden = frozenset({"t"})
+    begun = time.monotonic()
+    plan = world.plan()
+    assert time.monotonic() - begun < 5
+    assert [d.code for d in plan.diagnostics] == ["not-visible"]

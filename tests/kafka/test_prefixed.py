@@ -1,0 +1,166 @@
+"""Principals with rights on a prefix, or with rights to look only: their part can be planned and applied."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cluster import sandbox as kafka_sandbox
+from kdeclare.cluster.port import NewTopic
+from kdeclare.cluster.sandbox import SandboxSettings, certificates
+from kdeclare.cluster.sandbox.java import find_java
+from kdeclare.cluster.sandbox.layout import layout_of
+from kdeclare.cluster.sandbox.security.access import ADMIN, READER
+from tests.conftest import free_port
+from tests.kafka.test_secured import Ran, Secured, Typed
+
+pytestmark = pytest.mark.kafka
+
+TEAM = "team-a"
+RIGHTS = ("Create", "Describe", "DescribeConfigs", "Alter", "AlterConfigs", "Delete", "Read")
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """One broker, with a topic of another team and a principal that may use ``team-a.…`` only."""
+    settings = SandboxSettings(
+        tmp_path_factory.mktemp("prefixed"), 1, 1, free_port(1, secure=True), secure=True
+    )
+    try:
+        kafka_sandbox.start(settings, print)
+        made = Secured(settings, layout_of(settings.folder).security)
+        cluster = made.admin()
+        try:
+            assert cluster.create_topics([NewTopic("team-b.there", 1, 1, None, {})]) == {"team-b.there": None}
+        finally:
+            cluster.close()
+        certificates.issue(find_java(), made.files, settings.folder / "team.p12", TEAM)
+        change_rights(made, "--add", TEAM)
+        yield made
+    finally:
+        kafka_sandbox.reset(settings.folder)
+
+
+def change_rights(secured: Secured, what: str, user: str, *more: str) -> None:
+    """Add or remove all rights on topics with the prefix; or ``more``."""
+    more = more or (
+        *("--topic", "team-a.", "--resource-pattern-type", "prefixed"),
+        *(word for right in RIGHTS for word in ("--operation", right)),
+    )
+    done = kafka_sandbox.run_kafka_tool(
+        "org.apache.kafka.tools.AclCommand",
+        *("--bootstrap-server", secured.at("SASL_SSL"), "--command-config", str(secured.files.client(ADMIN))),
+        *(what, "--force", "--allow-principal", f"User:{user}"),
+        *more,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def team(secured: Secured) -> dict[str, str]:
+    """Client properties of the team."""
+    return secured.properties("SSL") | {
+        "ssl.keystore.location": str(secured.settings.folder / "team.p12"),
+        "ssl.keystore.password": certificates.KEYSTORE_PASSWORD,
+    }
+
+
+@pytest.fixture
+def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """A project without manifests."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    (tmp_path / "kdeclare.yaml").write_text(
+        "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: shop}\nspec: {}\n"
+    )
+    (tmp_path / "manifests").mkdir()
+    return Typed(tmp_path, capsys)
+
+
+def declare(typed: Typed, name: str, spec: object) -> Path:
+    """Write the manifest of a topic."""
+    file = typed.folder / "manifests" / f"{name}.yaml"
+    document = {"apiVersion": "kdeclare/v1", "kind": "Topic", "metadata": {"name": name}, "spec": spec}
+    file.write_text(json.dumps(document))
+    return file
+
+
+def works(ran: Ran, code: int = 0) -> Ran:
+    """A command that ended as expected."""
+    print(f"--- exit {ran.code} ({ran.seconds:.1f} s)\n{ran.out}\n{ran.err}")
+    assert ran.code == code, ran
+    return ran
+
+
+SPEC = {"partitions": 1, "replicationFactor": 1}
+
+
+def test_a_prefix_is_planned_applied_and_rolled_back(
+    secured: Secured, typed: Typed, team: Mapping[str, str]
+) -> None:
+    declare(typed, "team-a.orders", SPEC)
+    ran = works(typed(team, "plan"))
+    assert "1 to create" in ran.out
+    assert "Replica moves cannot be seen" in ran.out
+    works(typed(team, "apply", "--yes"))
+    assert "No changes." in works(typed(team, "plan")).out
+    declare(typed, "team-a.orders", {**SPEC, "partitions": 2, "configs": {"retention.ms": 1000}})
+    works(typed(team, "plan", "--out", "it.plan"))
+    works(typed(team, "apply", "it.plan", "--yes"))
+    assert "No changes." in works(typed(team, "plan")).out
+    works(typed(team, "status"))
+    works(typed(team, "topic", "describe", "team-a.orders"))
+    works(typed(team, "topic", "create", "team-a.more", "--yes"))
+    declare(typed, "team-a.orders", {**SPEC, "partitions": 2, "configs": {"retention.ms": 2000}})
+    works(typed(team, "apply", "--yes"))
+    works(typed(team, "rollback", "--yes"))
+    (typed.folder / "manifests" / "team-a.orders.yaml").unlink()
+    declare(typed, "team-a.more", SPEC)
+    ran = works(typed(team, "apply", "--allow-deletes", "--yes"))
+    assert "team-a.orders" in ran.out
+
+
+def test_a_topic_of_others_is_blocked_and_the_rest_goes_on(typed: Typed, team: Mapping[str, str]) -> None:
+    declare(typed, "team-a.mails", SPEC)
+    declare(typed, "team-b.there", SPEC)
+    declare(typed, "team-b.absent", SPEC)
+    ran = works(typed(team, "plan"), 3)
+    assert "1 to create" in ran.out
+    for name in ("team-b.there", "team-b.absent"):
+        assert f"without the right Describe on {name}" in ran.out.replace("\n", " ")
+    works(typed(team, "apply", "--yes"), 3)
+    assert "team-a.mails" in works(typed(team, "topic", "list")).out
+
+
+def test_an_orphan_that_cannot_be_seen_stays_owned(
+    secured: Secured, typed: Typed, team: Mapping[str, str]
+) -> None:
+    file = declare(typed, "team-a.owned", SPEC)
+    declare(typed, "team-b.owned", SPEC)
+    works(typed(secured.files.client(ADMIN), "apply", "--yes"))
+    (typed.folder / "manifests" / "team-b.owned.yaml").unlink()
+    ran = works(typed(team, "apply", "--yes", "--allow-deletes"))
+    assert "stays owned" in ran.out.replace("\n", " ")
+    state = json.loads(next((typed.folder / "state").rglob("state.json")).read_text())
+    assert "Topic/team-b.owned" in state["resources"]
+    assert file.exists()
+    ran = works(typed(secured.files.client(ADMIN), "plan"))
+    assert ("1 orphan" in ran.out, "Topic/team-b.owned" in ran.out) == (True, True)
+
+
+def test_who_may_only_look_can_plan_what_others_apply(
+    secured: Secured, typed: Typed, team: Mapping[str, str]
+) -> None:
+    declare(typed, "team-a.old", SPEC)
+    works(typed(team, "apply", "--yes"))
+    declare(typed, "team-a.old", {**SPEC, "partitions": 3, "configs": {"retention.ms": 1001}})
+    declare(typed, "team-a.new", SPEC)
+    ran = works(typed(secured.files.client(READER), "plan", "--out", "it.plan"))
+    said = ran.out.replace("\n", " ")
+    assert "lacks the right Create on topic team-a.new or on the cluster" in said
+    assert "lacks the right Alter on topic team-a.old" in said
+    assert "lacks the right AlterConfigs on topic team-a.old" in said
+    works(typed(secured.files.client(READER), "apply", "--yes"), 5)
+    works(typed(team, "apply", "it.plan", "--yes"))
+    assert "No changes." in works(typed(secured.files.client(READER), "plan")).out
