@@ -102,7 +102,7 @@ def plan_for(
         cluster_name=workspace.cluster_name,
         desired=loaded.desired,
         state=workspace.store.read(),
-        scope=replace(scope, complete=loaded.complete),
+        scope=replace(scope, complete=loaded.complete, adopt=scope.adopt or project.adopts),
         diagnostics=(*loaded.diagnostics, *in_force.diagnostics),
         pace=project.environment.pace,
         policies=in_force.policies,

@@ -261,6 +261,9 @@ def apply(
         typer.Option(metavar="SECONDS", min=1, callback=measured, help="How long to wait for moves to end."),
     ] = 3600.0,
     follow_timeout: FollowTimeout = 30.0,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Apply also what fleet plan --adopt takes over from others.")
+    ] = False,
     output: Format = "text",
     clusters: Clusters,
     console: Console,
@@ -297,7 +300,9 @@ def apply(
         fail_fast, not no_wait, move_timeout_s=move_timeout, follow_timeout_s=follow_timeout
     )
     rollout = _Waves(pairs("--canary", canary), batch_size, max_failures)
-    how = HowFleet(without_settings(console.command), confirm, told, run_options, rollout.over, stopping)
+    how = HowFleet(
+        without_settings(console.command), confirm, told, run_options, rollout.over, stopping, adopt
+    )
     try:
         run = apply_fleet(clusters.options(fleet), how, os.environ)
     except KeyboardInterrupt:

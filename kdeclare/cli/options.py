@@ -304,6 +304,13 @@ class Planning(Careful):
         typer.Option(metavar="KIND/NAME", help="Let go of an orphan and keep it in the cluster. Repeatable."),
     ] = None
     delete_by_name: DeleteByName = False
+    adopt: Annotated[
+        bool,
+        typer.Option(
+            "--adopt",
+            help="Take over resources that exist, are not in the state, and differ from their manifests.",
+        ),
+    ] = False
 
     @property
     def is_given(self) -> bool:
@@ -322,6 +329,7 @@ class Planning(Careful):
             max_deletes=_deletion_limit(self.max_deletes),
             allow_empty=self.allow_empty,
             delete_by_name=self.delete_by_name,
+            adopt=self.adopt,
         )
 
 

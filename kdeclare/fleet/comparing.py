@@ -8,6 +8,7 @@ from typing import NoReturn
 from kdeclare.fleet.bodies import entity_of, snapshot_of
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.rows import CLUSTER
+from kdeclare.kinds.adoption import ADOPTION
 from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import ConfigSide, override
@@ -15,7 +16,7 @@ from kdeclare.kinds.placing import Replicas, Wish
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.topic.diff import INVALID_PARTITIONS
 from kdeclare.kinds.verbs.configs import own_source
-from kdeclare.model.changes import Action, FieldChange
+from kdeclare.model.changes import Action, FieldChange, Reason
 from kdeclare.model.diagnostics import Place
 from kdeclare.model.ids import ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json, canonical_json
@@ -27,6 +28,11 @@ _TEAM = "team"
 _NOT_READ = "Nothing was read of this cluster."
 _CHANGED = "It was changed outside kdeclare since it was last applied."
 _PENDING = "It is declared and not applied yet."
+_NOT_ADOPTED = (
+    "It exists and was never applied by this project, so it may belong to someone else. It is taken over and "
+    "changed only where its adoption is allowed (--adopt)."
+)
+_ADOPTED = "It exists and was never applied by this project. Its adoption is allowed: apply takes it over."
 _UNHEARD_OF = "Neither kdeclare nor this audit knows the key: see kdeclare plan."
 _GONE = "It was applied before, and is gone from the cluster."
 _GONE_FOR_GOOD = "It is gone from the cluster, and declared no longer."
@@ -129,7 +135,10 @@ def _differing(
         finding = _kind_of(field.path, difference)
         if owned is not None and _is_somebody_elses(field.path, desired, owned):
             finding = FindingKind.CHANGED
-        message = blocking or (_CHANGED if finding is FindingKind.CHANGED else _pending(resource, field))
+        message = _CHANGED if finding is FindingKind.CHANGED else _pending(resource, field)
+        if change is not None and (field.reason or change.reason) is Reason.ADOPT:
+            message = message.replace(_PENDING, _NOT_ADOPTED if change.blocked else _ADOPTED)
+        message = blocking or message
         yield Found(finding, field.path, str(field.op), _text(field.before), _text(field.after), message)
     if blocking and fewer is None and not fields:
         gone = owned is not None and not _is_there(resource, live)
@@ -177,8 +186,11 @@ def _is_there(resource: ResourceId, live: Snapshot) -> bool:
 
 
 def _blocking(difference: Difference, desired: Desired | None) -> str:
-    """What keeps a resource from being applied, if something does, and who has to change what."""
-    blocking = [d for d in difference.diagnostics if d.blocks]
+    """What keeps a resource from being applied, if something does, and who has to change what.
+
+    Adoptions have words of their own, field by field.
+    """
+    blocking = [d for d in difference.diagnostics if d.blocks and d.code != ADOPTION]
     details = " ".join(d.detail for d in blocking)
     impossible = [d for d in blocking if d.is_error or d.code == INVALID_PARTITIONS]
     if desired is None or not impossible:

@@ -47,12 +47,16 @@ class PlannedCluster:
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """The plans of a fleet, in the order of its file; each is in ``<name>.plan.json`` beside the overview."""
+    """The plans of a fleet, in the order of its file; each is in ``<name>.plan.json`` beside the overview.
+
+    adopt: whether they were made with ``--adopt``.
+    """
 
     fleet: str
     taken_at: datetime
     seconds: float
     clusters: tuple[PlannedCluster, ...]
+    adopt: bool = False
 
 
 class AppliedStatus(StrEnum):
@@ -123,6 +127,7 @@ def overview_document(plans: FleetPlan) -> dict[str, Any]:
         "fleet": plans.fleet,
         "taken_at": timestamp(plans.taken_at),
         "seconds": plans.seconds,
+        "adopt": plans.adopt,
         "clusters": [
             {
                 "name": cluster.name,
@@ -149,6 +154,7 @@ def read_overview(text: str, where: str) -> FleetPlan:
             datetime.fromisoformat(data["taken_at"]),
             float(data["seconds"]),
             tuple(_planned(cluster) for cluster in data["clusters"]),
+            _of(bool, data.get("adopt", False)),
         )
     except (ValueError, KeyError, TypeError):
         raise _DOCUMENT.unreadable(where) from None

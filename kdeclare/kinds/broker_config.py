@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.cluster.port import ConfigQuery
+from kdeclare.kinds.adoption import SettingsLifecycle, adopt_settings
 from kdeclare.kinds.base import NAME, Desired, Difference, Problem, Stated
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.catalog.hover import config_keys
@@ -40,6 +41,7 @@ class BrokerConfigSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     configs: Annotated[dict[str, Any], Field(json_schema_extra=config_keys(ConfigScope.BROKER))] = {}
     unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
+    lifecycle: SettingsLifecycle = SettingsLifecycle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class BrokerConfigBody:
 
     configs: Mapping[str, Wish] = field(default_factory=dict)
     remove_unmanaged: bool = False
+    adopt: bool = False
 
 
 class BrokerConfigKind:
@@ -73,7 +76,8 @@ class BrokerConfigKind:
                 resource=resource,
             )
             problems += (Problem(NAME, wrong),)
-        return BrokerConfigBody(wishes, spec.unmanagedConfigs == "remove"), problems
+        body = BrokerConfigBody(wishes, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
+        return body, problems
 
     def query(self, name: str, body: BrokerConfigBody | None, owned: Json) -> Query:
         """Its declared and owned keys, and whatever else is set on it."""
@@ -101,14 +105,19 @@ class BrokerConfigKind:
         if desired is None:
             return _undeclared(resource, configs)
         change = None
+        known = [_kept(resource, key, desired) for key in configs.kept]
+        known += [literal_secret(str(resource), key, desired.source) for key in configs.literal]
+        drifted = tuple(f"configs.{key}" for key in configs.drifted)
         if configs.fields:
             reason = Reason.DRIFTED if configs.drifted else Reason.CHANGED
             fields = tuple(map(assess_broker_field, configs.fields))
             risk = highest_risk(fields)
             change = Change(resource, Action.UPDATE, reason, risk, fields, desired.source)
-        known = [_kept(resource, key, desired) for key in configs.kept]
-        known += [literal_secret(str(resource), key, desired.source) for key in configs.literal]
-        drifted = tuple(f"configs.{key}" for key in configs.drifted)
+            # what unmanagedConfigs: remove resets, it resets by what the manifest says once that was applied
+            adopted = [key for key in configs.unowned if key in body.configs or owned is None]
+            if adopted:
+                change, found = adopt_settings(change, desired, adopted, drifted, Reason.CHANGED)
+                known.append(found)
         return Difference(
             change, {"configs": configs.owned}, configs.unmanaged, tuple(known), drifted=drifted
         )
@@ -161,11 +170,13 @@ class BrokerConfigKind:
         stated: dict[str, Json] = {
             "configs": wishes_json(f"{self.name}/{name}", body.configs, catalog(ConfigScope.BROKER))
         }
-        return stated | ({"removeUnmanaged": True} if body.remove_unmanaged else {})
+        stated |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
+        return stated | ({"adopt": True} if body.adopt else {})
 
     def from_json(self, json: Json) -> BrokerConfigBody:
         """See `kinds.base.Kind`."""
-        return BrokerConfigBody(wishes_from(json["configs"]), json.get("removeUnmanaged", False))
+        remove, adopt = json.get("removeUnmanaged", False), json.get("adopt", False)
+        return BrokerConfigBody(wishes_from(json["configs"]), remove, adopt)
 
     def export(self, live: Snapshot) -> Mapping[str, str]:
         """One manifest for each broker, and for the cluster default, that has something set."""

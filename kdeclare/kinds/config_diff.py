@@ -48,6 +48,7 @@ class ConfigDiff:
     unmanaged: override keys neither declared nor owned, that stay.
     drifted: owned keys whose live value is no longer what was last applied.
     kept: owned keys that are declared no longer and that the cluster refuses to delete.
+    unowned: keys that would change although their override is not owned.
     literal: keys declared with a literal that is sensitive although the catalogue does not say so.
     """
 
@@ -57,6 +58,7 @@ class ConfigDiff:
     drifted: tuple[str, ...]
     kept: tuple[str, ...]
     literal: tuple[str, ...] = ()
+    unowned: tuple[str, ...] = ()
 
 
 def diff_configs(
@@ -88,7 +90,12 @@ def diff_configs(
         tuple(key for key in sorted(owned) if _drifted(side, key, now.get(key), owned[key])),
         tuple(kept),
         tuple(key for key, secret in hidden.items() if secret.reference is None),
+        tuple(key for key in _changing(fields) if key in now and key not in owned),
     )
+
+
+def _changing(fields: Sequence[FieldChange]) -> Mapping[str, None]:
+    return dict.fromkeys(field.path.removeprefix("configs.") for field in fields)
 
 
 def override(side: ConfigSide, key: str) -> Json:

@@ -56,17 +56,23 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "assignments": "The brokers of each partition, preferred leader first; in place of partitions and "
         "replicationFactor.",
         "placement": _PLACEMENT,
-        "lifecycle": "What must never happen to the topic.",
+        "lifecycle": "What must never happen to the topic, and what may.",
         **_CONFIGS,
     },
-    "Lifecycle": {"preventDestroy": "Whether nothing, not even --allow-deletes, deletes it."},
+    "TopicLifecycle": {
+        "preventDestroy": "Whether nothing, not even --allow-deletes, deletes it.",
+        "adopt": "Whether a topic that exists, differs and was never applied is taken over and changed.",
+    },
+    "SettingsLifecycle": {
+        "adopt": "Whether settings that differ and were never applied are taken over and changed.",
+    },
     "PlacementSpec": {
         "strategy": "any: anywhere. balanced-leaders: as many preferred leaders in every rack. in-rack: each "
         "partition in one rack. cross-rack: each on as many racks as it can be. static: as assignments say. "
         "static-in-rack: in the racks named.",
         "racks": "With static-in-rack, the rack of each partition.",
     },
-    "BrokerConfigSpec": _CONFIGS,
+    "BrokerConfigSpec": {"lifecycle": "What may happen to settings that others made.", **_CONFIGS},
     "ReassignmentSpec": {
         "partitions": "Partitions one by one, with their replicas.",
         "topics": "Names, or regular expressions (RE2) between slashes that match whole names.",
@@ -89,6 +95,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "tls": "How to connect, as PEM files.",
         "headers": "HTTP headers for every request; values by reference only, as in ${env.CONNECT_AUTH}.",
         "config": "Overrides of worker settings, of the keys that the plug-in's whitelist has.",
+        "lifecycle": "What may happen to settings that others made.",
         "warnBeforeExpiry": "How long before a certificate ends there is a warning, as in 30d (the default).",
     },
     "TlsSpec": {
@@ -152,6 +159,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "reassignments": "How moves of replicas are gone about, where a manifest says nothing else.",
         "policies": "Policies that are classes, and what they are told.",
         "references": "Which ${env.NAME} and ${file.PATH} may be resolved (default: all; in CI, none).",
+        "adoption": "explicit (default): what exists, differs and was never applied needs --adopt "
+        "or lifecycle.adopt. automatic: it is taken over and changed.",
     },
     "ReferencesSpec": {
         "env": "Environment variables, by name or by prefix (KAFKA_*).",

@@ -89,6 +89,7 @@ class ProjectSpec(BaseModel):
     reassignments: PaceSpec = PaceSpec()
     policies: list[PolicyEntrySpec] = []
     references: ReferencesSpec | None = None
+    adoption: Literal["explicit", "automatic"] = "explicit"
 
 
 class ProjectManifest(Envelope):
@@ -127,6 +128,7 @@ class Project:
     all_overlays: of all environments; folders of manifests may hold them, and they are no manifests.
     stated: where in the project file a path stands.
     limits: which references may be resolved.
+    adopts: whether what exists and differs from its manifest is adopted without being asked for.
     """
 
     name: str = DEFAULT
@@ -139,6 +141,7 @@ class Project:
     stated: Mapping[Path, Place] = field(default_factory=dict, repr=False)
     policies: tuple[PolicyEntry, ...] = ()
     limits: Limits = ()
+    adopts: bool = False
 
 
 def open_project(
@@ -290,6 +293,7 @@ def _project(
         tuple(folder / path for path in overlays),
         stated,
         policy_entries(spec.policies, root, reader),
+        adopts=spec.adoption == "automatic",
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
+from kdeclare.kinds.adoption import ADOPTION, allow_adoption
 from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.placing import Placer
 from kdeclare.kinds.query import Query, merge
@@ -157,7 +158,8 @@ def _in_scope(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None
         yield from _asked_for(request)
         return
     owned = _owned(request)
-    declared = {str(d.id): d for d in request.desired}
+    allow = allow_adoption if request.scope.adopt else _unchanged
+    declared = {str(d.id): allow(d) for d in request.desired}
     named = {str(id_) for id_ in request.scope.forget | request.scope.deletes}
     for text in sorted({*declared, *owned}):
         desired = declared.get(text)
@@ -169,10 +171,14 @@ def _in_scope(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None
                 yield id_, None, owned[text]
 
 
+def _unchanged(desired: Desired) -> Desired:
+    return desired
+
+
 def _asked_for(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None, Json]]:
     """What is owned says only what must not be deleted."""
     asked: dict[ResourceId, Desired | None] = dict.fromkeys(request.scope.removals)
-    asked |= {desired.id: desired for desired in request.desired}
+    asked |= {desired.id: allow_adoption(desired) for desired in request.desired}
     for id_ in sorted(asked):
         owned = _owned(request).get(str(id_))
         if id_ in request.scope.protected:
@@ -184,8 +190,11 @@ def _by_hand(difference: Difference) -> Difference:
     change = difference.change
     if change is None:
         return difference
-    blocked = next((d.code for d in difference.diagnostics if d.blocks), None)
-    return replace(difference, change=replace(change, reason=Reason.ASKED, blocked=blocked), unmanaged=())
+    diagnostics = tuple(d for d in difference.diagnostics if d.code != ADOPTION)  # nothing is taken over
+    blocked = next((d.code for d in diagnostics if d.blocks), None)
+    fields = tuple(replace(field, reason=None) for field in change.fields)
+    change = replace(change, reason=Reason.ASKED, fields=fields, blocked=blocked)
+    return replace(difference, change=change, diagnostics=diagnostics, unmanaged=())
 
 
 def _undeclared(request: PlanRequest, id_: ResourceId, owned: Json, difference: Difference) -> Difference:

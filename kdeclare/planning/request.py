@@ -21,6 +21,7 @@ class Scope:
     targets, selector: None and empty mean everything.
     await_moves: what someone else's move is in the way of waits for it, instead of being denied.
     override_moves: the partitions of someone else's move are sent elsewhere.
+    adopt: whether what exists and is not owned is adopted although it differs (see `kinds.adoption`).
     overrides: policies whose denials are not heeded, each with the reason.
     deletes: orphans to delete, named one by one; they need no ``allow_deletes``.
     max_deletes: how many resources of a kind may be deleted; None is the default.
@@ -42,6 +43,7 @@ class Scope:
     client_guard: bool = False
     await_moves: bool = False
     override_moves: bool = False
+    adopt: bool = False
     overrides: Mapping[str, str] = field(default_factory=dict)
     by_hand: bool = False
     removals: frozenset[ResourceId] = frozenset()

@@ -140,6 +140,7 @@ class OverviewDocument(TypedDict):
     fleet: str
     taken_at: Time
     seconds: Seconds
+    adopt: Annotated[bool, Field(description="Whether the plans were made with --adopt.")]
     clusters: list[PlannedClusterDocument]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.model.plan import Plan
 from kdeclare.report.markdown_escape import code, prose
-from kdeclare.report.plan_text import icon, one_side, parts_of, why
+from kdeclare.report.plan_text import adopted_fields, icon, one_side, parts_of, why
 from kdeclare.report.risks import GRAVE, cause_of
 from kdeclare.report.values import key_of, listed, plural, show
 
@@ -48,8 +48,10 @@ def _values(change: Change, denied: Collection[str]) -> Iterator[str]:
     fields = change.fields[:_FIELDS]
     if change.action is Action.UPDATE:
         yield "| Field | Op | Before | After |\n|---|---|---|---|\n"
+        adopted = adopted_fields(change)
         for field in fields:
             op = "" if field.op is FieldOp.CHANGE else field.op.value
+            op = listed([op, "adopt" if field.path in adopted else ""])
             op = "**denied**" if field.path in denied else op
             yield _row(_name(field), op, _value(field, field.before), _with_risk(_after(field), field))
         return

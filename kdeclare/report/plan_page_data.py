@@ -14,9 +14,9 @@ from kdeclare.report.denials import fields_denied
 from kdeclare.report.html_page import Strings
 from kdeclare.report.plan_assignments import assignments_of
 from kdeclare.report.plan_graph import Drawing, drawing
-from kdeclare.report.plan_text import icon, one_side, parts_of, why
+from kdeclare.report.plan_text import adopted_fields, icon, one_side, parts_of, why
 from kdeclare.report.risks import by_risk
-from kdeclare.report.values import clean, key_of, show
+from kdeclare.report.values import clean, key_of, listed, show
 from kdeclare.report.verdicts_text import judgement, spoken, verdict_lines
 from kdeclare.version import VERSION
 
@@ -86,13 +86,15 @@ def _fields(plan: Plan, changes: Sequence[Change], strings: Strings) -> dict[str
     }
     for change in changes:
         stays = denied.get(str(change.id), ())
+        adopted = adopted_fields(change)
         for field in change.fields:
             before, after = _sides(change, field)
             columns["path"].append(strings.place(clean(key_of(field.path))))
             columns["op"].append(strings.place(None if field.op is FieldOp.CHANGE else field.op.value))
             columns["before"].append(strings.place(before))
             columns["after"].append(strings.place(after))
-            columns["note"].append(strings.place(_note(field, stays) or None))
+            note = listed(["adopt" if field.path in adopted else "", _note(field, stays)])
+            columns["note"].append(strings.place(note or None))
             columns["risk"].append(RISKS.index(field.risk))
             columns["cause"].append(strings.place(clean(field.cause) or None))
     return columns

@@ -33,6 +33,8 @@ _WIDEST = 44  # a longer value does not push the arrows of its neighbours
 _WHY = {
     (Action.UPDATE, Reason.DECLARED): "not managed before",
     (Action.UPDATE, Reason.CHANGED): "manifest changed",
+    (Action.UPDATE, Reason.ADOPT): "adopt: exists, not owned so far",
+    (Action.UPDATE, Reason.RECREATED): "recreated: another topic than the one that was applied",
     (Action.UPDATE, Reason.DRIFTED): "changed outside kdeclare",
     (Action.UPDATE, Reason.MISSING): "partly gone from the cluster",
     (Action.UPDATE, Reason.ORPHANED): "no longer declared",
@@ -41,6 +43,8 @@ _WHY = {
     (Action.DELETE, Reason.ORPHANED): "no longer declared",
     (Action.FORGET, Reason.FORGOTTEN): "released by --forget, stays in the cluster",
 }
+
+_STRIKING = (Reason.DRIFTED, Reason.ADOPT, Reason.RECREATED)
 
 
 def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
@@ -105,7 +109,7 @@ def _title(change: Change, plan: Plan, style: Style) -> str:
         parts.append(style.red(f"BLOCKED: {clean(change.blocked)}"))
     reason = why(change, plan)
     if reason:
-        parts.append(style.yellow(reason) if change.reason is Reason.DRIFTED else clean(reason))
+        parts.append(style.yellow(reason) if change.reason in _STRIKING else clean(reason))
     for risk in names_of_risks(change):
         parts.append((style.red if risk in GRAVE else style.yellow)(risk))
     title = parts[0] + ("  " + " · ".join(parts[1:]) if parts[1:] else "")
@@ -134,14 +138,23 @@ def _rows(change: Change, style: Style, denied: Collection[str]) -> list[str]:
     ops = max((len(op) for _, op, _, _ in cells), default=0)
     befores = max((len(before) for _, _, before, _ in cells if len(before) <= _WIDEST), default=0)
     op_column = ops + 2 if ops else 0
+    adopted = adopted_fields(change)
     lines = []
     for name, op, before, f in cells:
         start = f"      {name:<{names}}  {op:<{op_column}}{before:<{befores}}"
         if f.path in denied:
             lines.append(f"{style.dim(f'{start} → {_after(f, PLAIN)}')}  {style.red('denied')}")
         else:
-            lines.append(f"{start} {style.dim('→')} {_after(f, style)}")
+            mark = f"  {style.yellow('adopt')}" if f.path in adopted else ""
+            lines.append(f"{start} {style.dim('→')} {_after(f, style)}{mark}")
     return lines
+
+
+def adopted_fields(change: Change) -> frozenset[str]:
+    """Return the paths of the fields that are adopted where others of the same change are not."""
+    if change.reason is not Reason.ADOPT or all(field.reason is None for field in change.fields):
+        return frozenset()
+    return frozenset(field.path for field in change.fields if field.reason is None)
 
 
 def _after(field: FieldChange, style: Style) -> str:

@@ -37,6 +37,9 @@ OLD, NEW = "correct-horse", "battery-staple"
 REFERENCE = "${env.KEYSTORE_PASSWORD}"
 
 
+ADOPT = Scope(adopt=True)
+
+
 @dataclass
 class Case:
     """A project on disk with one secret, and all that kdeclare says about it."""
@@ -65,7 +68,7 @@ class Case:
         return Workspace(project, store, "memory", lambda: self.cluster, self.environ)
 
     def plan(self) -> Plan:
-        plan = make_plan(self.workspace, (), Scope(), nothing, "plan").plan
+        plan = make_plan(self.workspace, (), ADOPT, nothing, "plan").plan
         self._hear(plan_text(plan), plan_file_text(plan, None)[0], repr(plan))
         return plan
 
@@ -77,7 +80,7 @@ class Case:
     def apply(self, saved: Path | None = None) -> RunResult:
         if saved is not None:
             return self._ended(apply_saved(self.workspace, load_plan(saved), self._how("apply")))
-        return self._ended(apply_manifests(self.workspace, (), Scope(), self._how("apply")))
+        return self._ended(apply_manifests(self.workspace, (), ADOPT, self._how("apply")))
 
     def rollback(self) -> RunResult:
         how = self._how("rollback")

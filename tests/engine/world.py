@@ -83,7 +83,10 @@ def topic(name: str, **spec: Any) -> Desired:
 
 @dataclass
 class World:
-    """A project's engine at work."""
+    """A project's engine at work.
+
+    adopts: whether plans adopt what exists, as with ``--adopt``; off for tests about adoption itself.
+    """
 
     cluster: MemoryCluster = field(default_factory=MemoryCluster)
     store: MemoryStore = field(default_factory=MemoryStore)
@@ -92,6 +95,7 @@ class World:
     stop: Event = field(default_factory=Event)
     pace: Pace = field(default_factory=Pace)
     policies: tuple[ConfiguredPolicy, ...] = ()
+    adopts: bool = True
 
     def plan(self, *declared: Desired, scope: Scope | None = None) -> Plan:
         """What the manifests would change."""
@@ -185,7 +189,8 @@ class World:
 
     def _request(self, declared: Sequence[Desired], scope: Scope) -> PlanRequest:
         state = self.store.read()
-        scope = replace(scope, allow_empty=True)  # most tests delete the last resource that they made
+        # most tests delete the last resource that they made
+        scope = replace(scope, adopt=scope.adopt or self.adopts, allow_empty=True)
         return PlanRequest(
             "test", "default", "memory", tuple(declared), state, scope, (), self.pace, self.policies
         )

@@ -10,7 +10,7 @@ from time import monotonic
 from kdeclare.app.apply import How, apply_saved, stops_at_ctrl_c
 from kdeclare.app.fleet.job import FleetOptions, storage_of, the_fleet
 from kdeclare.app.fleet.reach import Reach
-from kdeclare.app.fleet.saved_plans import read_cluster_plan, read_done, read_planned, write_done
+from kdeclare.app.fleet.saved_plans import list_some, read_cluster_plan, read_done, read_planned, write_done
 from kdeclare.applying.lookout import RunOptions
 from kdeclare.fleet.overview import (
     AppliedCluster,
@@ -20,10 +20,13 @@ from kdeclare.fleet.overview import (
     PlannedCluster,
 )
 from kdeclare.fleet.storage import Storage
+from kdeclare.kinds.adoption import ADOPTION
 from kdeclare.manifests.fleet import Fleet, Rollout
 from kdeclare.manifests.fleet.spec import unknown_labels
+from kdeclare.model.changes import Reason
 from kdeclare.model.diagnostics import KdeclareError, error, gist
 from kdeclare.model.exits import ExitCode
+from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult
 from kdeclare.planning.planfile import PlanFile
 from kdeclare.report.outcome import run_outcome
@@ -41,6 +44,7 @@ Told = Callable[[AppliedCluster, int, int], None]
 class HowFleet:
     """How a fleet is applied.
 
+    adopt: whether plans may adopt resources because they were made with ``--adopt``.
     rollout: makes of what the fleet file says what is to hold. stopping: called from a signal handler
     when the first Ctrl-C is heeded.
     """
@@ -51,6 +55,7 @@ class HowFleet:
     options: RunOptions
     rollout: Callable[[Rollout], Rollout]
     stopping: Callable[[], None] = lambda: None
+    adopt: bool = False
 
 
 @dataclass
@@ -95,6 +100,7 @@ def apply_fleet(options: FleetOptions, how: HowFleet, environ: Mapping[str, str]
         planned_at = planned.taken_at.isoformat()
         rollout = _Rollout(storage, planned_at, read_done(storage, planned_at))
         todo = [c.name for c in planned.clusters if c.name in plans and _asks_for(c, plans[c.name])]
+        _check_adoption(planned, {name: plans[name].plan for name in todo}, adopt=how.adopt)
         rules = how.rollout(fleet.rollout)
         _refuse_without_canary(fleet, planned, rules)
         waves = waves_of(fleet, todo, rules)
@@ -144,6 +150,27 @@ def _refuse_without_canary(fleet: Fleet, planned: FleetPlan, rules: Rollout) -> 
                     hint="Mend that and plan again, or choose other canaries with --canary.",
                 )
             )
+
+
+def _check_adoption(planned: FleetPlan, plans: Mapping[str, Plan], *, adopt: bool) -> None:
+    """Raise KdeclareError unless plans and apply agree on ``--adopt``, where it makes a difference."""
+    if adopt == planned.adopt:
+        return
+    concerned = [
+        name
+        for name, plan in plans.items()
+        if any(c.reason is Reason.ADOPT and (c.blocked == ADOPTION) is adopt for c in plan.changes)
+    ]
+    if not concerned:
+        return
+    if adopt:
+        summary, detail = "The plans were made without --adopt", "have adoptions that are blocked"
+        hint = "Run kdeclare fleet plan with --adopt and review the new plans."
+    else:
+        summary, detail = "The plans adopt resources", "take over resources that exist and were never applied"
+        hint = "Pass --adopt to apply them, or plan again without it."
+    detail = f"The plans of {list_some(concerned)} {detail}. Nothing was applied."
+    raise KdeclareError(error(ADOPTION, summary, detail, hint=hint), exit_code=ExitCode.DENIED)
 
 
 def _asks_for(cluster: PlannedCluster, file: PlanFile) -> bool:

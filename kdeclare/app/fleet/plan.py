@@ -56,7 +56,7 @@ def plan_fleet(
             for row in bench.read("plans", _PLANS).toLocalIterator():
                 found[row["cluster"]] = _saved(job, row.asDict())
         planned = tuple(found[name] for name in job.names)
-        result = FleetPlan(job.fleet.name, job.began, job.seconds, planned)
+        result = FleetPlan(job.fleet.name, job.began, job.seconds, planned, scope.adopt)
         job.storage.write(OVERVIEW, json.dumps(overview_document(result), indent=1) + "\n")
         return result
 

@@ -14,6 +14,7 @@ from kdeclare.app.policies import policies_in_force
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
 from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.kinds.adoption import allow_adoption
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS
 from kdeclare.manifests.fleet import ClusterEntry
@@ -70,7 +71,12 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
             moves=state.leftovers.moves if state is not None else (),
             policies=has_policies,
         )
-        yield from _rows(entry, loaded.desired, _owned(state))
+        allow = allow_adoption if workspace.project.adopts else _unchanged
+        yield from _rows(entry, [allow(item) for item in loaded.desired], _owned(state))
+
+
+def _unchanged(desired: Desired) -> Desired:
+    return desired
 
 
 def _owned(state: State | None) -> Mapping[ResourceId, Json]:

@@ -49,7 +49,7 @@ def read_planned(storage: Storage, fleet: Fleet, named: Sequence[str]) -> FleetP
             error(
                 "not-planned",
                 "A cluster was not planned",
-                f"{where} says nothing of {_some(missing)}.",
+                f"{where} says nothing of {list_some(missing)}.",
                 hint="Plan the fleet again, with this cluster in it.",
             )
         )
@@ -106,5 +106,6 @@ def write_done(storage: Storage, planned_at: str, done: Mapping[str, str]) -> No
     storage.write(_DONE, json.dumps(document, indent=1) + "\n")
 
 
-def _some(names: Sequence[str]) -> str:
+def list_some(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
     return f"{', '.join(names[:5])}{f' and {len(names) - 5:,} more' if len(names) > 5 else ''}"

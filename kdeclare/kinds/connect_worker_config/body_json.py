@@ -18,17 +18,19 @@ def record_of(wish: Wish) -> Json:
 
 def body_json(body: WorkerConfigBody) -> dict[str, Json]:
     """All of a declared body."""
-    return {
+    stated: dict[str, Json] = {
         "workers": group_json(body.group),
         "configs": {key: record_of(wish) for key, wish in body.configs.items()},
         "warnBefore": body.warn_before_s,
     }
+    return stated | ({"adopt": True} if body.adopt else {})
 
 
 def body_from(said: Mapping[str, Json]) -> WorkerConfigBody:
     """The body again; secrets without their values."""
     configs = {key: _wish(record) for key, record in said["configs"].items()}
-    return WorkerConfigBody(group_from(said["workers"]), configs, said["warnBefore"])
+    adopt = said.get("adopt", False)
+    return WorkerConfigBody(group_from(said["workers"]), configs, said["warnBefore"], adopt)
 
 
 def _wish(record: Mapping[str, Json]) -> Wish:

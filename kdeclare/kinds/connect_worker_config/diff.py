@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kdeclare.kinds.adoption import adopt_settings
 from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.connect_worker_config.body_json import record_of
 from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody
@@ -62,16 +63,23 @@ def diff_worker_config(
 def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: WorkersSeen) -> Difference:
     wishes = body.configs
     fields = [field for key in sorted(wishes) for field in _wished(side, key, wishes[key])]
+    changing = {field.path.removeprefix("configs.") for field in fields}
+    adopted = sorted((changing & side.live.keys()) - side.owned.keys())
     fields += [field for key in sorted(side.owned.keys() - wishes) for field in _undeclared(side, key)]
     drifted = tuple(f"configs.{key}" for key in sorted(side.owned) if _has_drifted(side, key))
     if not fields and any(not isinstance(wish, Unset) for wish in wishes.values()):
         late = [FieldChange(f"{PREFIX}{s.url}", FieldOp.CHANGE, s.why, IN_STEP) for s in refusing(seen)]
         fields, drifted = late, (*drifted, *(field.path for field in late))
     change = None
+    known = list(findings(seen, body.warn_before_s, str(side.resource), desired.source))
     if fields:
-        reason = Reason.DRIFTED if drifted else Reason.CHANGED if side.owned else Reason.DECLARED
+        otherwise = Reason.CHANGED if side.owned else Reason.DECLARED
+        reason = Reason.DRIFTED if drifted else otherwise
         rated = tuple(map(assess_worker_field, fields))
         change = Change(side.resource, Action.UPDATE, reason, highest_risk(rated), rated, desired.source)
+        if adopted:
+            change, found = adopt_settings(change, desired, adopted, drifted, otherwise)
+            known.append(found)
     owned = {
         "workers": group_json(body.group),
         "configs": {key: record_of(wish) for key, wish in wishes.items()},
@@ -80,7 +88,7 @@ def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: Worke
         change,
         owned,
         tuple(sorted(side.live.keys() - wishes.keys() - side.owned.keys())),
-        tuple(findings(seen, body.warn_before_s, str(side.resource), desired.source)),
+        tuple(known),
         drifted=drifted,
     )
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kdeclare.kinds.adoption import SettingsLifecycle
 from kdeclare.kinds.base import Path, Problem
 from kdeclare.kinds.pace import Duration
 from kdeclare.kinds.wishes import LITERAL_SECRET, Unset, Whole, Wish, as_secret, config_text
@@ -43,6 +44,7 @@ class ConnectWorkerConfigSpec(BaseModel):
     headers: dict[str, Any] = {}
     config: dict[str, Any] = {}
     warnBeforeExpiry: Duration | None = None  # noqa: N815
+    lifecycle: SettingsLifecycle = SettingsLifecycle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class WorkerConfigBody:
     group: WorkerGroup
     configs: Mapping[str, Wish] = field(default_factory=dict)
     warn_before_s: float = _THIRTY_DAYS_S
+    adopt: bool = False
 
 
 def parse_worker_config(
@@ -82,7 +85,7 @@ def parse_worker_config(
     urls = tuple(dict.fromkeys(url.rstrip("/") for url in spec.workers))
     group = WorkerGroup(urls, tls.caFile, tls.certFile, tls.keyFile, tuple(headers))
     before = _THIRTY_DAYS_S if spec.warnBeforeExpiry is None else spec.warnBeforeExpiry
-    return WorkerConfigBody(group, wishes, before), tuple(problems)
+    return WorkerConfigBody(group, wishes, before, spec.lifecycle.adopt), tuple(problems)
 
 
 def parse_value(resource: str, key: str, raw: object) -> tuple[Wish | None, tuple[Diagnostic, ...]]:

@@ -19,6 +19,7 @@ def topic_json(name: str, body: TopicBody) -> Json:
         "racks": list(body.racks) or None,
         "removeUnmanaged": body.remove_unmanaged or None,
         "preventDestroy": body.prevent_destroy or None,
+        "adopt": body.adopt or None,
     }
     configs = wishes_json(f"Topic/{name}", body.configs, catalog(ConfigScope.TOPIC))
     return {"configs": configs, **{field: value for field, value in stated.items() if value is not None}}
@@ -39,4 +40,5 @@ def topic_from(json: Json) -> TopicBody:
         configs=wishes_from(json["configs"]),
         remove_unmanaged=json.get("removeUnmanaged", False),
         prevent_destroy=json.get("preventDestroy", False),
+        adopt=json.get("adopt", False),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from kdeclare.kinds.adoption import adoption_of
 from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import ConfigDiff, ConfigSide, diff_configs
@@ -120,10 +121,13 @@ def _update(
     drifted = (*_shape_drifted(live, topic, owned), *(f"configs.{key}" for key in configs.drifted))
     fields += configs.fields
     problems += min_isr_problems(desired, _factor(live, topic))
+    adopts = owned is None and bool(fields)
+    if adopts:
+        problems.append(adoption_of(desired, fields))
     change = None
     blocked = next((p.code for p in problems if p.blocks), None)
     if fields or blocked:
-        reason = Reason.DRIFTED if drifted else Reason.CHANGED
+        reason = Reason.ADOPT if adopts else Reason.DRIFTED if drifted else Reason.CHANGED
         entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, topic.name), {})
         rated = tuple(assess_topic_field(Action.UPDATE, field, entries) for field in fields)
         risk = highest_risk(rated)

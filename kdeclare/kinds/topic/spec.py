@@ -28,11 +28,12 @@ EXCLUSIVE: Mapping[str, frozenset[str]] = {
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
-class Lifecycle(BaseModel):
-    """What must never happen to a resource."""
+class TopicLifecycle(BaseModel):
+    """What must never happen to a topic, and what may."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     preventDestroy: bool = False  # noqa: N815
+    adopt: bool = False
 
 
 class TopicSpec(BaseModel):
@@ -45,7 +46,7 @@ class TopicSpec(BaseModel):
     placement: PlacementSpec | None = None
     configs: Annotated[dict[str, Any], Field(json_schema_extra=config_keys(ConfigScope.TOPIC))] = {}
     unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
-    lifecycle: Lifecycle = Lifecycle()
+    lifecycle: TopicLifecycle = TopicLifecycle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class TopicBody:
     configs: Mapping[str, Wish] = field(default_factory=dict)
     remove_unmanaged: bool = False
     prevent_destroy: bool = False
+    adopt: bool = False
 
 
 def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
@@ -82,6 +84,7 @@ def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, .
         configs=wishes,
         remove_unmanaged=spec.unmanagedConfigs == "remove",
         prevent_destroy=spec.lifecycle.preventDestroy,
+        adopt=spec.lifecycle.adopt,
     )
     return body, tuple(problems)
 

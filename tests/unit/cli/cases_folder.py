@@ -27,7 +27,7 @@ _INPUTS = ("kdeclare.yaml", "applied", "manifests", "overlays", "live.yaml")
 _APPLIED = "applied"
 _TIMES = re.compile(r"(?<=\")\d{4}-\d\d-\d\dT[^\"]+Z(?=\")")
 _LINEAGE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_RUN = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+")
+_RUN = re.compile(r"\d{8}T\d{6}Z(\.\d{4})?-[0-9a-f]+")
 _PLAN_ID = re.compile(r"(?<=Plan <code>)[0-9a-f]{64}|(?<=\"plan_id\": \")[0-9a-f]{64}")
 _SECONDS = re.compile(r"(?<=\"seconds\": )[\d.]+|(?<=\nIn )[\d.]+ m?s(?=:)")
 

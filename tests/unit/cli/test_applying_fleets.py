@@ -16,6 +16,7 @@ from kdeclare.app.fleet.reach import Reach
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.cluster.port import Cluster, Fault, NewTopic
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
+from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.model.plan import Summary
 from kdeclare.planning.request import Scope
 from kdeclare.state.local import LocalStore
@@ -47,17 +48,17 @@ class Fleet:
         self.line.write("fleet.yaml", "Fleet", "shop", clusters=entries, maxConcurrentClusters=2)
         self.line.topic("orders")
 
-    def plan(self, *names: str) -> None:
+    def plan(self, *names: str, adopt: bool = False) -> None:
         """Plan some clusters, or all."""
         out = self.line.folder / "plans"
         out.mkdir(exist_ok=True)
         planned = []
         for name in names or NAMES:
-            row = next(read_plan(Reach("fleet.yaml"), Scope(), "test", name)).to_pylist()[0]
+            row = next(read_plan(Reach("fleet.yaml"), Scope(adopt=adopt), "test", name)).to_pylist()[0]
             (out / plan_file(name)).write_text(row["text"])
             exit_, summary = PlanExit(row["exit"]), Summary(**json.loads(row["summary"]))
             planned.append(PlannedCluster(name, row["plan_id"], summary, row["changes"], exit_))
-        overview = overview_document(FleetPlan("shop", datetime.now(UTC), 1.0, tuple(planned)))
+        overview = overview_document(FleetPlan("shop", datetime.now(UTC), 1.0, tuple(planned), adopt))
         (out / "overview.json").write_text(json.dumps(overview))
 
     def apply(self, *options: str) -> Ran:
@@ -218,3 +219,60 @@ def test_apply_goes_on_after_max_failures_of_clusters_that_are_not_canaries(flee
     fleet.clusters["eu-1"].create_topics([NewTopic("orders", 3, 1, None, {})])
     ran = fleet.apply("--canary", "region=us", *CANARIES[2:])
     assert statuses(ran) == {"eu-1": "stale", "eu-2": "done", "us-1": "done"}
+
+
+def exists_elsewhere(fleet: Fleet) -> MemoryCluster:
+    """A topic of the same name that another team made differs in one cluster."""
+    cluster = fleet.clusters["eu-1"]
+    cluster.create_topics([NewTopic("orders", 1, 1, None, {"retention.ms": "1000"})])
+    fleet.line.topic("orders", configs={"retention.ms": 2000})
+    return cluster
+
+
+def retention(cluster: MemoryCluster) -> str:
+    found: str = cluster.overrides(ConfigResource(ConfigScope.TOPIC, "orders"))["retention.ms"]
+    return found
+
+
+def test_apply_leaves_alone_what_was_not_to_be_adopted(fleet: Fleet) -> None:
+    cluster = exists_elsewhere(fleet)
+    fleet.plan()
+    assert fleet.apply().code == 3
+    assert (retention(cluster), fleet.applied) == ("1000", list(NAMES))
+
+
+def test_apply_adopts_only_where_plan_and_apply_are_told_to(fleet: Fleet) -> None:
+    cluster = exists_elsewhere(fleet)
+    fleet.plan(adopt=True)
+    ran = fleet.apply()
+    assert (ran.code, retention(cluster)) == (3, "1000")
+    assert "The plans of eu-1 take over resources that exist" in said(ran)
+    assert "Pass --adopt to apply them" in said(ran)
+    assert fleet.applied == ["eu-1"], "nothing was begun"
+    assert fleet.apply("--adopt").code == 0
+    assert retention(cluster) == "2000"
+
+
+def test_apply_with_adopt_refuses_plans_that_block_adoptions(fleet: Fleet) -> None:
+    exists_elsewhere(fleet)
+    fleet.plan()
+    ran = fleet.apply("--adopt")
+    assert ran.code == 3
+    assert "The plans were made without --adopt" in said(ran)
+
+
+def test_adoption_that_the_manifest_allows_needs_no_option(fleet: Fleet) -> None:
+    cluster = exists_elsewhere(fleet)
+    fleet.line.topic("orders", configs={"retention.ms": 2000}, lifecycle={"adopt": True})
+    fleet.plan()
+    assert fleet.apply().code == 0
+    assert retention(cluster) == "2000"
+
+
+def test_project_can_adopt_automatically(fleet: Fleet) -> None:
+    cluster = exists_elsewhere(fleet)
+    environments = {name: {"bootstrapServers": f"{name}:9092"} for name in NAMES}
+    fleet.line.write("kdeclare.yaml", "Project", "shop", environments=environments, adoption="automatic")
+    fleet.plan()
+    assert fleet.apply().code == 0
+    assert retention(cluster) == "2000"

@@ -84,7 +84,7 @@ def test_the_plan_marks_what_is_denied_and_does_not_send_to_manifests(tool: Comm
 def test_a_rollback_that_is_denied_does_not_send_to_manifests(tool: CommandLine) -> None:
     for retention in (1, 2):
         tool.topic("foo", partitions=1, configs={"retention.ms": retention})
-        assert tool("apply", "--yes").code == 0
+        assert tool("apply", "--yes", "--adopt").code == 0
     deny_foo(tool)
     ran = tool("rollback", "--yes")
     assert ran.code == 3
@@ -95,10 +95,10 @@ def test_a_rollback_that_is_denied_does_not_send_to_manifests(tool: CommandLine)
 
 def test_the_list_of_runs_marks_those_in_which_a_policy_was_overridden(tool: CommandLine) -> None:
     tool.topic("bar", partitions=2)
-    assert tool("apply", "--yes").code == 0
+    assert tool("apply", "--yes", "--adopt").code == 0
     deny_foo(tool)
     tool.topic("foo", partitions=2)
-    overridden = tool("apply", "--yes", "--override-policy", "hands-off", "--reason", "agreed")
+    overridden = tool("apply", "--yes", "--adopt", "--override-policy", "hands-off", "--reason", "agreed")
     assert overridden.code == 0
     _, last, first = tool("history").out.splitlines()
     assert last.endswith(" (1 denial overridden)")

@@ -36,7 +36,7 @@ def test_values_of_others_are_safe_in_every_format(kdeclare: CommandLine, output
     hostile = f"#{OBEYED}"
     kdeclare.cluster.create_topics([NewTopic("orders", 1, 1, None, {})])
     kdeclare.write("manifests/a.yaml", "Topic", "orders", configs={"cleanup.policy": hostile})
-    ran = kdeclare("plan", "--format", output)
+    ran = kdeclare("plan", "--adopt", "--format", output)
     assert is_safe(ran.out)
     assert is_safe(ran.err)
     assert "u202e" in ran.out + ran.err

@@ -211,16 +211,36 @@ def test_a_key_that_may_not_exist_is_told_as_such(kind: str, name: str, live: Ro
     """`kdeclare plan` asks the cluster for it; live rows hold what is set, so that they cannot tell."""
     item = desired(kind, name, configs={"log.cleaner.threadzz": 2, "retention.millis": {"append": ["x"]}})
     told = "Neither kdeclare nor this audit knows the key: see kdeclare plan."
-    pending = of(item, live) + (of(item, None) if kind == "Topic" else [])
+    pending = [*of(item, None)] if kind == "Topic" else [*of(item, live)]
     assert {f.message for f in pending} == {f"It is declared and not applied yet. {told}"}
+    assert all(f.message.endswith(told) for f in of(item, live))
     changed, _ = of(item, live, {"configs": {"log.cleaner.threadzz": {"value": "2"}}})
     assert changed.message == "It was changed outside kdeclare since it was last applied."
 
 
 def test_a_key_that_is_set_exists() -> None:
     item = desired("Topic", "t", configs={"owner.of.plugin": 2})
-    (pending,) = of(item, live_topic({"owner.of.plugin": "1"}))
+    (pending,) = of(item, live_topic({"owner.of.plugin": "1"}), {"configs": {}})
     assert pending.message == "It is declared and not applied yet."
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "name", "live"),
+    [
+        ("Topic", "t", live_topic({"retention.ms": "5"})),
+        ("BrokerConfig", "1", live_broker("1", {"num.io.threads": own_entry(BROKER, "num.io.threads", "8")})),
+    ],
+)
+def test_audit_says_what_would_have_to_be_adopted(kind: str, name: str, live: Row, adopt: bool) -> None:
+    configs = {"retention.ms": 1} if kind == "Topic" else {"num.io.threads": 9, "log.cleaner.threads": 2}
+    item = desired(kind, name, configs=configs, lifecycle={"adopt": adopt})
+    told = {f.path: f.message for f in of(item, live)}
+    if kind == "BrokerConfig":
+        assert told.pop("configs.log.cleaner.threads") == "It is declared and not applied yet."
+    (message,) = told.values()
+    assert message.startswith("It exists and was never applied by this project")
+    assert ("--adopt" in message) is not adopt
 
 
 def test_fewer_partitions_than_there_are_block_a_topic() -> None:

@@ -1,0 +1,264 @@
+"""Adoption: what exists, differs and was never applied changes only where that is allowed (decision 0016)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
+from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, Keystore
+from kdeclare.cluster.port import NewTopic
+from kdeclare.kinds.registry import KINDS
+from kdeclare.model.changes import Action, FieldOp, Reason
+from kdeclare.model.diagnostics import Severity
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
+from kdeclare.model.plan import Plan
+from kdeclare.model.references import Referenced
+from kdeclare.planning.plan_document import plan_document, plan_id
+from kdeclare.planning.planfile import plan_file_text, read_plan
+from kdeclare.planning.request import Scope
+from kdeclare.report.markdown import plan_markdown
+from kdeclare.report.outcome import plan_outcome, run_outcome
+from kdeclare.report.plan_html import plan_html
+from kdeclare.report.plan_text import plan_text
+from kdeclare.report.sarif import plan_sarif
+from tests.engine.test_connect_workers import PLACEHOLDER, certificate
+from tests.engine.world import World, desired, topic
+
+WEEK, DAY = "604800000", "86400000"
+BROKER = ConfigResource(ConfigScope.BROKER, "1")
+ADOPT = Scope(adopt=True)
+
+
+@pytest.fixture
+def world() -> World:
+    """A cluster with a topic that another team made, and no ``--adopt``."""
+    world = World(adopts=False)
+    world.cluster.create_topics([NewTopic("orders", 3, 1, None, {"retention.ms": WEEK})])
+    return world
+
+
+def broker(**spec: Any) -> Any:
+    return desired("BrokerConfig", "1", **spec)
+
+
+def codes(plan: Plan) -> list[tuple[Severity, str]]:
+    return [(d.severity, d.code) for d in plan.diagnostics]
+
+
+DENIED = [(Severity.DENIED, "adoption")]
+ALLOWED = [(Severity.INFO, "adoption")]
+
+
+# a topic: an identity of its own
+
+
+def test_topic_that_exists_and_differs_is_not_changed_unless_adopted(world: World) -> None:
+    wanted = topic("orders", partitions=12, configs={"retention.ms": 1000})
+    plan = world.plan(wanted, topic("new", partitions=1))
+    change = next(c for c in plan.changes if c.id.name == "orders")
+    assert (change.action, change.reason, change.blocked) == (Action.UPDATE, Reason.ADOPT, "adoption")
+    assert codes(plan) == DENIED
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    result = world.run(plan)
+    assert run_outcome(result).exit_code is ExitCode.DENIED
+    assert (world.overrides("orders"), set(world.owned())) == ({"retention.ms": WEEK}, {"Topic/new"})
+
+
+@pytest.mark.parametrize("how", ["option", "lifecycle"])
+def test_topic_is_adopted_where_that_is_allowed(world: World, how: str) -> None:
+    spec: dict[str, Any] = {"configs": {"retention.ms": DAY}}
+    spec |= {"lifecycle": {"adopt": True}} if how == "lifecycle" else {}
+    plan = world.plan(topic("orders", **spec), scope=ADOPT if how == "option" else None)
+    (change,) = plan.changes
+    assert (change.reason, change.blocked, codes(plan)) == (Reason.ADOPT, None, ALLOWED)
+    assert plan_outcome(plan).exit_code is ExitCode.OK
+    world.run(plan)
+    assert world.overrides("orders") == {"retention.ms": DAY}
+    assert not world.plan(topic("orders", **spec)).has_changes
+
+
+def test_topic_that_equals_its_manifest_is_taken_over_without_a_request(world: World) -> None:
+    before = len(world.cluster.requests("alter_configs"))
+    world.apply(topic("orders", partitions=3, configs={"retention.ms": WEEK}))
+    assert "Topic/orders" in world.owned()
+    assert len(world.cluster.requests("alter_configs")) == before
+
+
+def test_what_is_owned_is_never_adopted_again(world: World) -> None:
+    world.apply(topic("orders", configs={"retention.ms": WEEK}))
+    world.set("orders", segment_ms="1000", retention_ms=DAY)
+    plan = world.plan(topic("orders", configs={"retention.ms": WEEK, "segment.ms": 2000}))
+    assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.DRIFTED, None)
+    plan = world.plan(topic("orders", configs={"retention.ms": DAY, "segment.ms": 2000}))
+    assert (plan.changes[0].blocked, codes(plan)) == (None, [])
+
+
+def test_topic_that_was_released_is_adopted_again(world: World) -> None:
+    world.apply(topic("orders", configs={"retention.ms": WEEK}))
+    world.apply(scope=Scope(forget=frozenset({ResourceId("Topic", "orders")})))
+    plan = world.plan(topic("orders", configs={"retention.ms": DAY}))
+    assert plan.changes[0].blocked == "adoption"
+
+
+def test_unmanaged_keys_to_be_removed_make_a_topic_differ(world: World) -> None:
+    plan = world.plan(topic("orders", unmanagedConfigs="remove"))
+    assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.ADOPT, "adoption")
+
+
+def test_rolling_back_an_adoption_releases_and_deletes_nothing(world: World) -> None:
+    world.apply(topic("orders", configs={"retention.ms": DAY}), scope=ADOPT)
+    assert "Topic/orders" in world.owned()
+    plan = world.rollback_plan()
+    assert [(c.action, c.reason) for c in plan.changes] == [(Action.UPDATE, Reason.ROLLBACK)]
+    world.rollback()
+    assert world.overrides("orders") == {"retention.ms": WEEK}
+    assert not world.owned()
+
+
+def test_rolling_back_an_adoption_without_changes_releases(world: World) -> None:
+    world.apply(topic("orders", configs={"retention.ms": WEEK}))
+    world.rollback()
+    assert not world.owned()
+    assert "orders" in world.cluster.topics()
+
+
+def test_ad_hoc_commands_adopt_nothing(world: World) -> None:
+    wanted = topic("orders", configs={"retention.ms": DAY})
+    plan = world.plan(wanted, scope=Scope(by_hand=True))
+    assert (plan.changes[0].reason, plan.changes[0].blocked, codes(plan)) == (Reason.ASKED, None, [])
+    plan = world.plan(broker(configs={"log.cleaner.threads": 2}), scope=Scope(by_hand=True))
+    assert (plan.changes[0].reason, plan.changes[0].fields[0].reason) == (Reason.ASKED, None)
+
+
+def test_reassignment_adopts_nothing(world: World) -> None:
+    move = desired("Reassignment", "away", partitions=[{"topic": "orders", "partition": 0, "replicas": [3]}])
+    plan = world.plan(move)
+    assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.CHANGED, None)
+
+
+# settings of what always exists: key by key
+
+
+def test_broker_keys_that_were_unset_are_no_adoption(world: World) -> None:
+    plan = world.plan(broker(configs={"log.cleaner.threads": 2}))
+    assert (plan.changes[0].reason, plan.changes[0].blocked, codes(plan)) == (Reason.CHANGED, None, [])
+
+
+def test_broker_key_with_an_override_of_someone_else_blocks(world: World) -> None:
+    world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
+    wanted = broker(configs={"log.cleaner.threads": 4, "num.io.threads": 9})
+    plan = world.plan(wanted)
+    (change,) = plan.changes
+    assert (change.reason, change.blocked, codes(plan)) == (Reason.ADOPT, "adoption", DENIED)
+    reasons = {f.path: f.reason or change.reason for f in change.fields}
+    assert reasons == {
+        "configs.log.cleaner.threads": Reason.ADOPT,
+        "configs.num.io.threads": Reason.CHANGED,
+    }
+    assert "log.cleaner.threads" in plan.diagnostics[0].detail
+    assert "num.io.threads" not in plan.diagnostics[0].detail
+    world.apply(wanted, scope=ADOPT)
+    assert world.cluster.overrides(BROKER)["log.cleaner.threads"] == "4"
+
+
+def test_new_key_of_an_owned_broker_config_is_adopted_by_itself(world: World) -> None:
+    world.apply(broker(configs={"num.io.threads": 9}))
+    world.cluster.set_overrides(BROKER, {"num.io.threads": "8", "log.cleaner.threads": "2"})
+    plan = world.plan(broker(configs={"num.io.threads": 9, "log.cleaner.threads": 4}))
+    (change,) = plan.changes
+    assert change.blocked == "adoption"
+    assert {f.path: f.reason for f in change.fields} == {
+        "configs.num.io.threads": Reason.DRIFTED,
+        "configs.log.cleaner.threads": None,
+    }
+
+
+def test_declared_absence_of_an_override_of_someone_else_blocks(world: World) -> None:
+    world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
+    plan = world.plan(broker(configs={"log.cleaner.threads": None}))
+    assert (plan.changes[0].fields[0].op, plan.changes[0].blocked) == (FieldOp.DELETE, "adoption")
+
+
+def test_resetting_unmanaged_keys_is_an_adoption_until_the_manifest_was_applied(world: World) -> None:
+    world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
+    wanted = broker(configs={"num.io.threads": 9}, unmanagedConfigs="remove")
+    assert world.plan(wanted).changes[0].blocked == "adoption"
+    world.apply(wanted, scope=ADOPT)
+    world.cluster.set_overrides(BROKER, {"num.io.threads": "9", "log.cleaner.threads": "3"})
+    assert world.plan(wanted).changes[0].blocked is None
+
+
+def test_part_of_a_list_that_someone_else_set_is_an_adoption(world: World) -> None:
+    key = "ssl.cipher.suites"
+    world.cluster.set_overrides(BROKER, {"listener.name.internal." + key: "A"})
+    wanted = broker(configs={"listener.name.internal." + key: {"append": ["B"]}})
+    assert world.plan(wanted).changes[0].blocked == "adoption"
+
+
+def test_password_that_cannot_be_read_differs(world: World) -> None:
+    key = "listener.name.internal.ssl.keystore.password"
+    wanted = broker(configs={key: Referenced("geheim", "${env.PW}")})
+    world.secrets.values["${env.PW}"] = "geheim"
+    assert world.plan(wanted).changes[0].blocked is None
+    world.cluster.set_overrides(BROKER, {key: "geheim"})
+    assert world.plan(wanted).changes[0].blocked == "adoption"
+
+
+def test_worker_keys_are_adopted_one_by_one() -> None:
+    world = World(MemoryCluster(), adopts=False)
+    workers = MemoryWorkers()
+    world.cluster.connect[workers.urls] = workers
+    workers.files = {"/old": Keystore(certificate("old"), "pw"), "/new": Keystore(certificate("new"), "pw")}
+    workers.placeholders = {PLACEHOLDER: "pw"}
+    key = LOCATION
+
+    def wanted(location: str) -> Any:
+        config = {key: location, PASSWORD: PLACEHOLDER}
+        return desired("ConnectWorkerConfig", "eu", workers=list(workers.urls), config=config)
+
+    assert world.plan(wanted("/old")).changes[0].blocked is None, "unset so far"
+    world.apply(wanted("/old"))
+    world.apply(scope=Scope(forget=frozenset({ResourceId("ConnectWorkerConfig", "eu")})))
+    plan = world.plan(wanted("/new"))
+    assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.ADOPT, "adoption")
+    assert [f.path for f in plan.changes[0].fields] == [f"configs.{key}"]
+    world.apply(wanted("/new"), scope=ADOPT)
+    assert world.owned()["ConnectWorkerConfig/eu"]["configs"][key] == {"value": "/new"}
+
+
+@pytest.mark.parametrize("kind", ["Topic", "BrokerConfig", "ConnectWorkerConfig"])
+def test_permission_to_adopt_reaches_where_fleets_are_compared(kind: str) -> None:
+    spec: dict[str, Any] = {"workers": ["http://127.0.0.1:8083"]} if kind == "ConnectWorkerConfig" else {}
+    for adopt in (True, False):
+        item = desired(kind, "1", **spec, lifecycle={"adopt": adopt})
+        body = json.loads(json.dumps(KINDS[kind].to_json("1", item.body)))
+        assert KINDS[kind].from_json(body).adopt is adopt
+
+
+# what is shown
+
+
+@pytest.mark.parametrize("scope", [Scope(), ADOPT])
+def test_every_format_shows_an_adoption(world: World, scope: Scope) -> None:
+    world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
+    wanted = broker(configs={"log.cleaner.threads": 4, "num.io.threads": 9})
+    plan = world.plan(topic("orders", configs={"retention.ms": DAY}), wanted, scope=scope)
+    for text in (plan_text(plan), plan_markdown(plan), plan_html(plan)):
+        assert "adopt: exists, not owned so far" in text
+    assert "4  adopt" in plan_text(plan)
+    assert [c["reason"] for c in plan_document(plan)["changes"]] == ["adopt", "adopt"]
+    results = [r for r in plan_sarif(plan)["runs"][0]["results"] if r["ruleId"] == "adoption"]
+    level = "note" if scope.adopt else "error"
+    assert [(r["ruleId"], r["level"]) for r in results] == [("adoption", level)] * 2
+
+
+def test_saved_plan_keeps_the_reasons_of_fields(world: World) -> None:
+    from datetime import UTC, datetime
+
+    world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
+    plan = world.plan(broker(configs={"log.cleaner.threads": 4, "num.io.threads": 9}), scope=ADOPT)
+    text, identity = plan_file_text(plan, datetime(2026, 1, 1, tzinfo=UTC))
+    again = read_plan(text, "x")
+    assert (again.changes, plan_id(again), identity) == (plan.changes, identity, plan_id(plan))
