@@ -196,5 +196,5 @@ def test_a_taken_port_is_named_before_anything_is_made(single: SandboxSettings) 
     with socket.create_server(("127.0.0.1", single.port)), pytest.raises(KdeclareError) as failed:
         start(single)
     assert failed.value.diagnostics[0].code == "port-taken"
-    assert f"Port {single.port} on" in str(failed.value)
+    assert f"Port {single.port} (broker 1) on" in str(failed.value)
     assert os.listdir(single.folder) in ([], [".lock"])  # noqa: PTH208
