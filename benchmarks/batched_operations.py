@@ -87,7 +87,7 @@ def measure(count: int) -> dict[str, float]:
     store = MemoryStore()
     with store.lock("benchmark"):
         applier = Applier(store, cluster, secrets, quietly, "me", "benchmark", (), NoWaiting(), Event())
-        run = applier.apply(plan, RunOptions(workers=1, poll_s=0.0))
+        run = applier.apply(plan, RunOptions(workers=1))
     lap("apply")
     assert run.complete
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

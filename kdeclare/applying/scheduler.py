@@ -91,7 +91,8 @@ class Scheduler:
         if self._stopping:
             self._leave([op.id for op in self._todo.values() if not VERBS[op.verb].tidies])
         ready: dict[str, list[Operation]] = {}
-        for id_ in sorted(self._candidates & self._todo.keys(), key=self._position.__getitem__):
+        due = [id_ for id_ in self._candidates if id_ in self._todo]
+        for id_ in sorted(due, key=self._position.__getitem__):
             op = self._todo[id_]
             if not self._is_due(op):
                 self._candidates.discard(id_)  # the end of what it waits for brings it back

@@ -171,13 +171,14 @@ def _batches(group: Group, parts: dict[str, list[str]]) -> list[Batch]:
     taken = {op.id for op in paced}
     for op in paced:
         names = list(op.args["partitions"])
-        while names:
+        begin = 0
+        while begin < len(names):
             if room == 0:
                 batches.append([])
                 room = size
-            part = _part(op, names[:room], parts, taken)
+            part = _part(op, names[begin : begin + room], parts, taken)
             batches[-1].append(part)
-            names = names[room:]
+            begin += len(part.args["partitions"])
             room -= len(part.args["partitions"])
     return batches
 

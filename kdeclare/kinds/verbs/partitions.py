@@ -70,9 +70,9 @@ def part(verb: Verb, op: Operation, names: Sequence[str]) -> Operation:
     """The part of ``op`` that is about some of its partitions."""
     if len(names) == len(op.args["partitions"]):
         return op
-    elements = {*names, *identity_claims(topics_of(names))}
+    elements = (*names, *identity_claims(topics_of(names)))  # few, where the whole may expect thousands
     args = {**op.args, "partitions": {name: op.args["partitions"][name] for name in names}}
-    expect = {element: value for element, value in op.expect.items() if element in elements}
+    expect = {element: op.expect[element] for element in elements if element in op.expect}
     bare = replace(op, args=args, expect=expect)
     return with_args(bare, args) if verb.accompanies else with_inverse(verb, bare)
 
