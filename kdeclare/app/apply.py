@@ -1,6 +1,7 @@
 """Applying manifests or a saved plan, and rolling a run back: all under the lock."""
 
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -82,7 +83,7 @@ def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, h
             workspace.store.lock(how.command),
         ):
             cluster = connection.get()
-            notices = recover_locked(workspace, cluster, how.command, progress=how.progress)
+            notices = _recover(workspace, cluster, how)
             planned = plan_for(workspace, loaded, in_force, cluster, scope, how.progress, notices)
             return confirmed(workspace, cluster, planned.plan, planned.secrets, how, in_force, notices)
     finally:
@@ -106,7 +107,7 @@ def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | N
         check_cluster_id(plan.cluster.id, cluster.describe().id, workspace.cluster_name)
         notices = (
             *in_force.diagnostics,
-            *recover_locked(workspace, cluster, how.command, progress=how.progress),
+            *_recover(workspace, cluster, how),
         )
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         return confirmed(workspace, cluster, plan, secrets, how, in_force, notices, file.plan_id)
@@ -136,9 +137,10 @@ def roll_back(
         workspace.cluster() as cluster,
         store.lock(how.command),
     ):
+        begun = time.monotonic()
         notices = (
             *in_force.diagnostics,
-            *recover_locked(workspace, cluster, how.command, progress=how.progress),
+            *_recover(workspace, cluster, how),
         )
         run, record = _find_run(workspace, run_id)
         check_cluster_id(run.cluster.id, cluster.describe().id, workspace.cluster_name)
@@ -153,7 +155,7 @@ def roll_back(
             pace=pace,
             allow_data_loss=allow_data_loss,
             delete_by_name=delete_by_name,
-            patience=Patience(how.options.visibility_timeout_s, how.progress),
+            patience=Patience(how.options.visibility_timeout_s, how.progress).less(time.monotonic() - begun),
         )
         state = store.read()
         records = state.resources if state else {}
@@ -163,6 +165,16 @@ def roll_back(
             how.confirm(plan, notices)
             return None
         return confirmed(workspace, cluster, plan, secrets, how, in_force, notices)
+
+
+def _recover(workspace: Workspace, cluster: Cluster, how: How) -> tuple[Diagnostic, ...]:
+    return recover_locked(
+        workspace,
+        cluster,
+        how.command,
+        progress=how.progress,
+        visibility_timeout_s=how.options.visibility_timeout_s,
+    )
 
 
 def undoes_manifests(workspace: Workspace, run: RunResult) -> bool:

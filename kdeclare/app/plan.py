@@ -64,7 +64,7 @@ def make_plan(
         loaded = loaded_well(workspace, paths)
         with workspace.explained(), policies_in_force(workspace, loaded.rules, scope.overrides) as in_force:
             cluster = connecting.get()
-            notices = recover_to_plan(workspace, cluster, what, progress)
+            notices = recover_to_plan(workspace, cluster, what, progress, scope.visibility_timeout_s)
             return plan_for(workspace, loaded, in_force, cluster, scope, progress, notices)
     finally:
         connecting.close()

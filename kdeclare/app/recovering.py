@@ -8,7 +8,7 @@ from kdeclare.app.workspace import Workspace, who
 from kdeclare.applying.apply import Applier
 from kdeclare.applying.clock import SystemClock
 from kdeclare.applying.leftovers import Tidied, tidy
-from kdeclare.applying.propagation import await_visibility
+from kdeclare.applying.propagation import VISIBLE_WITHIN_S, await_visibility
 from kdeclare.applying.recovery import (
     Recovered,
     find_missed,
@@ -31,11 +31,15 @@ _UNWRITABLE = frozenset({"state-no-access", "disk-full", "state-io", "state-no-l
 
 
 def recover_to_plan(
-    workspace: Workspace, cluster: Cluster, what: str, progress: Progress
+    workspace: Workspace,
+    cluster: Cluster,
+    what: str,
+    progress: Progress,
+    visibility_timeout_s: float = VISIBLE_WITHIN_S,
 ) -> tuple[Diagnostic, ...]:
     """Settle what a crashed run left open, and wait until brokers show what runs did. Raises Fault."""
     notices = recover_if_possible(workspace, cluster, what, progress=progress, wait=True)
-    await_visibility(workspace.store, cluster, SystemClock(), progress)
+    await_visibility(workspace.store, cluster, SystemClock(), progress, limit_s=visibility_timeout_s)
     return notices
 
 
@@ -96,6 +100,7 @@ def recover_locked(
     *,
     keep_throttles: bool = False,
     progress: Progress = quietly,
+    visibility_timeout_s: float = VISIBLE_WITHIN_S,
 ) -> tuple[Diagnostic, ...]:
     """Settle what earlier runs left open, and tidy up; the caller holds the lock. Raises Fault.
 
@@ -103,12 +108,12 @@ def recover_locked(
     be taken away, and one that still shows would pass for someone else's.
     """
     settled, certain = _settled(workspace, cluster, progress, wait=True)
-    await_visibility(workspace.store, cluster, SystemClock(), progress)
+    await_visibility(workspace.store, cluster, SystemClock(), progress, limit_s=visibility_timeout_s)
     if not certain:
         return settled  # what may still take effect is looked for after the run
     tidied = tidy_up(workspace, cluster, what, keep_throttles=keep_throttles)
     if tidied.run is not None:
-        await_visibility(workspace.store, cluster, SystemClock(), progress)
+        await_visibility(workspace.store, cluster, SystemClock(), progress, limit_s=visibility_timeout_s)
     return settled + about(tidied)
 
 

@@ -6,7 +6,7 @@ expected and not shown is either absent or *pending*; the controller knows which
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kdeclare.cluster.existence import find_existing
 from kdeclare.cluster.port import Cluster
@@ -33,6 +33,10 @@ class Patience:
     progress: Progress = quietly
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+
+    def less(self, seconds: float) -> "Patience":
+        """What is left after ``seconds`` of waiting for the same."""
+        return replace(self, limit_s=max(0.0, self.limit_s - seconds))
 
 
 @dataclass(frozen=True, slots=True)
