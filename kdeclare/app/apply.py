@@ -29,7 +29,7 @@ from kdeclare.model.plan import Plan
 from kdeclare.model.run import RunResult
 from kdeclare.planning.build import check_cluster_id
 from kdeclare.planning.judging import judged
-from kdeclare.planning.planfile import PlanFile
+from kdeclare.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
 from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.planning.request import Scope
 from kdeclare.planning.tidying import is_housekeeping
@@ -98,6 +98,8 @@ def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | N
     """
     plan = file.plan
     _refuse_outdated(file)
+    refuse_unknown_parts(plan)
+    verify_plan(file, f"plan {file.plan_id[:12]}")
     _same_environment(workspace, plan)
     with (
         policies_in_force(workspace) as in_force,

@@ -11,6 +11,7 @@ from kdeclare.applying.entries import OverrideLine, RunLine, as_json, end_line, 
 from kdeclare.applying.expectations import Mismatch, changed_secrets, shown, stale_live, stale_owned
 from kdeclare.applying.lookout import RunOptions
 from kdeclare.applying.ownership import next_state
+from kdeclare.applying.protection import refuse_protected
 from kdeclare.applying.scheduler import Scheduler
 from kdeclare.applying.stored_runs import read_run
 from kdeclare.cluster.port import Cluster
@@ -75,6 +76,7 @@ class Applier:
         stale = self._stale(plan, state, options.visibility_timeout_s)
         if stale and not skip_stale:
             raise KdeclareError(*map(_stale_problem, stale), exit_code=ExitCode.STALE)
+        refuse_protected(plan, state, self.cluster, self.store)
         left_out = _left_out(plan, stale)
         untaken = _untaken(plan, stale)
         allowed = limit_deletions(self._judged(plan, state, left_out), state.resources if state else {})

@@ -26,6 +26,8 @@ def owned_after(
         changed_since = resources.get(str(item.id)) != item.before
         if not done and (operations or changed_since):
             continue  # nothing came of it, or it was left out as stale: the record is as it is
+        if item.id.kind not in KINDS:
+            continue  # of a provider that is not installed: nobody here can say what is owned now
         kind = KINDS[item.id.kind]
         record = kind.settle(item.before, item.after, done, len(done) == len(operations))
         if record is None:

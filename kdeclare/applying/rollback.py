@@ -355,6 +355,8 @@ def _ownership(
         stuck = any(step.inverse is None and (step.undo.args or _is_gone(step)) for step in mine)
         if current == left.get(str(item.id)) and not stuck:
             after = item.before
+        elif item.id.kind not in KINDS:
+            continue  # of a provider that is not installed
         else:
             undone = tuple(step.inverse for step in mine if step.inverse)
             after = KINDS[item.id.kind].settle(current, item.before, undone, all_done=False)

@@ -34,6 +34,8 @@ __all__ = [
     "plan_id",
     "read_plan",
     "read_plan_file",
+    "refuse_unknown_parts",
+    "verify_plan",
     "write_plan",
 ]
 
@@ -115,13 +117,52 @@ def write_plan(
     return identity
 
 
+def verify_plan(file: PlanFile, name: str) -> None:
+    """Refuse a plan that shows one thing and does another. ``name`` stands for the file in messages.
+
+    Plans of earlier formats and of providers that are not installed are let through: they can be shown, and
+    apply refuses them. Raises KdeclareError (``plan-inconsistent``).
+    """
+    from kdeclare.planning.plan_integrity import find_inconsistencies, find_unknown_parts
+
+    if file.is_outdated or find_unknown_parts(file.plan):
+        return
+    problem = next(find_inconsistencies(file.plan), None)
+    if problem is not None:
+        raise _refused(
+            "plan-inconsistent",
+            f"shows other changes than it makes: {problem}",
+            name,
+            "Somebody may have edited it, or another version of kdeclare made it.",
+        )
+
+
+def refuse_unknown_parts(plan: Plan) -> None:
+    """Refuse to apply what this kdeclare cannot do. Raises KdeclareError (``unknown-provider``)."""
+    from kdeclare.planning.plan_integrity import find_unknown_parts
+
+    unknown = find_unknown_parts(plan)
+    if unknown:
+        raise KdeclareError(
+            error(
+                "unknown-provider",
+                "The plan needs a provider that is not installed",
+                f"This kdeclare, {VERSION}, does not know {', '.join(unknown)}. Nothing was applied.",
+                hint="Install the provider or the version of kdeclare that made the plan, or plan again.",
+            )
+        )
+
+
 def read_plan(text: str, name: str) -> Plan:
     """The plan in ``text``; ``name`` stands for the file in messages. Raises as ``read_plan_file``."""
     return read_plan_file(text, name).plan
 
 
 def load_plan(path: Path) -> PlanFile:
-    """Read and check the plan file at ``path``. Raises KdeclareError when it is not to be believed."""
+    """Read and check the plan file at ``path``, and that it does what it shows.
+
+    Raises KdeclareError when it is not to be believed.
+    """
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as problem:
@@ -130,7 +171,9 @@ def load_plan(path: Path) -> PlanFile:
         )
     except UnicodeDecodeError:
         raise _refused("plan-not-json", "is not UTF-8 text", str(path))
-    return read_plan_file(text, str(path))
+    file = read_plan_file(text, str(path))
+    verify_plan(file, str(path))
+    return file
 
 
 def read_plan_file(text: str, name: str) -> PlanFile:
@@ -165,8 +208,12 @@ def read_plan_file(text: str, name: str) -> PlanFile:
             "Plan files are not edited by hand; change the manifests.",
         )
     document = _validated(_migrated(raw, name), name)
+    plan = plan_of(document)
+    for change, stated in zip(plan.changes, document["changes"], strict=True):
+        if stated["risks"] != [risk.value for risk in change.risks]:
+            raise _malformed(f"the risks of {change.id} are not those of its fields", raw, name)
     return PlanFile(
-        plan_of(document),
+        plan,
         document["plan_id"],
         document["created_at"],
         document["kdeclare_version"],

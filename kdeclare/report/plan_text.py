@@ -91,12 +91,14 @@ def changes_text(plan: Plan, style: Style = PLAIN) -> str:
     for verdict in spoken(plan.verdicts):
         said[verdict.resource].append(verdict)
     denied = fields_denied(plan)
+    addressed = _worker_urls(plan)
     lines: list[str] = []
     for change in deletions_first(plan.changes):
         if change.action is not Action.NO_OP:
             lines.append(_title(change, plan, style))
             lines += _rows(change, style, denied.get(str(change.id), ()))
             lines += _causes(change, style)
+            lines += [f"      workers  {urls}" for urls in addressed.get(str(change.id), ())]
             lines += [f"      {line}" for line in verdict_lines(said.get(str(change.id), ()), style)]
             lines.append("")
     return "\n".join(lines)
@@ -114,6 +116,15 @@ def _title(change: Change, plan: Plan, style: Style) -> str:
         parts.append((style.red if risk in GRAVE else style.yellow)(risk))
     title = parts[0] + ("  " + " · ".join(parts[1:]) if parts[1:] else "")
     return title + (style.dim(f"  ({clean(str(change.source))})") if change.source else "")
+
+
+def _worker_urls(plan: Plan) -> dict[str, set[str]]:
+    """The workers that each change is sent to, secrets included: no field of the change says it."""
+    found = defaultdict(set)
+    for op in plan.operations:
+        if "workers" in op.args:
+            found[str(op.resource)].add(clean(", ".join(op.args["workers"]["urls"])))
+    return found
 
 
 def _causes(change: Change, style: Style) -> list[str]:
@@ -215,10 +226,25 @@ def adoption(plan: Plan) -> str:
     """What apply takes into ownership without changing it; empty where there is nothing."""
     count = adopting(plan)
     if count:
-        return f"{plural(count, 'resource')} will be taken into ownership by apply.\n"
+        taken = f"{plural(count, 'resource')} will be taken into ownership by apply.\n"
+        return taken + _given_up(plan)
     if plan.ownership and not plan.has_changes:
-        return f"{plural(len(plan.ownership), 'record')} of ownership will be brought up to date by apply.\n"
-    return ""
+        records = plural(len(plan.ownership), "record")
+        return f"{records} of ownership will be brought up to date by apply.\n{_given_up(plan)}"
+    return _given_up(plan)
+
+
+def _given_up(plan: Plan) -> str:
+    """What is no longer owned or protected, and has no change that says so."""
+    shown = {c.id for c in plan.changes if c.action in (Action.DELETE, Action.FORGET)}
+    lines = []
+    for item in plan.ownership:
+        before, after = item.before or {}, item.after or {}
+        if item.before is not None and item.after is None and item.id not in shown:
+            lines.append(f"{clean(str(item.id))} will no longer be owned.\n")
+        elif before.get("preventDestroy") and item.after is not None and not after.get("preventDestroy"):
+            lines.append(f"{clean(str(item.id))} will no longer be protected from deletion.\n")
+    return "".join(lines)
 
 
 def _orphans(plan: Plan, style: Style) -> str:

@@ -23,6 +23,7 @@ from kdeclare.model.jsontypes import Json
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import MoveProgress, RunResult
 from kdeclare.planning.build import build_plan
+from kdeclare.planning.plan_integrity import find_inconsistencies
 from kdeclare.planning.planfile import read_plan
 from kdeclare.planning.request import PlanRequest, Scope
 from kdeclare.planning.visibility import Patience
@@ -81,6 +82,12 @@ def topic(name: str, **spec: Any) -> Desired:
     return desired("Topic", name, **spec)
 
 
+def consistent(plan: Plan) -> Plan:
+    """The plan, which shows what it does: otherwise its file would be refused."""
+    assert not list(find_inconsistencies(plan)), list(find_inconsistencies(plan))
+    return plan
+
+
 @dataclass
 class World:
     """A project's engine at work.
@@ -99,7 +106,8 @@ class World:
 
     def plan(self, *declared: Desired, scope: Scope | None = None) -> Plan:
         """What the manifests would change."""
-        return build_plan(self._request(declared, scope or Scope()), self.cluster, self.secrets, nothing)
+        plan = build_plan(self._request(declared, scope or Scope()), self.cluster, self.secrets, nothing)
+        return consistent(plan)
 
     def apply(self, *declared: Desired, scope: Scope | None = None, **options: Any) -> RunResult:
         """Settle what was left open, plan and apply, as the command does."""
@@ -155,7 +163,7 @@ class World:
         run_id = run_id or self.store.runs()[-1]
         run = read_plan(self.store.plan_text(run_id), run_id)
         record = fold(run_id, self.store.entries(run_id))
-        return rollback_plan(
+        plan = rollback_plan(
             run,
             record,
             self.store.read(),
@@ -166,6 +174,7 @@ class World:
             delete_by_name=delete_by_name,
             patience=Patience(patience_s, monotonic=self.clock.monotonic, sleep=self.clock.sleep),
         )
+        return consistent(plan)
 
     def rollback(self, run_id: str | None = None, **options: Any) -> RunResult:
         """Undo a run (default: the last)."""

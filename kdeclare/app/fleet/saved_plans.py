@@ -10,7 +10,7 @@ from kdeclare.fleet.rows import FORMAT_VERSION
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet
 from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.planning.planfile import PlanFile, read_plan_file
+from kdeclare.planning.planfile import PlanFile, read_plan_file, verify_plan
 
 _DONE = "applied.json"
 
@@ -61,6 +61,7 @@ def read_cluster_plan(storage: Storage, cluster: PlannedCluster) -> PlanFile:
     name = plan_file(cluster.name)
     where = f"{storage.uri}/{name}"
     file = read_plan_file(storage.read(name), where)
+    verify_plan(file, where)
     if file.plan_id != cluster.plan_id:
         raise KdeclareError(
             error(

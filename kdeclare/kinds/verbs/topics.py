@@ -132,6 +132,20 @@ class CreateTopic(TopicVerb):
         )
         return {_topic(op): effect}
 
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """All that is asked for."""
+        args = op.args
+        replicas = args["assignments"] or {}
+        sizes = {len(r) for r in replicas.values()}
+        factor = sizes.pop() if len(sizes) == 1 else args["replication_factor"]
+        fields = [
+            FieldChange("partitions", FieldOp.CHANGE, None, _count(op)),
+            FieldChange("replicationFactor", FieldOp.CHANGE, None, factor),
+            *(FieldChange(f"assignments.{n}", FieldOp.CHANGE, None, list(r)) for n, r in replicas.items()),
+            *(FieldChange(f"configs.{k}", FieldOp.SET, None, v) for k, v in sorted(args["configs"].items())),
+        ]
+        return tuple(field for field in fields if field.after is not None)
+
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The topic, its count and what is set on it as a whole."""
         return {element: f"{element}/{_topic(op)}" for element in self.ABSENT}

@@ -1,0 +1,346 @@
+"""A plan file with a fitting hash is still not believed: it must do what it shows, and nothing else."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.plan import Plan
+from kdeclare.planning.plan_document import content_hash
+from kdeclare.planning.planfile import (
+    load_plan,
+    plan_file_text,
+    read_plan_file,
+    refuse_unknown_parts,
+    verify_plan,
+)
+from kdeclare.planning.request import Scope
+from kdeclare.report.plan_html import plan_html
+from kdeclare.report.plan_text import plan_text
+from tests.engine.world import World, desired, topic
+
+Document = dict[str, Any]
+
+
+def document_of(plan: Plan) -> Document:
+    text, _ = plan_file_text(plan)
+    document: Document = json.loads(text)
+    return document
+
+
+def signed(document: Document) -> str:
+    """The text as a forger writes it: with the id that fits."""
+    return json.dumps(document | {"plan_id": content_hash(document)})
+
+
+def believe(text: str) -> None:
+    """What happens to a file before it is applied."""
+    file = read_plan_file(text, "x.plan")
+    verify_plan(file, "x.plan")
+    refuse_unknown_parts(file.plan)
+
+
+def refused(document: Document) -> str:
+    """Why the file is refused."""
+    with pytest.raises(KdeclareError) as caught:
+        believe(signed(document))
+    (problem,) = caught.value.diagnostics
+    assert problem.hint
+    return problem.detail
+
+
+def op_of(document: Document, verb: str) -> Document:
+    found: Document = next(op for op in document["operations"] if op["verb"] == verb)
+    return found
+
+
+@pytest.fixture
+def world() -> World:
+    return World(MemoryCluster({1: "a", 2: "b", 3: "c"}))
+
+
+def creation(world: World) -> Plan:
+    return world.plan(topic("t", partitions=2, replicationFactor=1, configs={"retention.ms": "1000"}))
+
+
+def alteration(world: World) -> Plan:
+    world.apply(topic("t", partitions=1, configs={"retention.ms": "1000", "cleanup.policy": ["delete"]}))
+    configs = {"retention.ms": "2000", "cleanup.policy": ["delete", "compact"]}
+    return world.plan(topic("t", partitions=3, configs=configs))
+
+
+def move(world: World) -> Plan:
+    world.apply(topic("t", assignments={0: [1, 2]}))
+    body: Document = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2, 3]}]}
+    return world.plan(topic("t"), desired("Reassignment", "move", **body))
+
+
+def deletion(world: World) -> Plan:
+    world.apply(topic("t", partitions=1), topic("other", partitions=1))
+    return world.plan(topic("other", partitions=1), scope=Scope(allow_deletes=True))
+
+
+def broker(world: World) -> Plan:
+    return world.plan(desired("BrokerConfig", "1", configs={"log.cleaner.threads": "2"}))
+
+
+def test_plans_that_nobody_touched_are_believed(world: World, tmp_path: Path) -> None:
+    for number, make in enumerate((creation, alteration, move, deletion, broker)):
+        file = tmp_path / f"{number}.plan"
+        file.write_text(plan_file_text(make(World(MemoryCluster({1: "a", 2: "b", 3: "c"}))))[0])
+        assert load_plan(file).plan.operations
+
+
+def change_args(verb: str, **args: Any) -> Callable[[Document], None]:
+    def forge(document: Document) -> None:
+        op_of(document, verb)["args"].update(args)
+
+    return forge
+
+
+def set_op(number: int, **item: Any) -> Callable[[Document], None]:
+    def forge(document: Document) -> None:
+        op_of(document, "configs.alter")["args"]["ops"][number].update(item)
+
+    return forge
+
+
+def set_field(number: int, **field: Any) -> Callable[[Document], None]:
+    def forge(document: Document) -> None:
+        document["changes"][0]["fields"][number].update(field)
+
+    return forge
+
+
+def drop(what: str) -> Callable[[Document], None]:
+    def forge(document: Document) -> None:
+        document[what] = []
+
+    return forge
+
+
+def set_change(**change: Any) -> Callable[[Document], None]:
+    def forge(document: Document) -> None:
+        document["changes"][0].update(change)
+
+    return forge
+
+
+def set_summary(**summary: int) -> Callable[[Document], None]:
+    def forge(document: Document) -> None:
+        document["summary"].update(summary)
+
+    return forge
+
+
+def add_op(document: Document) -> None:
+    ops = op_of(document, "configs.alter")
+    ops["args"]["ops"].append({"key": "max.message.bytes", "op": "SET", "value": "1"})
+    ops["expect"]["max.message.bytes"] = None
+
+
+def add_operation(document: Document) -> None:
+    extra = copy.deepcopy(document["operations"][0])
+    document["operations"].append(extra | {"id": "extra", "resource": "Topic/payments"})
+
+
+def lower_risk(document: Document) -> None:
+    change = document["changes"][0]
+    for field in change["fields"]:
+        field["risk"], field["cause"] = "safe", ""
+    change["risk"], change["risks"] = "safe", ["safe"]
+
+
+def set_op_field(name: str, **op: Any) -> Callable[[Document], None]:
+    def forge(document: Document) -> None:
+        found = op_of(document, name)
+        found.pop("irreversible", None)
+        found.update(op)
+
+    return forge
+
+
+def drop_expectation(verb: str) -> Callable[[Document], None]:
+    def forge(document: Document) -> None:
+        op_of(document, verb)["expect"] = {}
+
+    return forge
+
+
+def set_ownership(**item: Any) -> Callable[[Document], None]:
+    def forge(document: Document) -> None:
+        document["ownership"][0].update(item)
+
+    return forge
+
+
+FORGERIES: list[tuple[str, Callable[[World], Plan], Callable[[Document], None]]] = [
+    ("another topic is created", creation, change_args("topic.create", topic="payments")),
+    ("more partitions are created", creation, change_args("topic.create", partitions=900)),
+    ("another config is created", creation, change_args("topic.create", configs={"retention.ms": "1"})),
+    ("a config more is created", creation,
+     change_args("topic.create", configs={"retention.ms": "1000", "segment.ms": "1"})),
+    ("an argument has another type", creation, change_args("topic.create", partitions="2")),
+    ("an argument is unknown", creation, change_args("topic.create", also="this")),
+    ("the summary counts no creation", creation, set_summary(create=0, unchanged=1)),
+    ("a creation is shown as an update", creation, set_change(action="update")),
+    ("a creation is shown as an orphan", creation, set_change(action="no-op")),
+    ("a creation is shown as blocked", creation, set_change(blocked="policy-violation")),
+    ("the inverse deletes another topic", creation,
+     set_op_field("topic.create", inverse={"verb": "topic.delete", "args": {"topic": "payments"}})),
+    ("the inverse has an unknown verb", creation,
+     set_op_field("topic.create", inverse={"verb": "topic.burn", "args": {}})),
+    ("another value is set", alteration, set_op(1, value="1")),
+    ("another op is done", alteration, set_op(1, op="DELETE", value=None)),
+    ("another key is set", alteration, set_op(1, key="segment.ms")),
+    ("a key more is set", alteration, add_op),
+    ("another topic is altered", alteration, change_args("configs.alter", entity_name="payments")),
+    ("a broker is altered", alteration, change_args("configs.alter", entity_type="BROKER", entity_name="1")),
+    ("another value is shown", alteration, set_field(1, after=["delete"])),
+    ("another value is shown as the one before", alteration, set_field(1, before=["compact"])),
+    ("another path is shown", alteration, set_field(1, path="configs.segment.ms")),
+    ("more partitions are added", alteration, change_args("partitions.increase", total=900)),
+    ("partitions of another topic are added", alteration, change_args("partitions.increase", topic="other")),
+    ("partitions are not shown", alteration, set_field(0, path="configs.retention.bytes")),
+    ("risks are lowered", alteration, lower_risk),
+    ("only the list of risks is lowered", alteration, set_change(risks=["safe"])),
+    ("an irreversible operation has an inverse", alteration,
+     set_op_field("partitions.increase",
+                  inverse={"verb": "topic.delete", "args": {"topic": "t", "require_empty": True}})),
+    ("nothing is expected of the cluster", alteration, drop_expectation("configs.alter")),
+    ("no operation does what is shown", alteration, drop("operations")),
+    ("no change shows what is done", alteration, drop("changes")),
+    ("another resource is changed as well", alteration, add_operation),
+    ("it ends owned by nobody", alteration, set_ownership(after=None)),
+    ("a partition is moved elsewhere", move,
+     change_args("partitions.reassign", partitions={"t-0": [3, 1]})),
+    ("another partition is moved", move, change_args("partitions.reassign", partitions={"x-0": [2, 3]})),
+    ("no move is counted", move, set_summary(reassign=0)),
+    ("a move is shown otherwise", move, set_field(0, after=[1, 3])),
+    ("another topic is deleted", deletion, change_args("topic.delete", topic="other")),
+    ("a topic of another id is deleted", deletion, change_args("topic.delete", topic_id="other")),
+    ("a deletion is shown as an update", deletion, set_change(action="update")),
+    ("a deletion is shown as released", deletion, set_change(action="forget")),
+    ("a deletion is not counted", deletion, set_summary(delete=0)),
+    ("a deletion is safe", deletion, lower_risk),
+    ("what is deleted stays owned", deletion, set_ownership(after={"configs": {}})),
+    ("another broker is configured", broker, change_args("configs.alter", entity_name="2")),
+    ("all brokers are configured", broker, change_args("configs.alter", entity_name="")),
+    ("a topic is configured", broker, change_args("configs.alter", entity_type="TOPIC", entity_name="1")),
+    ("a verb is not for the kind", broker, set_op_field("configs.alter", verb="topic.delete",
+                                                         args={"topic": "t"})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "forge"), [f[1:] for f in FORGERIES], ids=[f[0] for f in FORGERIES])
+def test_forged_plan_is_refused(
+    world: World, make: Callable[[World], Plan], forge: Callable[[Document], None]
+) -> None:
+    document = document_of(make(world))
+    verify_plan(read_plan_file(signed(document), "x.plan"), "x.plan")
+    forge(document)
+    assert "x.plan" in refused(document)
+
+
+THROTTLES = [
+    {"TOPIC/t": {"retention.ms": "1"}},
+    {"TOPIC/t": {"leader.replication.throttled.replicas": "x"}, "group/x": {}},
+]
+
+
+@pytest.mark.parametrize("entries", THROTTLES)
+def test_a_throttle_cannot_set_anything_else(world: World, entries: Document) -> None:
+    world.apply(topic("t", assignments={0: [1, 2]}))
+    body: Document = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2, 3]}], "throttle": 1000000}
+    document = document_of(world.plan(topic("t"), desired("Reassignment", "move", **body)))
+    op_of(document, "throttle.set")["args"]["entries"] = entries
+    assert "throttle.set" in refused(document)
+
+
+def test_a_rollback_that_undoes_no_run_is_refused(world: World) -> None:
+    document = document_of(alteration(world))
+    document["undoes"] = "20260101T000000Z-00000000"
+    assert "undoes" in refused(document)
+
+
+UNKNOWN = [("verb", "queue.create"), ("resource", "Queue/t")]
+
+
+@pytest.mark.parametrize(("key", "value"), UNKNOWN)
+def test_unknown_verbs_and_kinds_are_shown_and_never_applied(world: World, key: str, value: str) -> None:
+    document = document_of(creation(world))
+    document["operations"][0][key] = value
+    if key == "resource":
+        document["changes"][0]["id"] = value
+    file = read_plan_file(signed(document), "x.plan")
+    verify_plan(file, "x.plan")
+    assert plan_text(file.plan, graph=True)
+    assert plan_html(file.plan)
+    with pytest.raises(KdeclareError) as caught:
+        refuse_unknown_parts(file.plan)
+    (problem,) = caught.value.diagnostics
+    assert value.split("/")[0] in problem.detail
+
+
+def test_a_run_with_an_unknown_kind_stops_no_later_command(world: World) -> None:
+    """It used to end every later command with a traceback."""
+    document = document_of(creation(world))
+    record: Document = {"id": "Queue/q", "before": None, "after": {"configs": {}}}
+    document["ownership"].append(record)
+    document["operations"].append(
+        {
+            "id": "q",
+            "verb": "queue.create",
+            "resource": "Queue/q",
+            "needs": [],
+            "args": {},
+            "expect": {},
+            "irreversible": "It stays.",
+        }
+    )
+    text = signed(document)
+    run_id = "20260101T000000Z-deadbeef"
+    with world.store.lock("test"), world.store.begin_run(run_id, text) as journal:
+        journal.append(
+            {"event": "run", "at": "2026-01-01T00:00:00Z", "plan_id": "p", "who": "w", "command": "c"}
+        )
+    world.recover()
+    assert world.apply(topic("t", partitions=1)).complete
+    assert "Topic/t" in world.owned()
+
+
+def protected(world: World) -> Plan:
+    kept = topic("t", partitions=1, lifecycle={"preventDestroy": True})
+    world.apply(kept, topic("other", partitions=1))
+    document = document_of(world.plan(kept, scope=Scope(allow_deletes=True)))
+    for part in ("changes", "operations", "ownership"):
+        document[part] = json.loads(json.dumps(document[part]).replace("other", "t"))
+    live = {name: item.topic_id for name, item in world.cluster.topics(["t"]).items()}
+    op = op_of(document, "topic.delete")
+    op["expect"] = {"topic": live["t"]}
+    if op["args"].get("topic_id"):
+        op["args"]["topic_id"] = live["t"]
+    state = world.store.read()
+    assert state
+    document["ownership"] = [{"id": "Topic/t", "before": state.resources["Topic/t"], "after": None}]
+    return read_plan_file(signed(document), "x.plan").plan
+
+
+def test_what_is_protected_is_not_deleted_by_a_forged_plan(world: World) -> None:
+    plan = protected(world)
+    with pytest.raises(KdeclareError) as caught:
+        world.run(plan, identity="0" * 64)
+    (problem,) = caught.value.diagnostics
+    assert (problem.code, caught.value.exit_code) == ("prevent-destroy", 3)
+    assert set(world.cluster.topics(["t"])) == {"t"}
+
+
+def test_rolling_back_the_creation_of_a_protected_topic_deletes_it(world: World) -> None:
+    world.apply(topic("t", partitions=1, lifecycle={"preventDestroy": True}))
+    assert world.rollback().complete
+    assert not world.cluster.topics(["t"])
