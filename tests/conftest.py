@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.model.scrubber import SCRUBBER
 from tests.beds import AnyBed, KafkaBed, MemoryBed
 
 if TYPE_CHECKING:
@@ -36,6 +37,13 @@ gc.set_threshold(200_000)  # as the command has it: looking for cycles takes tim
 def pytest_collection_finish() -> None:
     """All tests are here to the end: nobody looks through them for garbage again and again."""
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _forget_secrets() -> Iterator[None]:
+    """What one test takes for a secret is an ordinary word in the next."""
+    yield
+    SCRUBBER.clear()
 
 
 def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:

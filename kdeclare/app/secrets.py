@@ -10,6 +10,7 @@ from kdeclare.manifests.project import Project
 from kdeclare.manifests.substitution import resolve_reference
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.jsontypes import Json
+from kdeclare.model.scrubber import SCRUBBER
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class ProjectSecrets:
             )
         project = self.project
         value = resolve_reference(reference, project.folder, self.environ, project.limits)
+        SCRUBBER.register(value)
         if matches(secret["secret"], value):
             return value
         raise KdeclareError(

@@ -3,6 +3,7 @@
 import getpass
 import logging
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,9 +17,11 @@ from kdeclare.app.connect.door import ProjectDoor
 from kdeclare.app.faults import explained
 from kdeclare.cluster.connect.port import Door
 from kdeclare.cluster.port import QUOTA_EXCEEDED, Cluster
+from kdeclare.kinds.workers.values import is_sensitive
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.run import REQUEST_DEADLINE_S
+from kdeclare.model.scrubber import SCRUBBER
 from kdeclare.state.location import open_store
 from kdeclare.state.port import StateStore
 
@@ -176,6 +179,9 @@ def workspace_of(
     return Workspace(project, store, servers or environment.name, connect, environ, keeps)
 
 
+_QUOTED = re.compile(r'(?:password|secret|token)\w*\s*=\s*"((?:[^"\\]|\\.)*)"', re.IGNORECASE)
+
+
 def client_config(project: Project, options: Options, environ: Mapping[str, str]) -> dict[str, str]:
     """The client properties of an environment, and over them those of the command line.
 
@@ -185,6 +191,11 @@ def client_config(project: Project, options: Options, environ: Mapping[str, str]
     for file in (project.environment.client_config_file, options.command_config):
         if file is not None:
             config |= read_client_config(file, environ)
+    for name, value in config.items():
+        if is_sensitive(name):
+            SCRUBBER.register(value)
+            for quoted in _QUOTED.findall(value):  # of a JAAS config, its password is what others repeat
+                SCRUBBER.register(quoted)
     return config
 
 

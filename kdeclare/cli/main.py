@@ -15,6 +15,7 @@ import typer
 from kdeclare.cli.command import debugging, internal_error
 from kdeclare.cli.line import Line, Shared
 from kdeclare.cli.redaction import without_secrets
+from kdeclare.cli.terminal_text import sanitize_for_terminal
 from kdeclare.model.exits import ExitCode
 from kdeclare.version import VERSION
 
@@ -184,6 +185,7 @@ def _wrong_usage(wrong: typer.TyperException, first: str) -> ExitCode:
 
 def _say(text: str) -> None:
     """To stderr; what was typed may come from a script, and so from anywhere."""
+    text = sanitize_for_terminal(text)
     shown = "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
     print(shown, file=sys.stderr)
 

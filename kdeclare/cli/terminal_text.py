@@ -7,6 +7,8 @@ Renderers make control characters visible where they know that text comes from o
 import logging
 import re
 
+from kdeclare.model.scrubber import SCRUBBER
+
 _OBEYED = re.compile(
     "["
     "\x80-\x9f"  # C1 controls: \x9b begins a control sequence like ESC [
@@ -17,7 +19,8 @@ _OBEYED = re.compile(
 
 
 def sanitize_for_terminal(text: str) -> str:
-    r"""The text with C1 controls and bidirectional controls as ``\uXXXX``; in JSON that is the same value."""
+    r"""The text without known secrets, and with C1 and bidirectional controls as ``\uXXXX``."""
+    text = SCRUBBER.scrub(text)
     if text.isascii():
         return text
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

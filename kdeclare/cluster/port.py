@@ -9,6 +9,7 @@ from kdeclare.cluster.connect.port import ConnectWorkers
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.ids import ConfigResource, TopicPartition
 from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
+from kdeclare.model.scrubber import SCRUBBER
 from kdeclare.model.workers import WorkerGroup
 
 CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
@@ -51,7 +52,7 @@ class Fault(Exception):
         self, error: str, message: str, kind: FaultKind = FaultKind.REFUSED, throttled_s: float = 0.0
     ) -> None:
         self.error = error
-        self.message = message
+        self.message = message = SCRUBBER.scrub(message)  # brokers and workers repeat what they were sent
         self.kind = kind
         self.throttled_s = throttled_s
         super().__init__(f"{error}: {message}" if message else error)

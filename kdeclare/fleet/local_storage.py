@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.fleet.storage import cannot_read, cannot_write
-from kdeclare.state.durable import make_folder, replace_file, replace_files, sync_folder
+from kdeclare.state.durable import (
+    find_mode,
+    find_private_mode,
+    make_folder,
+    replace_file,
+    replace_files,
+    sync_folder,
+)
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
@@ -56,7 +63,7 @@ class LocalStorage:
         file = self._at(path)
         with _writing(file):
             make_folder(file.parent)
-            replace_file(file, text.encode())
+            replace_file(file, text.encode(), mode=find_mode(file))
 
     def write_all(self, texts: Mapping[str, str]) -> None:
         """Write several files; nothing is replaced before all of it is on the disk."""
@@ -64,7 +71,7 @@ class LocalStorage:
         with _writing(self.folder):
             for file in files:
                 make_folder(file.parent)
-            replace_files(files)
+            replace_files(files, find_private_mode(self.folder))
 
     def rename(self, path: str, to: str) -> None:
         """Move a folder to where nothing is yet."""

@@ -12,6 +12,7 @@ from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish, as_secret
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import ConfigEntry, ConfigSource, ConfigType
+from kdeclare.model.scrubber import SCRUBBER
 
 NEVER_RESET = frozenset(
     {
@@ -162,6 +163,7 @@ def _hidden(side: ConfigSide, wishes: Mapping[str, Wish]) -> dict[str, Secret]:
         if isinstance(wish, Whole) and _is_hidden(side, key):
             found[key] = as_secret(side.resource, key, wish)
         elif isinstance(wish, Secret) and wish.doubtful and _is_hidden(side, key):
+            SCRUBBER.register(wish.value)
             found[key] = replace(wish, doubtful=False)
     return found
 

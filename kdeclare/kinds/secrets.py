@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from kdeclare.model.jsontypes import Json
@@ -54,7 +55,9 @@ def matches(known: str, value: str) -> bool:
     return hmac.compare_digest(_hashed(salt, value), known)
 
 
+@lru_cache(maxsize=65_536)
 def _hashed(salt: str, value: str) -> str:
+    # slow on purpose (some 25 ms), and asked for again whenever workers are watched: so it is kept
     digested = hashlib.pbkdf2_hmac("sha256", value.encode(), salt.encode(), _ITERATIONS)
     return f"pbkdf2${salt}${digested.hex()}"
 

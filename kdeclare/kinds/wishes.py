@@ -14,6 +14,7 @@ from kdeclare.kinds.units import as_bare_number
 from kdeclare.model.diagnostics import Diagnostic, Place, Severity, error, warning
 from kdeclare.model.ids import ConfigScope
 from kdeclare.model.references import Referenced
+from kdeclare.model.scrubber import SCRUBBER
 
 UNKNOWN_CONFIG = "unknown-config"
 LITERAL_SECRET = "literal-secret"
@@ -141,6 +142,8 @@ def as_secret(resource: str, key: str, wish: Whole, *, doubtful: bool = False) -
     """What a wish is where its value must not be seen; a list is one text then."""
     text = wish.value if isinstance(wish.value, str) else ",".join(wish.value)
     reference = text.reference if isinstance(text, Referenced) else None
+    if not doubtful:
+        SCRUBBER.register(str(text))
     return Secret(str(text), reference, digest(resource, key, text), doubtful)
 
 

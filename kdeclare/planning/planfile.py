@@ -20,6 +20,7 @@ from kdeclare.model.plan import FORMAT_VERSION, Plan
 from kdeclare.planning.plan_document import content_hash, plan_body, plan_document, plan_id, timestamp
 from kdeclare.planning.plan_migrations import STEPS, migrate_plan
 from kdeclare.planning.plan_values import plan_of
+from kdeclare.state.durable import find_mode
 from kdeclare.version import VERSION
 
 if TYPE_CHECKING:
@@ -272,7 +273,9 @@ def _replace(target: Path, text: str) -> None:
     """All of ``text`` or what was there before: a half-written plan must never be found."""
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with beside.open("w", encoding="utf-8") as file:
+        # not readable by others: it says what the cluster is configured with
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, find_mode(target))
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

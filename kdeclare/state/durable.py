@@ -3,9 +3,34 @@
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+
+PRIVATE = 0o600
+USUAL = 0o666
+
+
+def find_private_mode(folder: Path) -> int:
+    """The mode of new files with plans and state below ``folder``: for the owner alone.
+
+    A folder that was explicitly set up for a group (setgid, or writable by the group and not by everybody)
+    keeps its files readable and writable by the group, as far as the umask goes.
+    """
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    mode = folder.stat().st_mode
+    shared = mode & stat.S_ISGID or (mode & stat.S_IWGRP and not mode & stat.S_IWOTH)
+    return 0o660 if shared else PRIVATE
+
+
+def find_mode(path: Path) -> int:
+    """The mode for replacing ``path``: the one that it has, else that of a new private file."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return find_private_mode(path.parent)
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -52,9 +77,9 @@ def replace_file(path: Path, data: bytes, backup: Path | None = None, mode: int 
     """
     fresh = _temporary(path)
     try:
-        _create(fresh, data)
-        if mode is not None:
-            fresh.chmod(mode)
+        _create(fresh, data, USUAL if mode is None else mode)
+        if mode is not None and path.exists():
+            fresh.chmod(mode)  # the one that it has, whatever the umask
         if backup is not None and path.exists():
             _keep(path, backup)
         fresh.replace(path)
@@ -64,12 +89,12 @@ def replace_file(path: Path, data: bytes, backup: Path | None = None, mode: int 
     sync_folder(path.parent)
 
 
-def replace_files(files: Mapping[Path, bytes]) -> None:
+def replace_files(files: Mapping[Path, bytes], mode: int = USUAL) -> None:
     """Give several files new content; none of them is touched before all of it is on the disk."""
     fresh = {path: _temporary(path) for path in files}
     try:
         for path, data in files.items():
-            _create(fresh[path], data)
+            _create(fresh[path], data, mode)
         for path, new in fresh.items():
             new.replace(path)
     except BaseException:
@@ -80,13 +105,13 @@ def replace_files(files: Mapping[Path, bytes]) -> None:
         sync_folder(folder)
 
 
-def create_folder(path: Path, files: dict[str, bytes]) -> None:
-    """Create a folder that holds ``files``, in one step. Raises FileExistsError when there is one."""
+def create_folder(path: Path, files: dict[str, bytes], mode: int = USUAL) -> None:
+    """Create a folder that holds ``files`` of this mode, in one step. Raises FileExistsError."""
     fresh = _temporary(path)
     try:
         fresh.mkdir()
         for name, data in files.items():
-            _create(fresh / name, data)
+            _create(fresh / name, data, mode)
         sync_folder(fresh)
         try:
             fresh.rename(path)
@@ -115,8 +140,8 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
 
 
-def _create(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+def _create(path: Path, data: bytes, mode: int = USUAL) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         write_all(fd, data)
         os.fsync(fd)
@@ -131,7 +156,7 @@ def _keep(path: Path, backup: Path) -> None:
         try:
             os.link(path, fresh)
         except OSError:
-            _create(fresh, path.read_bytes())
+            _create(fresh, path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
         fresh.replace(backup)
     except BaseException:
         fresh.unlink(missing_ok=True)

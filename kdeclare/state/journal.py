@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from kdeclare.model.jsontypes import Json
+from kdeclare.model.scrubber import SCRUBBER
 
 from .durable import write_all
 from .problems import corrupt, explained
@@ -90,7 +91,7 @@ class FileJournal:
         if self._fd is None:
             raise ValueError("the journal is closed")
         self._guard()
-        data = line(self._seq + 1, entry)
+        data = line(self._seq + 1, SCRUBBER.scrub_json(entry))
         with explained("write", self._path):
             if self._torn:
                 self._cut(self._fd)

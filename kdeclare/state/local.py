@@ -8,7 +8,7 @@ from kdeclare.model.jsontypes import Json
 from kdeclare.model.state import LockInfo, State
 
 from .document import decode, encode, refuse_lost_update
-from .durable import create_folder, make_folder, replace_file, sweep
+from .durable import create_folder, find_mode, find_private_mode, make_folder, replace_file, sweep
 from .journal import FileJournal, parse
 from .lock import FileLock
 from .problems import corrupt, explained, run_exists, unknown_run
@@ -51,7 +51,8 @@ class LocalStore:
         self._lock.check()
         with explained("write", self._state):
             make_folder(self._folder)
-            replace_file(self._state, text, backup=self._folder / "state.json.backup")
+            backup = self._folder / "state.json.backup"
+            replace_file(self._state, text, backup=backup, mode=find_mode(self._state))
 
     def lock(self, what: str) -> AbstractContextManager[None]:
         """See `StateStore.lock`."""
@@ -81,7 +82,8 @@ class LocalStore:
         with explained("write", folder):
             make_folder(self._runs)
             try:
-                create_folder(folder, {_PLAN: plan_text.encode(), _JOURNAL: b""})
+                files = {_PLAN: plan_text.encode(), _JOURNAL: b""}
+                create_folder(folder, files, find_private_mode(self._runs))
             except FileExistsError:
                 raise run_exists(run_id)
         return self.open_run(run_id)

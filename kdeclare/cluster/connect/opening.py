@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kdeclare.cluster.connect.rest import RestWorkers
 from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.scrubber import SCRUBBER
 from kdeclare.model.workers import WorkerGroup
 
 
@@ -24,6 +25,9 @@ def opened(
     for each in (context, showing):
         _identify(each, group, folder)
     headers = {name: _sendable(name, resolve(reference)) for name, reference in group.headers}
+    for value in headers.values():
+        SCRUBBER.register(value)
+        SCRUBBER.register(value.partition(" ")[2])  # without "Basic" or "Bearer"
     return RestWorkers(group.urls, context=context, showing=showing, headers=headers, timeout_s=timeout_s)
 
 

@@ -21,6 +21,7 @@ from kdeclare.cluster.kafka.http_deadline import PlainHandler, TlsHandler
 from kdeclare.cluster.kafka.problems import problem
 from kdeclare.cluster.kafka.tls import ssl_context
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, warning
+from kdeclare.model.scrubber import SCRUBBER
 
 _URL = "sasl.oauthbearer.token.endpoint.url"
 _CREDENTIALS = "sasl.oauthbearer.client.credentials."
@@ -59,6 +60,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]
         with self._lock:
             token = self._fetch()
             self._token = token.text
+            SCRUBBER.register(token.text)
             self._fresh_until = time.monotonic() + _FRESH * token.life_s
 
     def token(self) -> str:
