@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.cluster.port import ConfigQuery
-from kdeclare.kinds.broker_config import CLUSTER_DEFAULTS, HELD_BY_CLUSTER
+from kdeclare.kinds.broker_config import CLUSTER_DEFAULT, CLUSTER_DEFAULTS, HELD_BY_CLUSTER
 from kdeclare.kinds.config_diff import NEVER_RESET
 from kdeclare.kinds.patterns import RE2_HINT, Pattern, PatternError, compile_pattern
 from kdeclare.kinds.query import Query
@@ -35,12 +35,14 @@ class LeftOut:
 
     internal: topics of Kafka's own. throttles: configs that belong to moves. hidden: configs whose value
     Kafka shows to nobody, a comment in their manifest. held: configs that the cluster itself holds.
+    foreign: topics outside the project's scope.
     """
 
     internal: int = 0
     throttles: int = 0
     hidden: int = 0
     held: int = 0
+    foreign: int = 0
 
 
 def import_cluster(
@@ -51,18 +53,23 @@ def import_cluster(
     match: a regular expression (RE2). Internal topics are left out. tell: is told all that was.
     Raises KdeclareError for a ``match`` that is none, and where the cluster cannot be read.
     """
-    wanted = _pattern(match)
+    wanted, scope = _pattern(match), workspace.project.scope
     with workspace.cluster() as cluster:
         info = cluster.describe()
         topics = [topic for topic in cluster.topics().values() if wanted.matches(topic.name)]
-        names = [topic.name for topic in topics if not topic.internal]
+        own = [topic.name for topic in topics if not topic.internal]
+        names = [name for name in own if scope.permits(ResourceId("Topic", name))]
         brokers = [] if match else ["", *(str(broker.id) for broker in info.brokers)]
+        brokers = [
+            id_ for id_ in brokers if scope.permits(ResourceId("BrokerConfig", id_ or CLUSTER_DEFAULT))
+        ]
         queries = [
             *(ConfigQuery(ConfigResource(ConfigScope.TOPIC, n), overrides=True) for n in names),
             *(ConfigQuery(ConfigResource(ConfigScope.BROKER, n), overrides=True) for n in brokers),
         ]
         live = observe(cluster, Query(frozenset(names), {q.resource: q for q in queries}))
-    tell(_left_out(live, internal=len(topics) - len(names)))
+    counts = Counter(internal=len(topics) - len(own), foreign=len(own) - len(names))
+    tell(_left_out(live, counts))
     return tuple(_manifests(live))
 
 
@@ -97,8 +104,8 @@ def _manifests(live: Snapshot) -> Iterable[Imported]:
             yield Imported(resource, Path(f"{kind.name.lower()}s", file_name(resource)), text)
 
 
-def _left_out(live: Snapshot, internal: int) -> LeftOut:
-    counts: Counter[str] = Counter()
+def _left_out(live: Snapshot, counts: Counter[str]) -> LeftOut:
+    """Return what is left out: ``counts``, and what of the configs of imported resources."""
     for entity, entries in live.configs.items():
         for key, entry in entries.items():
             if entry.source is not own_source(entity):
@@ -109,7 +116,7 @@ def _left_out(live: Snapshot, internal: int) -> LeftOut:
                 counts["held"] += 1
             elif entry.sensitive or entry.value is None:
                 counts["hidden"] += 1
-    return LeftOut(internal, **counts)
+    return LeftOut(**counts)
 
 
 def _pattern(match: str | None) -> Pattern:

@@ -106,6 +106,7 @@ def plan_for(
         diagnostics=(*loaded.diagnostics, *in_force.diagnostics),
         pace=project.environment.pace,
         policies=in_force.policies,
+        names=project.scope,
     )
     return Planned(build_plan(request, cluster, secrets, progress), secrets, notices)
 

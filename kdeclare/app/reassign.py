@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from kdeclare.app.apply import How, confirmed
 from kdeclare.app.policies import InForce, policies_in_force
-from kdeclare.app.reassign_checks import check_places, check_topics, existing_moves
+from kdeclare.app.reassign_checks import check_names, check_places, check_topics, existing_moves
 from kdeclare.app.reassign_throttles import Out, Told, clear, foreign, limits, settle_and_clear
 from kdeclare.app.recovering import recover_locked
 from kdeclare.app.secrets import ProjectSecrets
@@ -110,6 +110,7 @@ def execute(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways,
             raise existing_moves()
         live, there = _seen(cluster, assignments)
         check_places(assignments, _directories(assignments), live, there)
+        check_names(_topics(assignments), workspace.project.scope)
         out(rollback_hint(_current([a.partition for a in assignments], live, there)))
         wanted = _execution(workspace, assignments, ways)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
@@ -170,6 +171,7 @@ def cancel(
         left = recover_locked(workspace, cluster, how.command, keep_throttles=True, progress=how.progress)
         notices = (*in_force.diagnostics, *left)
         live, _ = _seen(cluster, assignments)
+        check_names(_topics(assignments), workspace.project.scope)
         directories = _directories(assignments)
         request = _request(workspace, in_force, how)
         plan = cancel_plan(request, live, [a.partition for a in assignments], directories)

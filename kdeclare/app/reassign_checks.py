@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from kdeclare.cluster.port import LogDir
+from kdeclare.manifests.name_scope import NameScope, out_of_scope
 from kdeclare.manifests.reassignment_json import Assignment
 from kdeclare.model.diagnostics import KdeclareError, denied, error
 from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import ResourceId
 from kdeclare.model.live import Snapshot
 from kdeclare.planning.executing import Replica
 
@@ -44,6 +46,14 @@ def check_places(
         detail = f"Unable to find partition: {', '.join(gone)}"
         raise KdeclareError(error("unknown-partition", "No such partition", detail))
     _check_directories(directories, there)
+
+
+def check_names(topics: Iterable[str], scope: NameScope) -> None:
+    """Refuse topics outside the scope of the project. Raises KdeclareError."""
+    ids = (ResourceId("Topic", topic) for topic in sorted(topics))
+    forbidden = [id_ for id_ in ids if not scope.permits(id_)]
+    if forbidden:
+        raise KdeclareError(out_of_scope(None, forbidden, scope))
 
 
 def check_topics(topics: Iterable[str], live: Snapshot) -> None:

@@ -72,6 +72,7 @@ def _said(left: "LeftOut") -> str:
 
     parts = (
         (left.internal, "internal topic", "internal topics", "Kafka's own"),
+        (left.foreign, "topic", "topics", "outside the scope of the project"),
         (left.throttles, "throttle", "throttles", "which moves bring with them"),
         (left.hidden, "secret", "secrets", "which Kafka shows to nobody; comments say which"),
         (left.held, "cluster-wide config", "cluster-wide configs", "which the cluster itself holds"),

@@ -159,6 +159,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "reassignments": "How moves of replicas are gone about, where a manifest says nothing else.",
         "policies": "Policies that are classes, and what they are told.",
         "references": "Which ${env.NAME} and ${file.PATH} may be resolved (default: all; in CI, none).",
+        "scope": "The names that the project may declare, change or import, by kind: names, or regular "
+        "expressions (RE2) between slashes that match whole names. A kind without an entry is not limited.",
         "adoption": "explicit (default): what exists, differs and was never applied needs --adopt "
         "or lifecycle.adopt. automatic: it is taken over and changed.",
     },

@@ -15,6 +15,7 @@ from kdeclare.manifests.checks import Check, declared_twice
 from kdeclare.manifests.defaults import DEFAULTS, Defaults, DefaultsKind
 from kdeclare.manifests.files import Contents, Files
 from kdeclare.manifests.layers import Layers, inherited
+from kdeclare.manifests.name_scope import check_scope
 from kdeclare.manifests.nodes import compose, find
 from kdeclare.manifests.overlays import Overlays, identify
 from kdeclare.manifests.project import PROJECT_FILE, Project, manifest_roots
@@ -91,6 +92,7 @@ def load(
             loader.diagnostics += [*loader.overlays.unused(), *loader.defaults.unused()]
     desired = loader.desired
     loader.diagnostics += [problem for check in checks for problem in check(desired)]
+    loader.diagnostics += check_scope(desired, project.scope, kinds)
     diagnostics = in_order(dict.fromkeys(loader.diagnostics))  # an overlay's can be met in what it makes, too
     rules_found = loader.rules_by_name()
     return Loaded(tuple(desired), diagnostics, not paths, loader.count, rules_found, loader.layers)

@@ -11,6 +11,7 @@ from yaml.nodes import MappingNode, Node
 
 from kdeclare.kinds.pace import Duration, Pace, PaceSpec, pace_of
 from kdeclare.manifests.document import document, location, validated, variables_of
+from kdeclare.manifests.name_scope import NameScope, read_name_scope
 from kdeclare.manifests.nodes import child, find, node_at
 from kdeclare.manifests.policies import PolicyEntry, PolicyEntrySpec, policy_entries
 from kdeclare.manifests.reading import Reader
@@ -90,6 +91,7 @@ class ProjectSpec(BaseModel):
     policies: list[PolicyEntrySpec] = []
     references: ReferencesSpec | None = None
     adoption: Literal["explicit", "automatic"] = "explicit"
+    scope: dict[str, list[str]] = {}
 
 
 class ProjectManifest(Envelope):
@@ -128,6 +130,7 @@ class Project:
     all_overlays: of all environments; folders of manifests may hold them, and they are no manifests.
     stated: where in the project file a path stands.
     limits: which references may be resolved.
+    scope: the names that it may declare, change or import.
     adopts: whether what exists and differs from its manifest is adopted without being asked for.
     """
 
@@ -142,6 +145,7 @@ class Project:
     policies: tuple[PolicyEntry, ...] = ()
     limits: Limits = ()
     adopts: bool = False
+    scope: NameScope = field(default_factory=NameScope)
 
 
 def open_project(
@@ -294,6 +298,7 @@ def _project(
         stated,
         policy_entries(spec.policies, root, reader),
         adopts=spec.adoption == "automatic",
+        scope=read_name_scope(spec.scope, root),
     )
 
 

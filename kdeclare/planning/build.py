@@ -23,6 +23,7 @@ from kdeclare.planning.deletion_limit import MAX_DELETES, deletions_of, exceed_l
 from kdeclare.planning.guards import (
     awaited,
     deletes_by_name,
+    find_out_of_scope,
     lacks_guard,
     lacks_topic_id,
     unguarded,
@@ -127,6 +128,7 @@ def _operations(
     operations, too_many, refused = _limited(request, operations)
     problems += too_many
     guarded = [with_guard(op, live, client=request.scope.client_guard) for op in operations]
+    problems += find_out_of_scope(request, operations)
     problems += order.contradictions(request.desired)
     problems += order.clashes(request.desired, live.topics)
     problems += order.deleted_and_used(guarded)

@@ -1,17 +1,21 @@
 """What has to be so before replicas are moved: somebody guards the factor, nobody else is moving them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.kinds.verbs.base import identities
 from kdeclare.kinds.verbs.moves import waiting
 from kdeclare.kinds.verbs.partitions import topics_of
 from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.diagnostics import Diagnostic, denied
+from kdeclare.manifests.name_scope import out_of_scope
+from kdeclare.model.diagnostics import Diagnostic, Severity, denied
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
 from kdeclare.model.operations import Operation
+from kdeclare.planning.request import PlanRequest
+
+_ORPHAN_OUT_OF_SCOPE = "Release it with --forget, or extend spec.scope in the project file."
 
 
 def with_guard(op: Operation, live: Snapshot, *, client: bool) -> Operation:
@@ -44,6 +48,22 @@ def unguarded(op: Operation) -> Diagnostic:
 def deletes_by_name(op: Operation) -> bool:
     """Whether it deletes whatever topic has the name by then, because no id is known."""
     return VERBS[op.verb].destroys and "topic_id" in op.args and op.args["topic_id"] is None
+
+
+def find_out_of_scope(request: PlanRequest, operations: Iterable[Operation]) -> Iterator[Diagnostic]:
+    """Yield an error for each resource whose operations touch what the project must not touch."""
+    if not request.names.entries:
+        return
+    topics: dict[ResourceId, set[str]] = {}
+    for op in operations:
+        topics.setdefault(op.resource, set()).update(VERBS[op.verb].effects(op))
+    places = {desired.id: desired.source for desired in request.desired}
+    for resource, touched in topics.items():
+        forbidden = request.names.find_forbidden(resource, touched)
+        if forbidden:
+            found = out_of_scope(resource, forbidden, request.names, places.get(resource))
+            is_orphan = resource not in places and not request.scope.by_hand
+            yield replace(found, severity=Severity.DENIED, hint=_ORPHAN_OUT_OF_SCOPE) if is_orphan else found
 
 
 def lacks_topic_id(op: Operation) -> Diagnostic:

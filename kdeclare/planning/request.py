@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.pace import Pace
+from kdeclare.manifests.name_scope import NameScope
 from kdeclare.model.diagnostics import Diagnostic
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.state import State
@@ -75,6 +76,7 @@ class PlanRequest:
 
     state: None before the first apply.
     diagnostics: what loading the manifests said.
+    names: which ones the project may declare or change.
     pace: of moves whose manifest says nothing else. policies: what every change has to pass.
     """
 
@@ -87,3 +89,4 @@ class PlanRequest:
     diagnostics: tuple[Diagnostic, ...] = ()
     pace: Pace = field(default_factory=Pace)
     policies: tuple[ConfiguredPolicy, ...] = ()
+    names: NameScope = field(default_factory=NameScope)

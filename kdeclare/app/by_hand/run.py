@@ -102,6 +102,7 @@ def _request(
         diagnostics=wanted.diagnostics,
         pace=Pace(throttle=manners.throttle).over(project.environment.pace),
         policies=in_force.policies,
+        names=project.scope,
     )
 
 
