@@ -1,9 +1,10 @@
 """What kdeclare is responsible for after a run, whole or in part."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.topic.diff import TOPIC_ID
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.operations import Operation
@@ -30,11 +31,22 @@ def owned_after(
             continue  # of a provider that is not installed: nobody here can say what is owned now
         kind = KINDS[item.id.kind]
         record = kind.settle(item.before, item.after, done, len(done) == len(operations))
+        record = _with_new_id(record, done, results)
         if record is None:
             owned.pop(str(item.id), None)
         else:
             owned[str(item.id)] = record
     return owned
+
+
+def _with_new_id(record: Json, done: Sequence[Operation], results: Mapping[str, OperationResult]) -> Json:
+    """The record of a topic that the run created; where nothing proves its id, the next apply adds it."""
+    created = next((op for op in done if op.verb == "topic.create"), None)
+    if record is None or created is None:
+        return record
+    rest = {name: value for name, value in record.items() if name != TOPIC_ID}
+    found = results[created.id].topic_id
+    return {**rest, TOPIC_ID: found} if found else rest
 
 
 def left_after(plan: Plan, results: Mapping[str, OperationResult], before: Leftovers) -> Leftovers:

@@ -13,8 +13,8 @@ from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.config_diff import ConfigSide, override
 from kdeclare.kinds.placing import Replicas, Wish
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.topic.diff import INVALID_PARTITIONS
+from kdeclare.kinds.registry import KINDS, is_topic
+from kdeclare.kinds.topic.diff import INVALID_PARTITIONS, TOPIC_ID, is_recreated
 from kdeclare.kinds.verbs.configs import own_source
 from kdeclare.model.changes import Action, FieldChange, Reason
 from kdeclare.model.diagnostics import Place
@@ -33,6 +33,13 @@ _NOT_ADOPTED = (
     "changed only where its adoption is allowed (--adopt)."
 )
 _ADOPTED = "It exists and was never applied by this project. Its adoption is allowed: apply takes it over."
+_RECREATED = (
+    "It was deleted and created again outside kdeclare since it was last applied: it is another topic, and "
+    "earlier records are gone."
+)
+_RECREATED_ORPHAN = (
+    "The topic that was applied is gone and no longer declared. Another one has its name and is kept."
+)
 _UNHEARD_OF = "Neither kdeclare nor this audit knows the key: see kdeclare plan."
 _GONE = "It was applied before, and is gone from the cluster."
 _GONE_FOR_GOOD = "It is gone from the cluster, and declared no longer."
@@ -96,9 +103,22 @@ def found_in(
     resource: ResourceId, difference: Difference, desired: Desired | None, owned: Json, live: Snapshot
 ) -> tuple[Found, ...]:
     """What a diff of a declared or owned resource has found; ``live`` and ``owned`` are what it was given."""
+    if is_topic(resource) and is_recreated(owned, live.topics.get(resource.name)):
+        first = _recreated(resource, desired, owned, live)
+        if desired is None:
+            return (first,)
+        changes = _differing(resource, difference, desired, None, live)
+        return (first, *changes, *_unmanaged(resource, difference, live))
     if desired is None:
         return (_orphaned(resource, difference, live),)
     return (*_differing(resource, difference, desired, owned, live), *_unmanaged(resource, difference, live))
+
+
+def _recreated(resource: ResourceId, desired: Desired | None, owned: Json, live: Snapshot) -> Found:
+    """It is told also where the new topic is as declared: the records of the old one are gone."""
+    before, after = owned[TOPIC_ID], live.topics[resource.name].topic_id
+    message = _RECREATED if desired is not None else _RECREATED_ORPHAN
+    return Found(FindingKind.CHANGED, TOPIC_ID, None, canonical_json(before), canonical_json(after), message)
 
 
 def _unknown(kind: str, live: str | None) -> tuple[Found, ...]:
@@ -136,7 +156,7 @@ def _differing(
         if owned is not None and _is_somebody_elses(field.path, desired, owned):
             finding = FindingKind.CHANGED
         message = _CHANGED if finding is FindingKind.CHANGED else _pending(resource, field)
-        if change is not None and (field.reason or change.reason) is Reason.ADOPT:
+        if change is not None and (field.reason or change.reason) in (Reason.ADOPT, Reason.RECREATED):
             message = message.replace(_PENDING, _NOT_ADOPTED if change.blocked else _ADOPTED)
         message = blocking or message
         yield Found(finding, field.path, str(field.op), _text(field.before), _text(field.after), message)

@@ -9,6 +9,7 @@ from kdeclare.fleet.facts import DeclaredFacts, declared_facts, live_facts
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.topic.diff import TOPIC_ID
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, TopicPartition
 from kdeclare.model.jsontypes import Json, canonical_json
 from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
@@ -46,6 +47,7 @@ def topic_row(
     return _live(origin, "Topic", topic.name, body) | {
         "partitions": len(topic.partitions),
         "factor": sizes.pop() if len(sizes) == 1 else UNEVEN,
+        "topic_id": topic.topic_id or None,
         **facts._asdict(),
     }
 
@@ -75,6 +77,7 @@ def declared_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: 
         **_facts(desired, owned)._asdict(),
         "partitions": getattr(desired.body, "partitions", None),
         "factor": getattr(desired.body, "replication_factor", None),
+        "topic_id": (owned or {}).get(TOPIC_ID),
     }
 
 
@@ -144,6 +147,7 @@ def _live(origin: Origin, kind: str, name: str, body: Json) -> Row:
         "labels": dict(origin.labels),
         "partitions": None,
         "factor": None,
+        "topic_id": None,
         "has": None,
         "keys": None,
     }
@@ -163,6 +167,7 @@ def _declared(cluster: str, kind: str, name: str) -> Row:
         "always": True,
         "partitions": None,
         "factor": None,
+        "topic_id": None,
         "need": None,
         "forbid": None,
         "keys": None,

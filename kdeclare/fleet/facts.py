@@ -97,7 +97,7 @@ def proves_order(
         return False
     if any(column is None for column in hashes):
         return False
-    if any(declared[name] not in (None, live[name]) for name in ("partitions", "factor")):
+    if any(declared[name] not in (None, live[name]) for name in ("partitions", "factor", "topic_id")):
         return False
     need, forbid, keys, mine, has, overridden = map(frozenset, hashes)
     expected = overridden <= keys if unmanaged_keys else not overridden & keys

@@ -26,6 +26,7 @@ LIVE = pa.schema(
         ("labels", _LABELS),  # the cluster's
         ("partitions", pa.int32()),
         ("factor", pa.int32()),  # -1 where the partitions differ in it
+        ("topic_id", _TEXT),  # null where the brokers have none
         ("has", _HASHES),  # facts of its overrides, see `facts`
         ("keys", _HASHES),  # of its overrides
     ]
@@ -46,6 +47,7 @@ DECLARED = pa.schema(
         ("always", pa.bool_()),  # facts cannot tell: ask the diff; of a cluster: it has policies
         ("partitions", pa.int32()),
         ("factor", pa.int32()),
+        ("topic_id", _TEXT),  # of the topic that was applied; null where it is not known
         ("need", _HASHES),  # facts that live must have
         ("forbid", _HASHES),  # facts that it must not have
         ("keys", _HASHES),  # that may be overridden

@@ -8,7 +8,7 @@ from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.placing import Placer
 from kdeclare.kinds.query import Query, merge
 from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.topic.diff import MOVE_IN_FLIGHT
+from kdeclare.kinds.topic.diff import MOVE_IN_FLIGHT, TOPIC_ID
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.model.changes import Action, Change, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, Severity, denied, error, warning
@@ -181,6 +181,8 @@ def _asked_for(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | Non
     asked |= {desired.id: allow_adoption(desired) for desired in request.desired}
     for id_ in sorted(asked):
         owned = _owned(request).get(str(id_))
+        if owned is not None:  # whoever names a topic means the one that is there
+            owned = {name: value for name, value in owned.items() if name != TOPIC_ID}
         if id_ in request.scope.protected:
             owned = {**(owned or {}), "preventDestroy": True}
         yield id_, asked[id_], None if asked[id_] else owned
@@ -205,7 +207,7 @@ def _undeclared(request: PlanRequest, id_: ResourceId, owned: Json, difference: 
     if id_ in request.scope.forget:
         return Difference(Change(id_, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE))
     if change is None:
-        return Difference(None)
+        return Difference(None, diagnostics=difference.diagnostics)
     if request.scope.allow_deletes or id_ in request.scope.deletes:
         stopped = next((d.code for d in difference.diagnostics if d.blocks), None)
         return replace(

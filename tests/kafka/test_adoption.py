@@ -59,3 +59,43 @@ def test_topic_that_equals_its_manifest_is_taken_over_by_the_first_apply(
     assert "taken into ownership" in other.done("apply", "--yes").out
     other.topics("orders", configs={"retention.ms": DAY})
     assert "manifest changed" in other.done("apply", "--yes").out
+
+
+def test_topic_that_was_recreated_is_reported_and_not_deleted(
+    owner: Project, sandbox: SandboxStatus, tmp_path: Path
+) -> None:
+    """The state has the id from the answer to CreateTopics; `kdeclare topic` stands in for someone else."""
+    stranger = Project(tmp_path / "stranger", owner.bootstrap, owner.prefix)
+    name = owner.name("orders")
+    assert '"topicId"' in (owner.state / "state.json").read_text()
+
+    def recreate(retention: str) -> None:
+        stranger.done("topic", "delete", name, "--yes")
+        config = f"retention.ms={retention}"
+        stranger.done(
+            "topic",
+            "create",
+            name,
+            "--partitions",
+            "1",
+            "--replication-factor",
+            "1",
+            "--config",
+            config,
+            "--yes",
+        )
+
+    recreate(WEEK)
+    plan = owner.done("plan")
+    assert plan.out.startswith("No changes.")
+    assert "deleted and created again outside kdeclare" in plan.out
+    owner.done("apply", "--yes")
+    assert "deleted and created again" not in owner.done("plan").out
+    recreate(DAY)
+    plan = owner("plan")
+    assert plan.code is ExitCode.DENIED
+    assert "recreated: another topic than the one that was applied" in plan.out
+    owner.topics()
+    ran = owner.done("apply", "--yes", "--allow-deletes", "--allow-empty")
+    assert "is not deleted" in ran.out + ran.err
+    assert name in stranger.done("topic", "list").out

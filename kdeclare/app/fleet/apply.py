@@ -159,7 +159,10 @@ def _check_adoption(planned: FleetPlan, plans: Mapping[str, Plan], *, adopt: boo
     concerned = [
         name
         for name, plan in plans.items()
-        if any(c.reason is Reason.ADOPT and (c.blocked == ADOPTION) is adopt for c in plan.changes)
+        if any(
+            c.reason in (Reason.ADOPT, Reason.RECREATED) and (c.blocked == ADOPTION) is adopt
+            for c in plan.changes
+        )
     ]
     if not concerned:
         return

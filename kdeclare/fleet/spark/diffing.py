@@ -22,6 +22,7 @@ _PASSES = """
     d.name is null or l.name is null or d.desired is null or d.always or l.error is not null
     or (d.partitions is not null and not d.partitions <=> l.partitions)
     or (d.factor is not null and not d.factor <=> l.factor)
+    or (d.topic_id is not null and not d.topic_id <=> l.topic_id)
     or d.need is null or d.forbid is null or d.keys is null or d.mine is null
     or l.has is null or l.keys is null
     or {keys}

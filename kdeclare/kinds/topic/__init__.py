@@ -10,7 +10,7 @@ from kdeclare.kinds.placing import Arrangement, Placer
 from kdeclare.kinds.query import Query
 from kdeclare.kinds.risks import assess_topic_field
 from kdeclare.kinds.topic.body_json import topic_from, topic_json
-from kdeclare.kinds.topic.diff import diff_topic, min_isr_problems
+from kdeclare.kinds.topic.diff import TOPIC_ID, diff_topic, min_isr_problems
 from kdeclare.kinds.topic.export import topic_manifests
 from kdeclare.kinds.topic.operations import topic_operations
 from kdeclare.kinds.topic.spec import EXCLUSIVE, TopicBody, TopicSpec, parse_topic
@@ -88,7 +88,11 @@ class TopicKind:
             return after
         if not done or after is None:
             return before
+        if before is not None and before.get(TOPIC_ID, after.get(TOPIC_ID)) != after.get(TOPIC_ID):
+            before = None  # it was about another topic
         record: dict[str, Json] = {"configs": {}, "preventDestroy": False, **(before or {})}
+        if TOPIC_ID in after:
+            record[TOPIC_ID] = after[TOPIC_ID]
         for op in done:
             if op.verb == "configs.alter":
                 keys = {item["key"] for item in op.args["ops"]}

@@ -16,6 +16,9 @@ from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import ConfigSource, Snapshot, Topic
 
 PREVENT_DESTROY = "prevent-destroy"
+RECREATED = "recreated"
+TOPIC_ID = "topicId"
+"""Of an owned record: the id of the topic that was applied; missing where it is not known yet."""
 INVALID_PARTITIONS = "invalid-partitions"
 MOVE_IN_FLIGHT = "move-in-flight"
 MIN_ISR = "min.insync.replicas"
@@ -31,8 +34,11 @@ def diff_topic(
 ) -> Difference:
     """See `kinds.base.Kind.diff`."""
     topic = live.topics.get(resource.name)
+    recreated = is_recreated(owned, topic)
     if desired is None:
-        return _undeclared(resource, topic, owned)
+        return _released(resource) if recreated else _undeclared(resource, topic, owned)
+    if recreated:
+        owned = None  # it is another topic, to which nothing was ever applied
     body: TopicBody = desired.body
     entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, resource.name), {}) if topic else {}
     side = ConfigSide(str(resource), entries, ConfigSource.TOPIC, catalog(ConfigScope.TOPIC))
@@ -41,7 +47,16 @@ def diff_topic(
     placed, misplaced = _placed(resource, desired, live, topic, place)
     if topic is None:
         return _creation(resource, desired, live, configs, owned, placed, misplaced)
-    return _update(resource, desired, live, topic, configs, owned, placed, misplaced)
+    return _update(resource, desired, live, topic, configs, owned, placed, misplaced, recreated=recreated)
+
+
+def is_recreated(owned: Json, topic: Topic | None) -> bool:
+    """Whether the topic that was applied is gone, and another one has its name.
+
+    Nothing proves it where the state or the cluster has no id.
+    """
+    applied = (owned or {}).get(TOPIC_ID)
+    return bool(applied and topic is not None and topic.topic_id and topic.topic_id != applied)
 
 
 def _placed(
@@ -60,9 +75,12 @@ def _placed(
         return (), [not_placed(str(resource), str(reason), desired.source)]
 
 
-def _owned_record(desired: Desired, configs: ConfigDiff) -> Json:
+def _owned_record(desired: Desired, configs: ConfigDiff, topic: Topic | None) -> Json:
+    """What is owned then; the id of a topic that is yet to be created, its run adds."""
     body: TopicBody = desired.body
     record: dict[str, Json] = {"configs": configs.owned, "preventDestroy": body.prevent_destroy}
+    if topic is not None and topic.topic_id:
+        record[TOPIC_ID] = topic.topic_id
     if desired.labels:
         record["labels"] = dict(desired.labels)  # policies judge the deletion by them
     if body.assignments is not None:
@@ -97,7 +115,7 @@ def _creation(
     blocked = wrong[0].code if wrong else None
     change = Change(resource, Action.CREATE, reason, Risk.SAFE, tuple(fields), desired.source, blocked)
     problems = (*wrong, *min_isr_problems(desired))
-    return Difference(change, _owned_record(desired, configs), (), problems)
+    return Difference(change, _owned_record(desired, configs, None), (), problems)
 
 
 def _update(
@@ -109,6 +127,8 @@ def _update(
     owned: Json,
     placed: tuple[Replicas, ...],
     misplaced: list[Diagnostic],
+    *,
+    recreated: bool,
 ) -> Difference:
     fields, problems = _shape(resource, desired, live, topic, placed)
     problems += misplaced
@@ -121,18 +141,21 @@ def _update(
     drifted = (*_shape_drifted(live, topic, owned), *(f"configs.{key}" for key in configs.drifted))
     fields += configs.fields
     problems += min_isr_problems(desired, _factor(live, topic))
-    adopts = owned is None and bool(fields)
-    if adopts:
-        problems.append(adoption_of(desired, fields))
+    if owned is None and fields:
+        problems.append(adoption_of(desired, fields, recreated=recreated))
+    elif recreated:
+        problems.append(_taken_again(desired))
     change = None
     blocked = next((p.code for p in problems if p.blocks), None)
     if fields or blocked:
-        reason = Reason.ADOPT if adopts else Reason.DRIFTED if drifted else Reason.CHANGED
+        reason = Reason.DRIFTED if drifted else Reason.CHANGED
+        if owned is None:
+            reason = Reason.RECREATED if recreated else Reason.ADOPT
         entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, topic.name), {})
         rated = tuple(assess_topic_field(Action.UPDATE, field, entries) for field in fields)
         risk = highest_risk(rated)
         change = Change(resource, Action.UPDATE, reason, risk, rated, desired.source, blocked)
-    record = _owned_record(desired, configs)
+    record = _owned_record(desired, configs, topic)
     return Difference(change, record, configs.unmanaged, tuple(problems), drifted=drifted)
 
 
@@ -191,6 +214,30 @@ def _shape_drifted(live: Snapshot, topic: Topic, owned: Json) -> list[str]:
         if int(n) < len(current) and list(current[int(n)]) != replicas:
             found.append(f"assignments.{n}")
     return found
+
+
+def _taken_again(desired: Desired) -> Diagnostic:
+    return warning(
+        RECREATED,
+        "Topic was deleted and created again",
+        f"Topic '{desired.id.name}' was deleted and created again outside kdeclare since it was last "
+        "applied. The new one equals its manifest, so apply takes ownership of it. Earlier records are gone.",
+        place=desired.source,
+        resource=str(desired.id),
+    )
+
+
+def _released(resource: ResourceId) -> Difference:
+    """The topic that is owned is gone: there is nothing to delete, and ownership ends."""
+    found = warning(
+        RECREATED,
+        "Topic was deleted and created again",
+        f"Topic '{resource.name}', which kdeclare owned, was deleted outside kdeclare, and no manifest "
+        "declares it anymore. Another topic has its name now. It is not deleted; apply ends the ownership.",
+        hint=f"To delete the other topic, run 'kdeclare topic delete {resource.name}'.",
+        resource=str(resource),
+    )
+    return Difference(None, None, (), (found,))
 
 
 def _undeclared(resource: ResourceId, topic: Topic | None, owned: Json) -> Difference:

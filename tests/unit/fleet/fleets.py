@@ -211,6 +211,8 @@ class _Maker:
             self.wanted[item.id] = (item if declared else None, owned)
         if self.often(0.9):
             self._make_topic(name, self.random.choice([item, item, item, before]))
+            if owned is not None and self.often(0.7):
+                owned["topicId"] = self.topics[name].topic_id if self.often(0.9) else "another"
 
     def _topic_spec(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"configs": self._wishes(SCALARS, {} if self.plain else LISTS)}

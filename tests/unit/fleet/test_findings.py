@@ -497,3 +497,18 @@ def test_a_resource_that_is_there_twice_is_an_error(side: str) -> None:
         list(audit(declared, live))
     (wrong,) = problem.value.diagnostics
     assert (wrong.code, f"in the {side} table" in wrong.detail) == ("duplicate-resource", True)
+
+
+@pytest.mark.parametrize("retention", ["1", "5"])
+def test_topic_that_was_recreated_is_a_finding_whatever_else_is_found(retention: str) -> None:
+    item = desired("Topic", "t", configs={"retention.ms": 1})
+    live = live_topic({"retention.ms": retention})
+    before = {**applied(item), "topicId": "older"}
+    first, *more = of(item, live, before)
+    assert short([first]) == [("changed", "topicId", None, "older", "uuid")]
+    assert "deleted and created again outside kdeclare" in first.message
+    assert [f.path for f in more] == ([] if retention == "1" else ["configs.retention.ms"])
+    assert all("--adopt" in f.message for f in more)
+    (orphan,) = of(item.id, live, before)
+    assert "Another one has its name and is kept" in orphan.message
+    assert of(item, live_topic({"retention.ms": "1"}), {**before, "topicId": "uuid"}) == []

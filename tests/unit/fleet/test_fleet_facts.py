@@ -11,12 +11,20 @@ DECLARED: dict[str, Any] = {
     "always": False,
     "partitions": 3,
     "factor": None,
+    "topic_id": None,
     "need": [1, 2],
     "forbid": [9],
     "keys": [5, 6],
     "mine": [2],
 }
-LIVE: dict[str, Any] = {"error": None, "partitions": 3, "factor": -1, "has": [1, 2, 3], "keys": [5]}
+LIVE: dict[str, Any] = {
+    "error": None,
+    "partitions": 3,
+    "factor": -1,
+    "topic_id": "t",
+    "has": [1, 2, 3],
+    "keys": [5],
+}
 
 
 def test_facts_prove_that_a_row_is_in_order() -> None:
@@ -33,6 +41,7 @@ def test_facts_prove_that_a_row_is_in_order() -> None:
         {"always": None},
         {"partitions": 4},
         {"factor": 2},
+        {"topic_id": "another"},
         {"need": [4]},
         {"need": None},
         {"forbid": [3]},

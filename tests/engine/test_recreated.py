@@ -1,0 +1,168 @@
+"""A topic that was deleted and created again is another topic, and plans say so (decision 0016)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kdeclare.cluster.port import NewTopic
+from kdeclare.model.changes import Action, Reason
+from kdeclare.model.diagnostics import Severity
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.plan import Plan
+from kdeclare.planning.request import Scope
+from kdeclare.report.outcome import plan_outcome
+from kdeclare.report.plan_text import plan_text
+from tests.engine.world import World, topic
+
+ORDERS = topic("orders", partitions=3, replicationFactor=1, configs={"retention.ms": 1000})
+ID = ResourceId("Topic", "orders")
+DELETE = Scope(allow_deletes=True)
+
+
+@pytest.fixture
+def world() -> World:
+    """A topic that was applied."""
+    world = World(adopts=False)
+    world.apply(ORDERS)
+    return world
+
+
+def recreate(world: World, partitions: int = 3, **configs: str) -> None:
+    """Someone else deletes the topic and creates another one of its name."""
+    world.cluster.delete_topics({"orders": None})
+    values = {key.replace("_", "."): value for key, value in configs.items()}
+    world.cluster.create_topics([NewTopic("orders", partitions, 1, None, values)])
+
+
+def live_id(world: World) -> str:
+    found: str = world.cluster.topics()["orders"].topic_id
+    return found
+
+
+def record(world: World) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = world.owned()["Topic/orders"]
+    return found
+
+
+def codes(plan: Plan) -> list[tuple[Severity, str]]:
+    return [(d.severity, d.code) for d in plan.diagnostics]
+
+
+def test_state_keeps_the_id_of_a_topic_that_apply_created(world: World) -> None:
+    assert record(world)["topicId"] == live_id(world)
+    plan = world.plan(ORDERS)
+    assert (plan.has_changes, plan.ownership) == (False, ())
+
+
+def test_state_keeps_the_id_of_a_topic_that_apply_took_over() -> None:
+    world = World(adopts=False)
+    recreate(world, retention_ms="1000")
+    world.apply(ORDERS)
+    assert record(world)["topicId"] == live_id(world)
+
+
+def forget_id(world: World) -> None:
+    """Make the state what kdeclare 0.1 wrote."""
+    state = world.store.read()
+    assert state is not None
+    old = {key: value for key, value in record(world).items() if key != "topicId"}
+    with world.store.lock("test"):
+        world.store.write(replace(state, serial=state.serial + 1, resources={"Topic/orders": old}))
+
+
+def test_missing_id_is_filled_in_by_the_next_apply(world: World) -> None:
+    forget_id(world)
+    plan = world.plan(ORDERS)
+    assert (plan.has_changes, codes(plan)) == (False, [])
+    world.run(plan)
+    assert record(world)["topicId"] == live_id(world)
+
+
+def test_topic_of_an_old_state_is_changed_as_before(world: World) -> None:
+    forget_id(world)
+    recreate(world, retention_ms="5")
+    plan = world.plan(ORDERS)
+    assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.DRIFTED, None), "nothing proves it"
+
+
+def test_recreated_topic_that_equals_the_manifest_is_taken_with_a_notice(world: World) -> None:
+    recreate(world, retention_ms="1000")
+    plan = world.plan(ORDERS)
+    assert (plan.has_changes, codes(plan)) == (False, [(Severity.WARNING, "recreated")])
+    assert "deleted and created again" in plan_text(plan)
+    world.run(plan)
+    assert record(world)["topicId"] == live_id(world)
+    assert codes(world.plan(ORDERS)) == []
+
+
+def test_recreated_topic_that_differs_is_not_changed_unless_adopted(world: World) -> None:
+    recreate(world, retention_ms="5", segment_ms="7")
+    plan = world.plan(ORDERS)
+    (change,) = plan.changes
+    assert (change.reason, change.blocked) == (Reason.RECREATED, "adoption")
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    assert "deleted and created again" in plan.diagnostics[0].detail
+    assert "recreated: another topic" in plan_text(plan)
+    before = record(world)
+    world.run(plan)
+    assert (record(world), world.overrides("orders")["retention.ms"]) == (before, "5")
+    plan = world.plan(ORDERS, scope=Scope(adopt=True))
+    assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.RECREATED, None)
+    world.run(plan)
+    assert record(world)["topicId"] == live_id(world)
+    assert world.overrides("orders") == {"retention.ms": "1000", "segment.ms": "7"}
+    assert not world.plan(ORDERS).has_changes
+
+
+def test_nothing_of_another_topic_counts_as_applied(world: World) -> None:
+    """A key that was owned of the old topic is not reset on the new one."""
+    recreate(world, retention_ms="5")
+    plan = world.plan(topic("orders", partitions=3, replicationFactor=1))
+    assert (plan.has_changes, codes(plan)) == (False, [(Severity.WARNING, "recreated")])
+    world.run(plan)
+    assert world.overrides("orders") == {"retention.ms": "5"}
+
+
+@pytest.mark.parametrize("scope", [DELETE, Scope(deletes=frozenset({ID}))])
+def test_recreated_orphan_is_never_deleted(world: World, scope: Scope) -> None:
+    recreate(world, retention_ms="1000")
+    plan = world.plan(scope=scope)
+    assert (plan.operations, codes(plan)) == ((), [(Severity.WARNING, "recreated")])
+    assert "is not deleted" in plan.diagnostics[0].detail
+    world.run(plan)
+    assert "orders" in world.cluster.topics()
+    assert "Topic/orders" not in world.owned(), "what was owned is gone"
+
+
+def test_orphan_that_was_not_recreated_is_deleted(world: World) -> None:
+    world.apply(scope=DELETE)
+    assert "orders" not in world.cluster.topics()
+
+
+def test_ad_hoc_deletion_of_a_recreated_topic_is_no_question_of_ownership(world: World) -> None:
+    recreate(world)
+    plan = world.plan(scope=Scope(by_hand=True, removals=frozenset({ID})))
+    assert [(c.action, c.reason) for c in plan.changes] == [(Action.DELETE, Reason.ASKED)]
+
+
+def test_topic_that_kdeclare_itself_creates_again_has_its_new_id(world: World) -> None:
+    world.cluster.delete_topics({"orders": None})
+    plan = world.plan(ORDERS)
+    assert plan.changes[0].reason is Reason.MISSING
+    world.run(plan)
+    assert record(world)["topicId"] == live_id(world)
+    world.rollback()
+    assert "orders" not in world.cluster.topics()
+
+
+def test_rolling_back_takes_the_id_back(world: World) -> None:
+    recreate(world, retention_ms="5")
+    before = record(world)
+    world.apply(ORDERS, scope=Scope(adopt=True))
+    world.rollback()
+    assert record(world) == before
+    assert world.overrides("orders") == {"retention.ms": "5"}
+    assert world.plan(ORDERS).changes[0].reason is Reason.RECREATED
