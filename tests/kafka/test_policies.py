@@ -69,7 +69,13 @@ def test_three_are_allowed_and_two_are_denied(here: tuple[Governed, KafkaBed]) -
         project.topic("fresh", partitions=4),
         project.topic("tuned", configs={"retention.ms": 5000}),
         project.topic("huge", partitions=5),
-        project.topic("wide", partitions=5, replicationFactor=2, configs={"retention.ms": 60000}),
+        project.topic(
+            "wide",
+            partitions=5,
+            replicationFactor=2,
+            configs={"retention.ms": 60000},
+            lifecycle={"adopt": True},
+        ),
         short,
     )
     planned = project.denied("plan", "--allow-deletes", "--format", "json")
