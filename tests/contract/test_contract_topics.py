@@ -2,6 +2,7 @@
 
 import pytest
 
+from kdeclare.cluster.existence import Existence, find_existing
 from kdeclare.cluster.port import Created, NewPartitions, NewTopic
 from tests.beds import AnyBed, all_created, error, message, topic_resource
 
@@ -309,3 +310,26 @@ def test_additions_that_are_only_validated(bed: AnyBed) -> None:
     again = bed.cluster.create_partitions([NewPartitions(name, 1)], validate_only=True)[name]
     assert error(again) == "INVALID_PARTITIONS"
     assert len(bed.topic(name).partitions) == 1
+
+
+def test_creation_tells_the_id_and_deletion_takes_it(bed: AnyBed) -> None:
+    name = bed.name()
+    made = bed.cluster.create_topics([counted(name, 1, 1)])[name]
+    assert isinstance(made, Created)
+    bed.eventually(lambda: _has_id(bed, name, made.topic_id))
+    assert bed.cluster.delete_topics({name: made.topic_id}) == {name: None}
+    again = bed.cluster.create_topics([counted(name, 1, 1)])[name]
+    assert isinstance(again, Created)
+    assert again.topic_id != made.topic_id
+    assert error(bed.cluster.delete_topics({name: made.topic_id})[name]) == "UNKNOWN_TOPIC_ID"
+    bed.eventually(lambda: _has_id(bed, name, again.topic_id))
+
+
+def test_controller_tells_topics_that_exist_from_absent_ones(bed: AnyBed) -> None:
+    there, absent = bed.create(), bed.name()
+    assert find_existing(bed.cluster, [there, absent]) == Existence(frozenset({there}), frozenset({absent}))
+    assert absent not in bed.cluster.topics([absent])
+
+
+def _has_id(bed: AnyBed, name: str, topic_id: str) -> None:
+    assert bed.topic(name).topic_id == topic_id
