@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from kdeclare.cli.terminal_text import sanitize_for_terminal
+from kdeclare.cli.terminal_text import sanitize_for_terminal
 from kdeclare.model.run import MoveProgress
 
 _PATIENCE_S = 0.4

@@ -8,6 +8,7 @@ import pytest
 
 from kdeclare.cli import progress
 from kdeclare.cli.progress import Bars
+from kdeclare.model.run import MoveProgress, Waiting
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
@@ -67,3 +68,10 @@ def test_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     bars("Applying", 1, 2)
     time.sleep(0.1)
     assert not terminal.getvalue()
+
+
+def test_line_about_moves_is_written_when_a_broker_goes_down(capsys: pytest.CaptureFixture[str]) -> None:
+    bars = Bars(shown=False, colours=False, lines=True)
+    waiting = (Waiting("orders-0", (3,), down=(3,)),)
+    bars("Moving replicas", 0, 1, MoveProgress(0, 1, 0, 100, waiting=waiting))
+    assert capsys.readouterr().err.startswith("Moving replicas: ")
