@@ -259,9 +259,15 @@ def _gone(problem: KdeclareError) -> Fault:
 
 
 def _unknown(answer: CreateResult, *, again: bool) -> bool:
+    """Whether only the cluster can tell what came of it. again: it was sent before, without an answer.
+
+    A later send that did nothing (no connection, a quota) says nothing of the one before it.
+    """
     if not isinstance(answer, Fault):
         return False
-    return answer.kind is FaultKind.UNKNOWN or (again and answer.error in _ALREADY)
+    if answer.kind is FaultKind.UNKNOWN:
+        return True
+    return again and (answer.kind is FaultKind.RETRIABLE or answer.error in _ALREADY)
 
 
 def _neither(op: Operation, now: View) -> OperationResult:

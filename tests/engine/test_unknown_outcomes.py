@@ -76,6 +76,19 @@ def silent(*, crash: bool = False) -> Silent:
     return world
 
 
+def test_second_send_that_never_left_does_not_settle_the_first() -> None:
+    """The first request had no answer; that the second one found no connection says nothing about it."""
+    world = Silent()
+    faults = world.cluster.faults
+    faults.time_out(after_effect=False, nth=1, method="alter_configs")
+    refused = Fault("NETWORK_EXCEPTION", "connection refused", FaultKind.RETRIABLE)
+    faults.fail(refused, nth=2, method="alter_configs")
+    faults.fail(refused, nth=3, method="alter_configs")
+    plan = world.plan(declared(), scope=UNCHECKED)
+    world.clock.after(20, world.takes_effect)
+    assert only(world.run(plan)).status is Status.DONE
+
+
 def only(run: RunResult) -> OperationResult:
     (found,) = run.results.values()
     return found

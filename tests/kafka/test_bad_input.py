@@ -511,6 +511,11 @@ def test_a_cluster_that_is_lost_during_a_run(strict: SandboxStatus, tmp_path: Pa
         process = project.start("apply", "--yes")
         try:
             begun(project, process)
+            # a broker that stands still takes the request and does not answer, however busy the machine is
+            [broker] = kafka_sandbox.status(strict.folder).brokers
+            assert broker.pid is not None
+            os.kill(broker.pid, signal.SIGSTOP)
+            time.sleep(2)
         finally:
             kafka_sandbox.kill_broker(strict.folder, 1)
         ran = ended(process)
