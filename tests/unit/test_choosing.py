@@ -1,11 +1,10 @@
 """Which topics are meant: exact names, regular expressions, and what stands for none."""
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.kinds.patterns import PatternError, compile_pattern
 from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.planning.choosing import chosen, is_pattern, not_there
 
@@ -75,8 +74,8 @@ def test_nothing_but_a_problem_for_people_comes_of_any_text(name: str, there: se
     try:
         both = chosen([name], there)
     except KdeclareError:
-        with pytest.raises(re.error):
-            re.compile(name)
+        with pytest.raises(PatternError):
+            compile_pattern(name)
     else:
         assert set(both.found) <= there
         assert both.missing == (() if both.found else (name,))
