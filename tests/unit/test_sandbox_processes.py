@@ -5,6 +5,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,10 @@ MARK = "-Dkdeclare.test=/some/folder"
 def sleeper(tmp_path: Path) -> Iterator[processes.Recorded]:
     """A process that sleeps."""
     program = "import time; print('up', flush=True); time.sleep(60)"
-    recorded = processes.spawn([sys.executable, "-c", program, MARK], {}, tmp_path / "out", MARK)
+    out = tmp_path / "out"
+    recorded = processes.spawn([sys.executable, "-c", program, MARK], {}, out, MARK)
+    while "up" not in out.read_text():  # while it is being started, its command line may be empty
+        time.sleep(0.01)
     yield recorded
     processes.end([recorded], 5, 5)
 
