@@ -180,7 +180,9 @@ def _risk_errors(change: Change, least: Risk) -> Iterator[str]:
         if change.id.kind not in KINDS:
             break  # it accompanies the moves of several resources, and has no fields
         real = KINDS[change.id.kind].assess_field(change.action, field)
-        if _RISKS.index(field.risk) < _RISKS.index(real.risk):
+        # what an unset config means depends on the brokers' own value, which the plan was rated with
+        is_inherited = field.path.startswith("configs.") and None in (field.before, field.after)
+        if not is_inherited and _RISKS.index(field.risk) < _RISKS.index(real.risk):
             yield f"{change.id}: {field.path} is shown as {field.risk.value}, and it is {real.risk.value}"
         highest = max(highest, field.risk, key=_RISKS.index)
     if _RISKS.index(change.risk) < _RISKS.index(highest):
