@@ -31,6 +31,9 @@ settings.register_profile(
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=10)
 settings.load_profile("quick")
 
+os.environ.pop("CI", None)
+"""Where it is set, manifests may refer to what their project allows alone: the tests say themselves when it is."""
+
 gc.set_threshold(200_000)  # as the command has it: looking for cycles takes time, and there are few
 
 

@@ -151,7 +151,10 @@ def _change_errors(
 ) -> Iterator[str]:
     if not operations:
         acts = change.action in _ACTING and not change.blocked
-        if acts and any(_full_path(change.id, f.path) not in moved for f in change.fields):
+        left = [f for f in change.fields if _full_path(change.id, f.path) not in moved]
+        # of what two resources move, a policy may deny one part, and the other resource moves the rest
+        others_do_the_rest = len(left) < len(change.fields) and _is_denied_in_part(plan, change)
+        if acts and left and not others_do_the_rest:
             yield f"{change.id} is shown as changed, and no operation changes it"
         yield from _risk_errors(change, Risk.SAFE)
         return

@@ -35,9 +35,13 @@ def test_after_a_cut_it_goes_on_cleanly(tmp_path: Path) -> None:
 
 @given(st.integers(0, len(DATA) - 1), st.integers(1, 255))
 @example(ENDS[2] - 1, 1)
+@example(ENDS[2] + 4, DATA[ENDS[2] + 4] ^ 0x0A)
 def test_no_flipped_byte_goes_unnoticed(at: int, mask: int) -> None:
     damaged = DATA[:at] + bytes([DATA[at] ^ mask]) + DATA[at + 1 :]
-    if at >= ENDS[2] - 1:  # in the last line, or the line end that makes it one with the line before
+    if at >= ENDS[2] and damaged[at] == 0x0A:  # a line end in the last line: its first half is no longer last
+        with pytest.raises(KdeclareError, match=r"j, line 3: it is not a journal line"):
+            parse(damaged, "j")
+    elif at >= ENDS[2] - 1:  # in the last line, or the line end that makes it one with the line before
         whole = 2 if at >= ENDS[2] else 1
         assert parse(damaged, "j") == (ENTRIES[:whole], ENDS[whole])
     else:
