@@ -32,7 +32,7 @@ settings.register_profile("quick", settings.get_profile("thorough"), max_example
 settings.load_profile("quick")
 
 os.environ.pop("CI", None)
-"""Where it is set, manifests may refer to what their project allows alone: the tests say themselves when it is."""
+"""Where it is set, kdeclare resolves only references that a project allows. Tests of that set it."""
 
 gc.set_threshold(200_000)  # as the command has it: looking for cycles takes time, and there are few
 

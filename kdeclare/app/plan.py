@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kdeclare.app.policies import RULES, InForce, policies_in_force, project_policies
 from kdeclare.app.recovering import recover_to_plan
-from kdeclare.app.secrets import ProjectSecrets, known_secrets
+from kdeclare.app.secrets import ProjectSecrets, seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.registry import KINDS
@@ -95,13 +95,14 @@ def plan_for(
 ) -> Planned:
     """The plan for loaded manifests. Raises KdeclareError and Fault."""
     project = workspace.project
-    secrets = ProjectSecrets(project, workspace.environ, known_secrets(loaded.desired, loaded.diagnostics))
+    state = workspace.store.read()
+    desired, secrets = seal_secrets(workspace, loaded.desired, state, cluster, progress)
     request = PlanRequest(
         project=project.name,
         env=project.environment.name,
         cluster_name=workspace.cluster_name,
-        desired=loaded.desired,
-        state=workspace.store.read(),
+        desired=desired,
+        state=state,
         scope=replace(scope, complete=loaded.complete, adopt=scope.adopt or project.adopts),
         diagnostics=(*loaded.diagnostics, *in_force.diagnostics),
         pace=project.environment.pace,

@@ -1,16 +1,20 @@
 """Where the values of secrets come from at apply."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kdeclare.app.workspace import Workspace
+from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.base import Desired
-from kdeclare.kinds.secrets import Secret, matches
-from kdeclare.kinds.wishes import UNKNOWN_CONFIG, Whole, as_secret
+from kdeclare.kinds.secret_hashes import KEY_VARIABLE, SecretHasher, can_compare, matches
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.substitution import resolve_reference
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.scrubber import SCRUBBER
+from kdeclare.model.state import State
+from kdeclare.planning.preflight import Progress
+from kdeclare.planning.sealing import has_secrets, known_values, seal
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,15 @@ class ProjectSecrets:
                     hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
                 )
             )
+        if not can_compare(secret["secret"]):
+            raise KdeclareError(
+                error(
+                    "secret-key-missing",
+                    "The key for hashes of secrets is missing",
+                    f"The hash of {reference} was made with a key that is not given.",
+                    hint=f"Set {KEY_VARIABLE} to that key, or make a new plan.",
+                )
+            )
         project = self.project
         value = resolve_reference(reference, project.folder, self.environ, project.limits)
         SCRUBBER.register(value)
@@ -54,17 +67,28 @@ class ProjectSecrets:
         )
 
 
-def known_secrets(desired: Iterable[Desired], unknown: Iterable[Diagnostic] = ()) -> dict[str, str]:
-    """The secrets of loaded manifests, by hash.
+def seal_secrets(
+    workspace: Workspace,
+    desired: Sequence[Desired],
+    state: State | None,
+    cluster: Cluster,
+    progress: Progress,
+) -> tuple[tuple[Desired, ...], ProjectSecrets]:
+    """What is desired with the hashes of its secrets, and where their values come from.
 
-    unknown: what was said of keys that the catalogue does not know, as the cluster may hold them secret.
+    Raises KdeclareError where a key is missing, and Fault where the cluster cannot be asked who it is.
     """
-    doubtful = {(d.resource, d.subject) for d in unknown if d.code == UNKNOWN_CONFIG}
-    found: dict[str, str] = {}
-    for item in desired:
-        for key, wish in getattr(item.body, "configs", {}).items():
-            if isinstance(wish, Whole) and (str(item.id), key) in doubtful:
-                wish = as_secret(str(item.id), key, wish)
-            if isinstance(wish, Secret):
-                found[wish.digest] = wish.value
-    return found
+    if not has_secrets(desired):
+        return tuple(desired), ProjectSecrets(workspace.project, workspace.environ)
+    cluster_id = cluster.describe().id if state is None else state.cluster_id
+    owned = state.resources if state is not None else {}
+    sealed = seal(desired, owned, hasher_of(workspace, state, cluster_id), progress)
+    return sealed, ProjectSecrets(workspace.project, workspace.environ, known_values(sealed))
+
+
+def hasher_of(workspace: Workspace, state: State | None, cluster_id: str) -> SecretHasher:
+    """For new hashes: salted with the state's lineage, before the first one with where it is going to be."""
+    if state is not None:
+        return SecretHasher(state.lineage, workspace.secret_key_id)
+    project = workspace.project
+    return SecretHasher(f"{cluster_id}/{project.name}/{project.environment.name}", workspace.secret_key_id)

@@ -17,6 +17,7 @@ from kdeclare.app.connect.door import ProjectDoor
 from kdeclare.app.faults import explained
 from kdeclare.cluster.connect.port import Door
 from kdeclare.cluster.port import QUOTA_EXCEEDED, Cluster
+from kdeclare.kinds.secret_hashes import read_keys
 from kdeclare.kinds.workers.values import is_sensitive
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.model.diagnostics import KdeclareError, error
@@ -83,6 +84,15 @@ class Workspace:
     connect: Callable[[], Cluster]
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     keeps: bool = False
+
+    def __post_init__(self) -> None:
+        """Have the keys at hand that hashes of secrets may need. Raises KdeclareError for a weak one."""
+        read_keys(self.environ)
+
+    @property
+    def secret_key_id(self) -> str | None:
+        """Of the key that hashes of secrets are made with, if there is one."""
+        return read_keys(self.environ)
 
     @contextmanager
     def cluster(self) -> Iterator[Cluster]:

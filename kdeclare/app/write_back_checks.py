@@ -6,7 +6,7 @@ from kdeclare.kinds.base import Desired
 from kdeclare.kinds.catalog import Catalog, catalog
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.secrets import is_secret
-from kdeclare.kinds.wishes import UNKNOWN_CONFIG
+from kdeclare.kinds.wishes import UNKNOWN_CONFIG, Wish
 from kdeclare.manifests.load import Loaded
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp
 from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error, gist
@@ -43,7 +43,19 @@ def _is_as_wanted(was: Desired | None, now: Desired | None, change: Change | Non
     keys = catalog(scope) if scope is not None else None
     if not all(_says(stated, item, keys) for item in change.fields):
         return False
-    return was is None or _without(_stated(was), change) == _without(stated, change)
+    if was is None:
+        return True
+    if _secrets_left_alone(was, change) != _secrets_left_alone(now, change):
+        return False
+    return bool(_without(_stated(was), change) == _without(stated, change))
+
+
+def _secrets_left_alone(item: Desired, change: Change) -> Mapping[str, Wish]:
+    """Config wishes whose values a stated body does not tell, without those that a change is about."""
+    changed = {field.path for field in change.fields}
+    stated = _stated(item).get(_CONFIGS, {})
+    secret = [key for key, value in stated.items() if is_secret(value) and f"{_CONFIGS}.{key}" not in changed]
+    return {key: item.body.configs[key] for key in secret}
 
 
 def _stated(item: Desired) -> Json:

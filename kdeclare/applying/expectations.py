@@ -1,6 +1,7 @@
 """Compare-and-set: what an operation was planned on must still be so."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kdeclare.cluster.port import Cluster
@@ -106,12 +107,31 @@ def stale_owned(plan: Plan, resources: Mapping[str, Json]) -> list[Mismatch]:
 
 def changed_secrets(operations: Sequence[Operation], secrets: SecretSource) -> list[KdeclareError]:
     """Secrets that cannot be had again as they were when planned."""
-    found: list[KdeclareError] = []
-    for op in operations:
-        for item in op.args.get("ops", ()):
-            if is_secret(item["value"]):
-                try:
-                    secrets.reveal(item["value"])
-                except KdeclareError as changed:
-                    found.append(changed)
+    found = find_unrevealable(operations, secrets)
+    return [problem for op in operations for problem in found.get(op.id, {}).values()]
+
+
+def find_unrevealable(
+    operations: Iterable[Operation], secrets: SecretSource
+) -> Mapping[str, Mapping[str, KdeclareError]]:
+    """Why secrets cannot be had, by operation and config key."""
+    items = [
+        (op.id, item) for op in operations for item in op.args.get("ops", ()) if is_secret(item["value"])
+    ]
+
+    def find_problem(item: Mapping[str, Json]) -> KdeclareError | None:
+        try:
+            secrets.reveal(item["value"])
+        except KdeclareError as problem:
+            return problem
+        return None
+
+    if not items:
+        return {}
+    with ThreadPoolExecutor() as pool:  # each is hashed again, which is slow
+        problems = list(pool.map(find_problem, (item for _, item in items)))
+    found: dict[str, dict[str, KdeclareError]] = {}
+    for (op_id, item), problem in zip(items, problems, strict=True):
+        if problem is not None:
+            found.setdefault(op_id, {})[item["key"]] = problem
     return found

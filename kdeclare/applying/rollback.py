@@ -5,17 +5,18 @@ from dataclasses import dataclass, replace
 
 from kdeclare.applying.attempt import OUTCOME_UNCLEAR
 from kdeclare.applying.entries import RunRecord
+from kdeclare.applying.expectations import find_unrevealable
 from kdeclare.applying.ownership import owned_after
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.pace import Pace
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.risks import highest_risk
-from kdeclare.kinds.secrets import SecretSource, is_secret
+from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import Undo, View, with_inverse
 from kdeclare.kinds.verbs.registry import VERBS
 from kdeclare.model.changes import Action, Change, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, in_order, warning
+from kdeclare.model.diagnostics import Diagnostic, Severity, in_order, warning
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.live import Snapshot
@@ -204,6 +205,7 @@ def _possible(
     """Without what would lose records, and without secrets that are no longer to be had."""
     careful = [s.inverse.args["topic"] for s in steps if s.inverse and s.inverse.args.get("require_empty")]
     counts = cluster.record_counts(careful) if careful else {}
+    unrevealable = find_unrevealable((step.inverse for step in steps if step.inverse), secrets)
     kept: list[_Step] = []
     problems: list[Diagnostic] = []
     for step in steps:
@@ -211,22 +213,11 @@ def _possible(
         if inverse is not None and counts.get(inverse.args.get("topic", "")):
             problems.append(_holds_records(inverse, counts[inverse.args["topic"]]))
             step = replace(step, inverse=None)
-        elif inverse is not None and (gone := _gone_secrets(inverse, secrets)):
+        elif inverse is not None and (gone := list(unrevealable.get(inverse.id, ()))):
             problems += [_secret_gone(inverse, key) for key in gone]
             step = replace(step, inverse=_without(inverse, gone))
         kept.append(step)
     return kept, problems
-
-
-def _gone_secrets(op: Operation, secrets: SecretSource) -> list[str]:
-    gone = []
-    for item in op.args.get("ops", ()):
-        if is_secret(item["value"]):
-            try:
-                secrets.reveal(item["value"])
-            except KdeclareError:
-                gone.append(item["key"])
-    return gone
 
 
 def _without(op: Operation, keys: Sequence[str]) -> Operation | None:

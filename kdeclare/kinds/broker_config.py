@@ -167,9 +167,7 @@ class BrokerConfigKind:
 
     def to_json(self, name: str, body: BrokerConfigBody) -> Json:
         """See `kinds.base.Kind`; what is as by default is left out."""
-        stated: dict[str, Json] = {
-            "configs": wishes_json(f"{self.name}/{name}", body.configs, catalog(ConfigScope.BROKER))
-        }
+        stated: dict[str, Json] = {"configs": wishes_json(body.configs, catalog(ConfigScope.BROKER))}
         stated |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
         return stated | ({"adopt": True} if body.adopt else {})
 

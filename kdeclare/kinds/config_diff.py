@@ -5,9 +5,11 @@ Compares overrides, never effective values: a key set to its default is not a ke
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from secrets import token_hex
 
 from kdeclare.kinds.catalog import Catalog, split_list
-from kdeclare.kinds.secrets import SHOWN, Secret, matches
+from kdeclare.kinds.secret_hashes import SecretHasher, matches
+from kdeclare.kinds.secrets import SHOWN, Secret, is_secret
 from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish, as_secret
 from kdeclare.model.changes import FieldChange, FieldOp
 from kdeclare.model.jsontypes import Json
@@ -69,7 +71,7 @@ def diff_configs(
     fields: list[FieldChange] = []
     unmanaged: list[str] = []
     kept: list[str] = []
-    hidden = _hidden(side, wishes)
+    hidden = _hidden(side, wishes, owned)
     wishes = {**wishes, **hidden}
     now = {key: value for key in side.live if (value := override(side, key)) is not None}
     for key in sorted({*wishes, *owned, *now}):
@@ -153,19 +155,30 @@ def _is_as_declared(wish: Secret, entry: ConfigEntry | None, before: Json, recor
         return False
     if wish.doubtful and not entry.sensitive and entry.value is not None:
         return matches(wish.digest, entry.value)
-    return isinstance(record, Mapping) and record.get("secret") == wish.digest
+    return isinstance(record, Mapping) and record.get("secret") in {wish.digest, wish.stored or wish.digest}
 
 
-def _hidden(side: ConfigSide, wishes: Mapping[str, Wish]) -> dict[str, Secret]:
+def _hidden(side: ConfigSide, wishes: Mapping[str, Wish], owned: Mapping[str, Json]) -> dict[str, Secret]:
     """What has to be kept secret only because the cluster says so: keys of plug-ins, mostly."""
     found: dict[str, Secret] = {}
     for key, wish in wishes.items():
         if isinstance(wish, Whole) and _is_hidden(side, key):
-            found[key] = as_secret(side.resource, key, wish)
+            found[key] = _as_hidden(side, key, wish, owned.get(key))
         elif isinstance(wish, Secret) and wish.doubtful and _is_hidden(side, key):
             SCRUBBER.register(wish.value)
             found[key] = replace(wish, doubtful=False)
     return found
+
+
+def _as_hidden(side: ConfigSide, key: str, wish: Whole, record: Json) -> Secret:
+    """The secret that a wish turned out to be; of a key that the catalogue takes for an open one, too."""
+    secret = replace(wish.hidden, doubtful=False) if wish.hidden else as_secret(wish)
+    SCRUBBER.register(secret.value)
+    if secret.digest:
+        return secret
+    if is_secret(record) and matches(record["secret"], secret.value):
+        return replace(secret, digest=record["secret"])
+    return replace(secret, digest=SecretHasher(token_hex()).make_hash(side.resource, key, secret.value))
 
 
 def _is_hidden(side: ConfigSide, key: str) -> bool:

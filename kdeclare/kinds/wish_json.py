@@ -1,6 +1,7 @@
 """Wishes as plain data, to be sent to where they are compared: no secret value is in it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kdeclare.kinds.catalog import Catalog
 from kdeclare.kinds.secrets import Secret
@@ -10,13 +11,14 @@ from kdeclare.model.jsontypes import Json
 _UNSET = Unset()
 
 
-def wishes_json(resource: str, wishes: Mapping[str, Wish], known: Catalog) -> dict[str, Json]:
+def wishes_json(wishes: Mapping[str, Wish], known: Catalog) -> dict[str, Json]:
     """A text, the elements of a list, parts ``{append, subtract}``, a secret's hash, or null for unset.
 
     Of a key that is unknown, what the cluster may hold secret is a hash, too. Parts never are: Kafka takes
-    them for lists that it knows, and shows those.
+    them for lists that it knows, and shows those. A hash is that of the state where it is of the same value,
+    and empty where wishes were not sealed.
     """
-    return {key: _encoded(resource, key, wish, known) for key, wish in wishes.items()}
+    return {key: _encoded(key, wish, known) for key, wish in wishes.items()}
 
 
 def wishes_from(stated: Mapping[str, Json]) -> dict[str, Wish]:
@@ -24,15 +26,15 @@ def wishes_from(stated: Mapping[str, Json]) -> dict[str, Wish]:
     return {key: _decoded(value) for key, value in stated.items()}
 
 
-def _encoded(resource: str, key: str, wish: Wish, known: Catalog) -> Json:
+def _encoded(key: str, wish: Wish, known: Catalog) -> Json:
     if isinstance(wish, Whole) and may_be_secret(key, wish, known):
-        wish = as_secret(resource, key, wish, doubtful=True)
+        wish = replace(wish.hidden or as_secret(wish, doubtful=True), doubtful=True)
     if isinstance(wish, Unset):
         return None
     if isinstance(wish, Parts):
         return {"append": list(wish.append), "subtract": list(wish.subtract)}
     if isinstance(wish, Secret):
-        return {**wish.as_json(), **({"doubtful": True} if wish.doubtful else {})}
+        return wish.stated | ({"doubtful": True} if wish.doubtful else {})
     if isinstance(wish.value, tuple):
         return list(wish.value)
     return str(wish.value)
@@ -46,5 +48,5 @@ def _decoded(stated: Json) -> Wish:
     if isinstance(stated, list):
         return Whole(tuple(stated))
     if "secret" in stated:
-        return Secret("", stated["reference"], stated["secret"], stated.get("doubtful", False))
+        return Secret("", stated["reference"], stated["secret"], doubtful=stated.get("doubtful", False))
     return Parts(tuple(stated["append"]), tuple(stated["subtract"]))

@@ -2,14 +2,14 @@
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from kdeclare.kinds.base import Problem
 from kdeclare.kinds.catalog import Catalog, KeyInfo, catalog
 from kdeclare.kinds.catalog.prefixes import split_prefix
-from kdeclare.kinds.secrets import Secret, digest
+from kdeclare.kinds.secrets import Secret
 from kdeclare.kinds.units import as_bare_number
 from kdeclare.model.diagnostics import Diagnostic, Place, Severity, error, warning
 from kdeclare.model.ids import ConfigScope
@@ -24,9 +24,13 @@ _MAX_BYTES = 32767
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The whole value: a text, or the elements of a list."""
+    """The whole value: a text, or the elements of a list.
+
+    hidden: what it is where the cluster turns out to hide it, once sealed; for keys that nobody knows.
+    """
 
     value: str | tuple[str, ...]
+    hidden: Secret | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ def _parse_scalar(
     if size > _MAX_BYTES:  # the broker would only close the connection
         return None, (_wrong(resource, key, f"has {size} bytes; Kafka takes {_MAX_BYTES}."),)
     if info is not None and info.is_secret:
-        secret = as_secret(resource, key, Whole(text))
+        secret = as_secret(Whole(text))
         return secret, (literal_secret(resource, key),) if secret.reference is None else ()
     if info is not None and info.is_list:
         return Whole(tuple(part.strip() for part in text.split(",") if part.strip())), ()
@@ -138,13 +142,13 @@ def _parse_scalar(
     return Whole(text), ()
 
 
-def as_secret(resource: str, key: str, wish: Whole, *, doubtful: bool = False) -> Secret:
-    """What a wish is where its value must not be seen; a list is one text then."""
+def as_secret(wish: Whole, *, doubtful: bool = False) -> Secret:
+    """What a wish is where its value must not be seen, not sealed yet; a list is one text then."""
     text = wish.value if isinstance(wish.value, str) else ",".join(wish.value)
     reference = text.reference if isinstance(text, Referenced) else None
     if not doubtful:
         SCRUBBER.register(str(text))
-    return Secret(str(text), reference, digest(resource, key, text), doubtful)
+    return Secret(str(text), reference, doubtful=doubtful)
 
 
 def may_be_secret(key: str, wish: Wish, known: Catalog) -> bool:

@@ -7,6 +7,7 @@ common places before output and the journal scrub their text.
 import json
 import re
 from collections.abc import Mapping
+from threading import Lock
 from urllib.parse import quote, quote_plus
 
 from kdeclare.model.jsontypes import Json
@@ -26,18 +27,20 @@ class Scrubber:
         self._values: set[str] = set()
         self._forms: set[str] = set()
         self._lengths: dict[str, tuple[int, ...]] = {}
+        self._lock = Lock()
 
     def register(self, value: str) -> None:
         """Remember a secret value, and each line of one that has several (a key in PEM)."""
         for text in {value, value.strip(), *value.splitlines()}:
             if len(text) < SHORTEST or text in self._values or text in SCRUBBED:
                 continue
-            self._values.add(text)
-            for form in _escaped(text):
-                self._forms.add(form)
-                start = form[:SHORTEST]
-                lengths = {len(form), *self._lengths.get(start, ())}
-                self._lengths[start] = tuple(sorted(lengths, reverse=True))
+            with self._lock:  # secrets are resolved by several threads
+                self._values.add(text)
+                for form in _escaped(text):
+                    self._forms.add(form)
+                    start = form[:SHORTEST]
+                    lengths = {len(form), *self._lengths.get(start, ())}
+                    self._lengths[start] = tuple(sorted(lengths, reverse=True))
 
     def scrub(self, text: str) -> str:
         """The text without any value that is known; the time does not depend on how many are."""

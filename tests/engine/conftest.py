@@ -2,10 +2,10 @@
 
 import pytest
 
-from kdeclare.kinds import secrets
+from kdeclare.kinds import secret_hashes
 
 
 @pytest.fixture(autouse=True)
 def _hashed_in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hashes of secrets are slow on purpose, and nobody guesses at those of tests."""
-    monkeypatch.setattr(secrets, "_ITERATIONS", 10)
+    monkeypatch.setattr(secret_hashes, "_ITERATIONS", 10)

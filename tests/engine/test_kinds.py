@@ -28,7 +28,7 @@ from kdeclare.planning.request import PlanRequest, Scope
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.beds import CLUSTER_WIDE, broker_resource, topic_resource
 from tests.cases import case
-from tests.engine.world import World, desired, nothing, topic
+from tests.engine.world import World, desired, nothing, sealed, topic
 
 LEADERS = "leader.replication.throttled.replicas"
 FOLLOWERS = "follower.replication.throttled.replicas"
@@ -396,7 +396,7 @@ def test_a_broker_that_is_not_registered_is_an_error_and_its_orphan_is_let_go_of
 
 
 def request(found: Loaded) -> PlanRequest:
-    return PlanRequest("test", "default", "memory", found.desired, None, Scope(), found.diagnostics)
+    return PlanRequest("test", "default", "memory", sealed(found.desired), None, Scope(), found.diagnostics)
 
 
 UNHEARD_OF = """

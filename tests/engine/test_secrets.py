@@ -14,7 +14,8 @@ from kdeclare.applying.lookout import RunOptions
 from kdeclare.applying.rollback import IRREVERSIBLE
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.cluster.port import Fault
-from kdeclare.kinds.secrets import SHOWN, matches
+from kdeclare.kinds.secret_hashes import matches
+from kdeclare.kinds.secrets import SHOWN
 from kdeclare.manifests.project import open_project
 from kdeclare.model.changes import FieldOp
 from kdeclare.model.diagnostics import KdeclareError

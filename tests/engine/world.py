@@ -17,15 +17,18 @@ from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.pace import Pace
 from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.secret_hashes import SecretHasher, matches
 from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.plan import Plan
 from kdeclare.model.run import MoveProgress, RunResult
+from kdeclare.model.state import State
 from kdeclare.planning.build import build_plan
 from kdeclare.planning.plan_integrity import find_inconsistencies
 from kdeclare.planning.planfile import read_plan
 from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.planning.sealing import seal
 from kdeclare.planning.visibility import Patience
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.state.memory import MemoryStore
@@ -57,8 +60,6 @@ class Secrets:
     values: dict[str, str] = field(default_factory=dict)
 
     def reveal(self, secret: Mapping[str, Json]) -> str:
-        from kdeclare.kinds.secrets import matches
-
         value = self.values.get(secret["reference"] or "")
         if value is None or not matches(secret["secret"], value):
             raise KdeclareError(error("secret-changed", "A secret has changed", str(secret["reference"])))
@@ -80,6 +81,11 @@ def desired(kind: str, name: str, labels: Mapping[str, str] | None = None, **spe
 def topic(name: str, **spec: Any) -> Desired:
     """A declared topic."""
     return desired("Topic", name, **spec)
+
+
+def sealed(declared: Sequence[Desired], state: State | None = None) -> tuple[Desired, ...]:
+    """The same with hashes of secrets, as a plan takes them."""
+    return seal(declared, state.resources if state else {}, SecretHasher("test"), nothing)
 
 
 def consistent(plan: Plan) -> Plan:
@@ -200,6 +206,5 @@ class World:
         state = self.store.read()
         # most tests delete the last resource that they made
         scope = replace(scope, adopt=scope.adopt or self.adopts, allow_empty=True)
-        return PlanRequest(
-            "test", "default", "memory", tuple(declared), state, scope, (), self.pace, self.policies
-        )
+        desired = sealed(declared, state)
+        return PlanRequest("test", "default", "memory", desired, state, scope, (), self.pace, self.policies)

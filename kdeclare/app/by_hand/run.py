@@ -9,7 +9,7 @@ from kdeclare.app.by_hand.owners import owner_notices, owners_of
 from kdeclare.app.by_hand.wanted import Wanted
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked
-from kdeclare.app.secrets import ProjectSecrets, known_secrets
+from kdeclare.app.secrets import seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back import prepare
 from kdeclare.applying.clock import SystemClock
@@ -59,11 +59,11 @@ def by_hand(workspace: Workspace, ask: Ask, manners: Manners, how: How) -> HandV
         wanted = ask(cluster)
         if not wanted.is_left:
             return nothing_to_plan(wanted)
-        secrets = ProjectSecrets(
-            workspace.project, workspace.environ, known_secrets(wanted.desired, wanted.diagnostics)
+        desired, secrets = seal_secrets(
+            workspace, wanted.desired, workspace.store.read(), cluster, how.progress
         )
         owners = owners_of(workspace)
-        wanted = replace(wanted, desired=owners.labelled(wanted.desired))
+        wanted = replace(wanted, desired=owners.labelled(desired))
         manners = replace(manners, scope=replace(manners.scope, protected=owners.protected(wanted.removals)))
         request = _request(workspace, wanted, manners, in_force, how)
         apart = plan_apart(request, cluster, secrets, how.progress)

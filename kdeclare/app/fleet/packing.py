@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kdeclare.app.fleet.unpacking import CONTENTS, FILES, state_folder
 from kdeclare.cluster.kafka import read_properties
+from kdeclare.kinds.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
 from kdeclare.manifests.files import Files
 from kdeclare.manifests.fleet import Fleet, project_of
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, read_project
@@ -63,8 +64,9 @@ class _Found:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.files: set[str] = set()
-        # what limits references on the driver limits them in the tasks, too
-        self.variables: dict[str, str] = {CI_VARIABLE: environ[CI_VARIABLE]} if CI_VARIABLE in environ else {}
+        # what limits references on the driver limits them in the tasks, too, and hashes are made alike
+        always = (CI_VARIABLE, KEY_VARIABLE, OLD_KEY_VARIABLE)
+        self.variables: dict[str, str] = {name: environ[name] for name in always if name in environ}
         self._environ = environ
         self._seen: set[object] = set()
 

@@ -11,6 +11,8 @@ import pyarrow as pa
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.plan import loaded_well
 from kdeclare.app.policies import policies_in_force
+from kdeclare.app.secrets import hasher_of
+from kdeclare.app.workspace import Workspace
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
 from kdeclare.fleet.rows import DECLARED, LIVE
@@ -22,7 +24,9 @@ from kdeclare.model.diagnostics import KdeclareError, gist
 from kdeclare.model.ids import ResourceId
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.state import State
+from kdeclare.planning.preflight import quietly
 from kdeclare.planning.request import Scope
+from kdeclare.planning.sealing import has_secrets, seal
 
 
 def read_live(reach: Reach, name: str) -> Iterator[pa.RecordBatch]:
@@ -61,6 +65,7 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
             loaded, state = loaded_well(workspace, ()), workspace.store.read()
             with policies_in_force(workspace, loaded.rules) as in_force:  # errors are reported now
                 has_policies = bool(in_force.policies)
+            desired = _sealed(workspace, loaded.desired, state)
     except KdeclareError as e:
         yield declared_cluster_row(name, labels, gist(e.diagnostics))
     else:
@@ -72,7 +77,15 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
             policies=has_policies,
         )
         allow = allow_adoption if workspace.project.adopts else _unchanged
-        yield from _rows(entry, [allow(item) for item in loaded.desired], _owned(state))
+        yield from _rows(entry, [allow(item) for item in desired], _owned(state))
+
+
+def _sealed(workspace: Workspace, desired: Sequence[Desired], state: State | None) -> Sequence[Desired]:
+    """With hashes to compare; before there is a state, nothing has one that they would have to be like."""
+    if not has_secrets(desired):
+        return desired
+    owned = state.resources if state is not None else {}
+    return seal(desired, owned, hasher_of(workspace, state, workspace.cluster_name), quietly)
 
 
 def _unchanged(desired: Desired) -> Desired:

@@ -20,7 +20,7 @@ def body_json(body: WorkerConfigBody) -> dict[str, Json]:
     """All of a declared body."""
     stated: dict[str, Json] = {
         "workers": group_json(body.group),
-        "configs": {key: record_of(wish) for key, wish in body.configs.items()},
+        "configs": {key: _stated(wish) for key, wish in body.configs.items()},
         "warnBefore": body.warn_before_s,
     }
     return stated | ({"adopt": True} if body.adopt else {})
@@ -31,6 +31,10 @@ def body_from(said: Mapping[str, Json]) -> WorkerConfigBody:
     configs = {key: _wish(record) for key, record in said["configs"].items()}
     adopt = said.get("adopt", False)
     return WorkerConfigBody(group_from(said["workers"]), configs, said["warnBefore"], adopt)
+
+
+def _stated(wish: Wish) -> Json:
+    return wish.stated if isinstance(wish, Secret) else record_of(wish)
 
 
 def _wish(record: Mapping[str, Json]) -> Wish:

@@ -8,12 +8,13 @@ from kdeclare.kinds.base import Desired, Difference
 from kdeclare.kinds.connect_worker_config.body_json import record_of
 from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody
 from kdeclare.kinds.risks import assess_worker_field, highest_risk
-from kdeclare.kinds.secrets import Secret
+from kdeclare.kinds.secret_hashes import matches
+from kdeclare.kinds.secrets import SHOWN, Secret
 from kdeclare.kinds.wishes import Unset, Whole, Wish
 from kdeclare.kinds.workers.findings import findings
 from kdeclare.kinds.workers.group_json import group_from, group_json
 from kdeclare.kinds.workers.standing import IN_STEP, refusing, silent
-from kdeclare.kinds.workers.values import kept, kept_of, shown, shown_of
+from kdeclare.kinds.workers.values import shown
 from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.model.diagnostics import Diagnostic, error
 from kdeclare.model.ids import ResourceId
@@ -27,14 +28,11 @@ PREFIX = "workers."
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """resource: whose secrets are marked. live: raw overrides. owned: records by key."""
+    """resource: the one that is compared. live: raw overrides. owned: records by key."""
 
     resource: ResourceId
     live: Mapping[str, str]
     owned: Mapping[str, Json]
-
-    def now(self, key: str) -> Json:
-        return kept(self.resource, key, self.live.get(key))
 
 
 def group_for(desired: WorkerConfigBody | None, owned: Json) -> WorkerGroup:
@@ -94,17 +92,22 @@ def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: Worke
 
 
 def _wished(side: _Side, key: str, wish: Wish) -> Iterator[FieldChange]:
-    before = side.now(key)
-    wanted = kept_of(wish.as_json()) if isinstance(wish, Secret) else None
-    if isinstance(wish, Whole):
-        wanted = kept(side.resource, key, str(wish.value))
-    if wanted == before:
+    raw = side.live.get(key)
+    before = shown(key, raw)
+    if isinstance(wish, Secret):
+        if raw is None or not _is_value(wish, raw):
+            yield FieldChange(f"configs.{key}", FieldOp.SET, before, SHOWN, wish.as_json())
         return
-    if wanted is None:
-        yield FieldChange(f"configs.{key}", FieldOp.DELETE, shown_of(before), None)
-    else:
-        value = wish.as_json() if isinstance(wish, Secret) else None
-        yield FieldChange(f"configs.{key}", FieldOp.SET, shown_of(before), shown_of(wanted), value)
+    wanted = str(wish.value) if isinstance(wish, Whole) else None
+    if wanted == raw:
+        return
+    op = FieldOp.DELETE if wanted is None else FieldOp.SET
+    yield FieldChange(f"configs.{key}", op, before, shown(key, wanted))
+
+
+def _is_value(wish: Secret, raw: str) -> bool:
+    """Whether workers hold the value of a secret; of one that was decoded, its hash is all that is known."""
+    return raw == wish.value if wish.value else matches(wish.digest, raw)
 
 
 def _undeclared(side: _Side, key: str) -> Iterator[FieldChange]:
@@ -115,9 +118,10 @@ def _undeclared(side: _Side, key: str) -> Iterator[FieldChange]:
 
 
 def _has_drifted(side: _Side, key: str) -> bool:
-    record = side.owned[key]
-    applied = kept_of(record) if "secret" in record else kept(side.resource, key, record["value"])
-    return bool(side.now(key) != applied)
+    record, raw = side.owned[key], side.live.get(key)
+    if "secret" in record:
+        return raw is None or not matches(record["secret"], raw)
+    return bool(raw != record["value"])
 
 
 def _unreadable(resource: ResourceId, desired: Desired | None, seen: WorkersSeen) -> Diagnostic:

@@ -100,7 +100,7 @@ def parse_value(resource: str, key: str, raw: object) -> tuple[Wish | None, tupl
     text = config_text(raw)
     if not is_sensitive(key) or (is_placeholder(text) and not isinstance(text, Referenced)):
         return Whole(str(text)), ()
-    secret = as_secret(resource, key, Whole(text))
+    secret = as_secret(Whole(text))
     return secret, (_literal(resource, key) if secret.reference is None else raw_secret(resource, key),)
 
 

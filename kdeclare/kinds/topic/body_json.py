@@ -21,7 +21,7 @@ def topic_json(name: str, body: TopicBody) -> Json:
         "preventDestroy": body.prevent_destroy or None,
         "adopt": body.adopt or None,
     }
-    configs = wishes_json(f"Topic/{name}", body.configs, catalog(ConfigScope.TOPIC))
+    configs = wishes_json(body.configs, catalog(ConfigScope.TOPIC))
     return {"configs": configs, **{field: value for field, value in stated.items() if value is not None}}
 
 

@@ -1,6 +1,7 @@
 """Changing what Connect workers share (KIP-1185): every worker is asked, one PATCH is sent, all follow."""
 
 from collections.abc import Mapping, Sequence, Set
+from typing import Any
 
 from kdeclare.cluster.connect.port import Changes
 from kdeclare.cluster.connect.rollout import change, check
@@ -47,9 +48,10 @@ class PatchWorkers(Verb):
         Raises Fault where no worker tells.
         """
         seen = live.workers[group_of(op)]
-        overrides = _told(seen)
+        overrides, place = _told(seen), str(group_of(op))
         view: dict[str, Json] = {
-            item["key"]: kept(op.resource, item["key"], overrides.get(item["key"])) for item in op.args["ops"]
+            item["key"]: kept(place, item["key"], overrides.get(item["key"]), _hashes(item))
+            for item in op.args["ops"]
         }
         late = {standing.url for standing in refusing(seen)}
         return view | {url: _REFUSED if url in late else IN_STEP for url in _again(op)}
@@ -128,6 +130,12 @@ class PatchWorkers(Verb):
                 back.append(_inverse(item, before))
         args = {"workers": op.args["workers"], "ops": back} if back else None
         return Undo(self.name, args, tuple(conflicts), tuple(lost))
+
+
+def _hashes(item: Mapping[str, Json]) -> list[str]:
+    """Of the secrets that an operation sets and replaces."""
+    values: list[Any] = [item["value"], item.get("was")]
+    return [value["secret"] for value in values if is_secret(value)]
 
 
 def _again(op: Operation) -> Sequence[str]:

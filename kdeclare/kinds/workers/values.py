@@ -5,9 +5,10 @@ topic as it is, and each worker resolves it (KIP-297). Any other value of a pass
 """
 
 import re
+from collections.abc import Sequence
 
-from kdeclare.kinds.secrets import SHOWN, digest, is_secret
-from kdeclare.model.ids import ResourceId
+from kdeclare.kinds.secret_hashes import SecretHasher, hash_like, matches
+from kdeclare.kinds.secrets import SHOWN, is_secret
 from kdeclare.model.jsontypes import Json
 
 _SENSITIVE = re.compile(
@@ -39,11 +40,16 @@ def shown(key: str, raw: str | None) -> Json:
     return SHOWN
 
 
-def kept(resource: ResourceId, key: str, raw: str | None) -> Json:
-    """A raw value as views hold it: of a secret, a mark that tells it from other values."""
+def kept(place: str, key: str, raw: str | None, known: Sequence[str]) -> Json:
+    """A raw value as views hold it: of a secret, a mark that tells it from other values.
+
+    place: where it stands. known: hashes of what it may be, whose marks are to be the same.
+    """
     if raw is None or shown(key, raw) != SHOWN:
         return raw
-    return _marked(digest(str(resource), key, raw))
+    same = next((one for one in known if matches(one, raw)), None)
+    alike = hash_like(known[0], raw) if known else None
+    return _marked(same or alike or SecretHasher(place).make_hash(place, key, raw))
 
 
 def kept_of(value: Json) -> Json:

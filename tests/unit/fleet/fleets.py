@@ -24,6 +24,7 @@ from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.placing import Replicas
 from kdeclare.kinds.placing import Wish as PlacementWish
 from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.secret_hashes import SecretHasher
 from kdeclare.kinds.secrets import Secret
 from kdeclare.kinds.verbs.configs import own_source
 from kdeclare.kinds.wishes import UNKNOWN_CONFIG, Parts, Unset, Wish, may_be_secret
@@ -41,6 +42,8 @@ from kdeclare.model.live import (
     Snapshot,
     Topic,
 )
+from kdeclare.planning.preflight import quietly
+from kdeclare.planning.sealing import seal
 
 TAKEN_AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -109,7 +112,8 @@ def desired(kind: str, name: str, labels: Mapping[str, str] | None = None, **spe
     body, problems = KINDS[kind].parse(name, KINDS[kind].spec.model_validate(spec))
     wrong = [p.diagnostic for p in problems if p.diagnostic.is_error and p.diagnostic.code != UNKNOWN_CONFIG]
     assert not wrong, wrong
-    return Desired(ResourceId(kind, name), body, labels or {}, Place("topics.yaml", 3, 1))
+    item = Desired(ResourceId(kind, name), body, labels or {}, Place("topics.yaml", 3, 1))
+    return seal([item], {}, SecretHasher("fleet"), quietly)[0]
 
 
 def random_fleet(random: Random, *, clusters: int = 2, topics: int = 4, plain: bool = False) -> Fleet:

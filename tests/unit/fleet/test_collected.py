@@ -18,7 +18,7 @@ from kdeclare.model.jsontypes import Json
 from kdeclare.model.plan import Plan
 from kdeclare.planning.build import build_plan
 from kdeclare.planning.request import PlanRequest, Scope
-from tests.engine.world import Secrets, desired, nothing, topic
+from tests.engine.world import Secrets, desired, nothing, sealed, topic
 from tests.unit.fleet.wholes import cluster_of, state_with, tables
 
 Change = tuple[str, str, Any, Any]
@@ -93,7 +93,9 @@ class Drawn:
 
     def plan(self) -> Plan:
         """What a plan says of it."""
-        request = PlanRequest("p", "d", "eu-1", tuple(self.declared), self.state, Scope(preflight=False))
+        request = PlanRequest(
+            "p", "d", "eu-1", sealed(self.declared, self.state), self.state, Scope(preflight=False)
+        )
         return build_plan(request, self.cluster, Secrets(), nothing)
 
     def found(self) -> dict[str, list[Change]]:

@@ -23,7 +23,7 @@ from kdeclare.model.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.model.state import State
 from kdeclare.planning.build import build_plan
 from kdeclare.planning.request import PlanRequest, Scope
-from tests.engine.world import Secrets, desired, nothing, topic
+from tests.engine.world import Secrets, desired, nothing, sealed, topic
 from tests.unit.fleet.wholes import GOLD, A, B, RandomCluster, cluster_of, move, state_with, whole
 
 
@@ -34,7 +34,7 @@ def plan_of(
     selector: Mapping[str, str] | None = None,
 ) -> Plan:
     scope = Scope(selector=selector or {}, preflight=False)
-    request = PlanRequest("shop", "d", "eu-1", tuple(declared), state, scope)
+    request = PlanRequest("shop", "d", "eu-1", sealed(declared, state), state, scope)
     return build_plan(request, cluster, Secrets(), nothing)
 
 
