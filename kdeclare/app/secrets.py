@@ -6,10 +6,17 @@ from dataclasses import dataclass, field
 from kdeclare.app.workspace import Workspace
 from kdeclare.cluster.port import Cluster
 from kdeclare.kinds.base import Desired
-from kdeclare.kinds.secret_hashes import KEY_VARIABLE, SecretHasher, can_compare, matches
+from kdeclare.kinds.secret_hashes import (
+    KEY_MISSING,
+    KEY_VARIABLE,
+    OLD_KEY_VARIABLE,
+    SecretHasher,
+    can_compare,
+    matches,
+)
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.substitution import resolve_reference
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.model.jsontypes import Json
 from kdeclare.model.scrubber import SCRUBBER
 from kdeclare.model.state import State
@@ -44,14 +51,7 @@ class ProjectSecrets:
                 )
             )
         if not can_compare(secret["secret"]):
-            raise KdeclareError(
-                error(
-                    "secret-key-missing",
-                    "The key for hashes of secrets is missing",
-                    f"The hash of {reference} was made with a key that is not given.",
-                    hint=f"Set {KEY_VARIABLE} to that key, or make a new plan.",
-                )
-            )
+            raise KdeclareError(self._without_key(str(reference)))
         project = self.project
         value = resolve_reference(reference, project.folder, self.environ, project.limits)
         SCRUBBER.register(value)
@@ -64,6 +64,21 @@ class ProjectSecrets:
                 f"{reference} no longer stands for the value that was planned.",
                 hint="Make a new plan.",
             )
+        )
+
+    def _without_key(self, reference: str) -> Diagnostic:
+        if self.environ.get(KEY_VARIABLE):
+            return error(
+                "secret-changed",
+                "A secret cannot be compared",
+                f"The hash of {reference} was made with another key than the one in {KEY_VARIABLE}.",
+                hint=f"Set {OLD_KEY_VARIABLE} to that key, or make a new plan.",
+            )
+        return error(
+            KEY_MISSING,
+            "The key for hashes of secrets is missing",
+            f"The hash of {reference} was made with a key, and {KEY_VARIABLE} is not set.",
+            hint=f"Set {KEY_VARIABLE}.",
         )
 
 

@@ -12,6 +12,7 @@ from kdeclare.kinds.pace import Pace
 from kdeclare.kinds.query import merge
 from kdeclare.kinds.registry import KINDS
 from kdeclare.kinds.risks import highest_risk
+from kdeclare.kinds.secret_hashes import KEY_MISSING
 from kdeclare.kinds.secrets import SecretSource
 from kdeclare.kinds.verbs.base import Undo, View, with_inverse
 from kdeclare.kinds.verbs.registry import VERBS
@@ -206,6 +207,10 @@ def _possible(
     careful = [s.inverse.args["topic"] for s in steps if s.inverse and s.inverse.args.get("require_empty")]
     counts = cluster.record_counts(careful) if careful else {}
     unrevealable = find_unrevealable((step.inverse for step in steps if step.inverse), secrets)
+    for of_keys in unrevealable.values():
+        for problem in of_keys.values():
+            if KEY_MISSING in {d.code for d in problem.diagnostics}:
+                raise problem  # with the key, all of it can be brought back
     kept: list[_Step] = []
     problems: list[Diagnostic] = []
     for step in steps:

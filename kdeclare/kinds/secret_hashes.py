@@ -17,6 +17,8 @@ KEY_VARIABLE = "KDECLARE_SECRET_KEY"
 """Environment variable: the key that hashes are made with. Whoever has the state alone can test no guess."""
 OLD_KEY_VARIABLE = "KDECLARE_OLD_SECRET_KEY"
 """Environment variable: the key before, with which hashes are compared until they are made anew."""
+KEY_MISSING = "secret-key-missing"
+"""Code of the error that says that no key is given, although hashes were made with one."""
 
 _ITERATIONS = 100_000  # some 25 ms
 _SALT_LENGTH = 32

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kdeclare.kinds.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
 from kdeclare.model.diagnostics import Diagnostic, error
 
 TRUSTED_PROJECT = "KDECLARE_TRUSTED_PROJECT"
@@ -19,10 +20,11 @@ _RUNNER_TOKENS = re.compile(
     "GH_TOKEN|GH_ENTERPRISE_TOKEN|GITHUB_TOKEN|ACTIONS_RUNTIME_TOKEN|ACTIONS_ID_TOKEN_REQUEST_TOKEN"
     "|CI_JOB_TOKEN|CI_JOB_JWT(_V[12])?|CI_REPOSITORY_URL|CI_REGISTRY_PASSWORD|CI_DEPLOY_PASSWORD"
     "|CI_DEPENDENCY_PROXY_PASSWORD|CI_RUNNER_SHORT_TOKEN|GIT_CONFIG_VALUE_[0-9]+"
-    "|KDECLARE_(OLD_)?SECRET_KEY"
     "|KDECLARE_STATE_TOKEN|KDECLARE_BASE_TOKEN|KDECLARE_GITLAB_TOKEN|KDECLARE_CLIENT_PROPERTIES(_FILE)?"
 )
 """Credentials of CI jobs and of the steps in ``ci``; no project can allow them."""
+_OWN_KEYS = (KEY_VARIABLE, OLD_KEY_VARIABLE)
+"""A value made of one would be as good as the key to whoever sees it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def entry_problem(entry: str) -> str | None:
     """What is wrong with an entry of ``references.env``, if anything is."""
     if _ENTRY.fullmatch(entry) is None:
         return f"takes names of environment variables and prefixes such as KAFKA_*, not '{entry}'"
+    if entry in _OWN_KEYS:
+        return f"cannot allow {entry}: it is the key for hashes of secrets"
     if _RUNNER_TOKENS.fullmatch(entry) is not None:
         return f"cannot allow {entry}: it is a credential of the CI job"
     return None
@@ -79,6 +83,14 @@ def entry_problem(entry: str) -> str | None:
 
 def refuse_variable(name: str, limits: Limits) -> Diagnostic | None:
     """Why an environment variable must not be resolved; None where it may."""
+    if name in _OWN_KEYS:
+        return error(
+            "reference-not-allowed",
+            "Reference is not allowed",
+            f"'${{env.{name}}}' is the key for hashes of secrets, which is never resolved.",
+            hint="Remove the reference, or use a variable of your own.",
+            subject=name,
+        )
     if not limits:
         return None
     if _RUNNER_TOKENS.fullmatch(name) is not None:

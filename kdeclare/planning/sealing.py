@@ -8,7 +8,14 @@ from functools import partial
 from kdeclare.kinds.base import Desired
 from kdeclare.kinds.catalog import catalog
 from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE, SecretHasher, can_compare, matches
+from kdeclare.kinds.secret_hashes import (
+    KEY_MISSING,
+    KEY_VARIABLE,
+    OLD_KEY_VARIABLE,
+    SecretHasher,
+    can_compare,
+    matches,
+)
 from kdeclare.kinds.secrets import Secret, is_secret
 from kdeclare.kinds.wishes import Whole, Wish, as_secret
 from kdeclare.model.diagnostics import KdeclareError, error
@@ -120,7 +127,7 @@ def _refuse_missing_key(tasks: Iterable[_Task], hasher: SecretHasher) -> None:
         more = f" and {others:,} more" if others else ""
         raise KdeclareError(
             error(
-                "secret-key-missing",
+                KEY_MISSING,
                 "The key for hashes of secrets is missing",
                 f"The state's hash of '{key}' of {id_}{more} was made with a key, and {KEY_VARIABLE} is "
                 "not set.",

@@ -83,9 +83,11 @@ def topic(name: str, **spec: Any) -> Desired:
     return desired("Topic", name, **spec)
 
 
-def sealed(declared: Sequence[Desired], state: State | None = None) -> tuple[Desired, ...]:
+def sealed(
+    declared: Sequence[Desired], state: State | None = None, key_id: str | None = None
+) -> tuple[Desired, ...]:
     """The same with hashes of secrets, as a plan takes them."""
-    return seal(declared, state.resources if state else {}, SecretHasher("test"), nothing)
+    return seal(declared, state.resources if state else {}, SecretHasher("test", key_id), nothing)
 
 
 def consistent(plan: Plan) -> Plan:
@@ -99,6 +101,7 @@ class World:
     """A project's engine at work.
 
     adopts: whether plans adopt what exists, as with ``--adopt``; off for tests about adoption itself.
+    key_id: of the key that hashes of secrets are made with.
     """
 
     cluster: MemoryCluster = field(default_factory=MemoryCluster)
@@ -109,6 +112,7 @@ class World:
     pace: Pace = field(default_factory=Pace)
     policies: tuple[ConfiguredPolicy, ...] = ()
     adopts: bool = True
+    key_id: str | None = None
 
     def plan(self, *declared: Desired, scope: Scope | None = None) -> Plan:
         """What the manifests would change."""
@@ -206,5 +210,5 @@ class World:
         state = self.store.read()
         # most tests delete the last resource that they made
         scope = replace(scope, adopt=scope.adopt or self.adopts, allow_empty=True)
-        desired = sealed(declared, state)
+        desired = sealed(declared, state, self.key_id)
         return PlanRequest("test", "default", "memory", desired, state, scope, (), self.pace, self.policies)

@@ -1,0 +1,328 @@
+"""Hashes of secrets: their salts, their keys, and what happens to those of earlier versions."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.app.workspace import Workspace
+from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
+from kdeclare.cluster.memory.workers import PASSWORD, Keystore
+from kdeclare.kinds import secret_hashes
+from kdeclare.kinds.secret_hashes import SecretHasher, can_compare, hash_like, matches, read_keys
+from kdeclare.manifests.project import open_project
+from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.model.exits import ExitCode
+from kdeclare.model.scrubber import SCRUBBER
+from kdeclare.planning.sealing import has_secrets, known_values, seal
+from kdeclare.report.outcome import run_outcome
+from kdeclare.state.memory import MemoryStore
+from tests.engine.test_connect_workers import OLD as CERTIFICATE
+from tests.engine.test_connect_workers import PLACEHOLDER, connect, everything, secret
+from tests.engine.test_connect_workers import workers as workers  # a fixture
+from tests.engine.test_connect_workers import world as world  # a fixture
+from tests.engine.test_secrets import KEY, NEW, OLD, Case, refused
+from tests.engine.test_secrets import case as case  # a fixture
+from tests.engine.world import World, desired, nothing, topic
+
+FIRST, SECOND = "first-key-of-the-team", "second-key-of-the-team"
+OF_0_1 = "pbkdf2$9cb5b986bb78112b$"
+
+
+def hashed_as_in_0_1(value: str) -> str:
+    """With a salt that followed from the resource and the key alone."""
+    found = hash_like(f"{OF_0_1}00", value)
+    assert found is not None
+    return found
+
+
+def have_stored(case: Case, known: str) -> None:
+    """Put another hash into the state."""
+    file = case.folder / "state" / "state.json"
+    text = file.read_text()
+    file.write_text(text.replace(case.record()["secret"], known))
+    assert case.record()["secret"] == known
+
+
+# salts
+
+
+def test_equal_secrets_of_two_projects_have_different_hashes(case: Case) -> None:
+    planned = hash_in_plan(case)
+    project = json.loads((case.folder / "kdeclare.yaml").read_text())
+    project["metadata"]["name"] = "another"
+    (case.folder / "kdeclare.yaml").write_text(json.dumps(project))
+    assert hash_in_plan(case) != planned
+
+
+def test_equal_secrets_of_two_clusters_have_different_hashes(case: Case) -> None:
+    planned = hash_in_plan(case)
+    case.cluster = MemoryCluster(cluster_id="another")
+    assert hash_in_plan(case) != planned
+
+
+def hash_in_plan(case: Case) -> str:
+    (op,) = case.plan().operations
+    (item,) = [item for item in op.args["ops"] if item["key"] == KEY]
+    assert matches(item["value"]["secret"], OLD)
+    found: str = item["value"]["secret"]
+    return found
+
+
+def test_equal_plans_have_equal_hashes(case: Case) -> None:
+    assert hash_in_plan(case) == hash_in_plan(case)
+
+
+def test_hash_made_before_the_first_state_is_kept(case: Case) -> None:
+    planned = hash_in_plan(case)
+    case.apply()
+    assert case.record()["secret"] == planned
+    plan = case.plan()
+    assert not plan.has_changes
+    assert not plan.ownership
+
+
+def test_new_hashes_are_salted_with_the_lineage() -> None:
+    one, two = World(), World()
+    hashes = set()
+    for here in (one, two):
+        here.apply(topic("t", partitions=1))
+        state = here.store.read()
+        assert state is not None
+        hashes.add(SecretHasher(state.lineage).make_hash("BrokerConfig/1", KEY, OLD))
+    assert len(hashes) == 2
+
+
+def test_one_value_under_two_keys_or_resources_has_two_hashes() -> None:
+    hasher = SecretHasher("lineage")
+    places = (("BrokerConfig/1", "a"), ("BrokerConfig/1", "b"), ("BrokerConfig/2", "a"))
+    assert len({hasher.make_hash(*place, OLD) for place in places}) == 3
+
+
+# hashes of 0.1
+
+
+def test_hash_of_0_1_stays_until_the_next_apply_and_is_no_change(case: Case) -> None:
+    case.apply()
+    have_stored(case, hashed_as_in_0_1(OLD))
+    plan = case.plan()
+    assert not plan.has_changes
+    assert case.record()["secret"].startswith(OF_0_1), "planning changes nothing"
+    case.apply()
+    assert not case.record()["secret"].startswith(OF_0_1)
+    assert matches(case.record()["secret"], OLD)
+    assert not case.plan().ownership
+
+
+def test_other_value_than_that_of_a_hash_of_0_1_is_a_change(case: Case) -> None:
+    case.apply()
+    have_stored(case, hashed_as_in_0_1(OLD))
+    case.declare(KEYSTORE_PASSWORD=NEW)
+    assert [f.path for f in case.plan().changes[0].fields] == [f"configs.{KEY}"]
+    case.apply()
+    assert case.overrides()[KEY] == NEW
+
+
+def test_rollback_reaches_behind_a_hash_of_0_1(case: Case) -> None:
+    case.apply()
+    have_stored(case, hashed_as_in_0_1(OLD))
+    case.declare("${env.NEXT}", NEXT=NEW)
+    case.apply()
+    assert run_outcome(case.rollback()).exit_code is ExitCode.OK
+    assert case.overrides()[KEY] == OLD
+    case.nothing_leaked()
+
+
+# keys
+
+
+def test_with_a_key_hashes_are_keyed(case: Case) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = FIRST
+    case.apply(case.save())
+    assert case.record()["secret"].startswith("hmac$")
+    assert case.overrides()[KEY] == OLD
+    assert not case.plan().ownership
+    assert FIRST not in str([p.read_text() for p in case.folder.rglob("*") if p.is_file()])
+    assert FIRST not in SCRUBBER.scrub(f"the key is {FIRST}")
+
+
+def test_without_the_key_planning_and_rolling_back_stop(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = FIRST
+    case.apply()
+    case.declare("${env.NEXT}", NEXT=NEW)
+    case.apply()
+    forget(case, monkeypatch)
+    for act in (case.plan, case.apply, case.rollback):
+        with pytest.raises(KdeclareError) as problem:
+            act()
+        assert refused(problem) == (ExitCode.ERROR, ["secret-key-missing"])
+    assert "KDECLARE_SECRET_KEY" in problem.value.diagnostics[0].hint
+
+
+def forget(case: Case, monkeypatch: pytest.MonkeyPatch, **environ: str) -> None:
+    """As in another process, with other keys."""
+    for name in ("KDECLARE_SECRET_KEY", "KDECLARE_OLD_SECRET_KEY"):
+        case.environ.pop(name, None)
+    monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
+    case.environ.update(environ)
+
+
+def test_saved_plan_needs_the_key_it_was_made_with(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = FIRST
+    saved = case.save()
+    forget(case, monkeypatch)
+    with pytest.raises(KdeclareError) as problem:
+        case.apply(saved)
+    assert "secret-key-missing" in str([d.code for d in problem.value.diagnostics])
+    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
+    with pytest.raises(KdeclareError) as problem:
+        case.apply(saved)
+    assert refused(problem) == (ExitCode.STALE, ["secret-changed"])
+    assert case.overrides() == {}
+    forget(case, monkeypatch, KDECLARE_SECRET_KEY=FIRST)
+    assert case.apply(saved).complete
+
+
+def test_key_is_replaced_without_a_change_where_the_old_one_is_given(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = FIRST
+    case.apply()
+    first = case.record()["secret"]
+    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND, KDECLARE_OLD_SECRET_KEY=FIRST)
+    assert not case.plan().has_changes
+    case.apply()
+    assert case.record()["secret"].startswith("hmac$")
+    assert case.record()["secret"].split("$")[1] != first.split("$")[1]
+    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
+    assert not case.plan().has_changes
+    assert not case.plan().ownership
+
+
+def test_where_the_old_key_is_lost_the_secret_is_set_again(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = FIRST
+    case.apply()
+    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
+    assert [f.path for f in case.plan().changes[0].fields] == [f"configs.{KEY}"]
+    case.apply()
+    assert not case.plan().has_changes
+
+
+def test_project_can_go_back_to_hashes_without_a_key(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = FIRST
+    case.apply()
+    forget(case, monkeypatch, KDECLARE_OLD_SECRET_KEY=FIRST)
+    assert not case.plan().has_changes
+    case.apply()
+    assert case.record()["secret"].startswith("pbkdf2$")
+
+
+def test_key_that_can_be_guessed_is_refused(case: Case) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = "fifteen-letters"
+    with pytest.raises(KdeclareError, match="KDECLARE_SECRET_KEY has 15 characters") as problem:
+        case.plan()
+    assert refused(problem) == (ExitCode.ERROR, ["weak-key"])
+
+
+def test_key_is_never_resolved_in_a_manifest(case: Case) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = FIRST
+    case.declare("${env.KDECLARE_SECRET_KEY}")
+    with pytest.raises(KdeclareError) as problem:
+        case.plan()
+    assert refused(problem) == (ExitCode.ERROR, ["reference-not-allowed"])
+    assert "is the key for hashes of secrets" in str(problem.value)
+
+
+def test_workspace_has_the_keys_for_what_is_settled_without_planning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    known = _of_key(FIRST)
+    environ = {"KDECLARE_SECRET_KEY": FIRST}
+    monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
+    Workspace(open_project(None, None, environ), MemoryStore(), "x", MemoryCluster, environ)
+    assert can_compare(known)
+    assert matches(known, OLD)
+    assert not matches(known, NEW)
+
+
+def _of_key(key: str) -> str:
+    return SecretHasher("x", read_keys({"KDECLARE_SECRET_KEY": key})).make_hash("r", "k", OLD)
+
+
+# workers, whose overrides are told as they are
+
+
+@pytest.mark.parametrize("key", [None, FIRST])
+def test_worker_password_is_planned_changed_and_rolled_back(
+    world: World, workers: MemoryWorkers, key: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if key is not None:
+        world.key_id = read_keys({"KDECLARE_SECRET_KEY": key})
+    world.secrets.values = {"${env.ONE}": "s3cret-one", "${env.TWO}": "s3cret-two"}
+    one, two = secret(workers, "s3cret-one", "${env.ONE}"), secret(workers, "s3cret-two", "${env.TWO}")
+    workers.files["/old"] = Keystore(CERTIFICATE)  # under any password
+    assert world.apply(one).complete
+    assert not world.plan(one).has_changes
+    assert world.apply(two).complete
+    assert workers.current()[PASSWORD] == "s3cret-two"
+    assert world.rollback().complete
+    assert workers.current()[PASSWORD] == "s3cret-one"
+    assert world.rollback().complete
+    assert workers.current()[PASSWORD] == "s3cret-two"
+    assert "s3cret" not in everything(world)
+    if key is not None:
+        assert "pbkdf2" not in everything(world)
+
+
+def test_worker_password_hashed_in_0_1_is_no_drift(world: World, workers: MemoryWorkers) -> None:
+    workers.files["/old"] = Keystore(CERTIFICATE)  # under any password
+    world.secrets.values = {"${env.ONE}": "s3cret-one"}
+    one = secret(workers, "s3cret-one", "${env.ONE}")
+    world.apply(one)
+    rewrite(world, hashed_as_in_0_1("s3cret-one"))
+    assert not world.plan(one).has_changes
+    assert world.apply(connect(workers)).complete
+    assert workers.current()[PASSWORD] == PLACEHOLDER
+    assert world.rollback().complete
+    assert workers.current()[PASSWORD] == "s3cret-one"
+
+
+def rewrite(world: World, known: str) -> None:
+    """Put another hash of the workers' password into the state."""
+    state = world.store.read()
+    assert state is not None
+    resources = json.loads(json.dumps(dict(state.resources)))
+    resources["ConnectWorkerConfig/eu"]["configs"][PASSWORD]["secret"] = known
+    with world.store.lock("test"):
+        world.store.write(replace(state, serial=state.serial + 1, resources=resources))
+
+
+# sealing
+
+
+def test_sealing_tells_how_far_it_is() -> None:
+    said: list[tuple[str, int, int]] = []
+    items = [desired("BrokerConfig", str(n), configs={KEY: f"password-{n}"}) for n in range(200)]
+    found = seal(
+        items, {}, SecretHasher("x"), lambda what, done, total, moves=None: said.append((what, done, total))
+    )
+    assert [item.id for item in found] == [item.id for item in items]
+    assert said[0] == ("Hashing secrets", 0, 200)
+    assert len(said) == 10
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.text(max_size=5)), unique_by=lambda pair: pair[0]))
+def test_each_secret_gets_the_hash_of_its_own_value(pairs: list[tuple[int, str]]) -> None:
+    items = [topic("t"), *(desired("BrokerConfig", str(n), configs={KEY: value}) for n, value in pairs)]
+    sealed = seal(items, {}, SecretHasher("x"), nothing)
+    assert has_secrets(items) == bool(pairs)
+    assert sealed[0] is items[0]
+    for item, (_, value) in zip(sealed[1:], pairs, strict=True):
+        assert matches(item.body.configs[KEY].digest, value)
+    assert sorted(known_values(sealed).values()) == sorted(value for _, value in pairs)
