@@ -45,20 +45,26 @@ def has_secrets(desired: Iterable[Desired]) -> bool:
 
 
 def seal(
-    desired: Sequence[Desired], owned: Mapping[str, Json], hasher: SecretHasher, progress: Progress
+    desired: Sequence[Desired],
+    owned: Mapping[str, Json],
+    hasher: SecretHasher,
+    progress: Progress,
+    *,
+    portable: bool = False,
 ) -> tuple[Desired, ...]:
     """The same with hashes; slow hashes are made on all processors.
 
     A secret whose value is that of the state's hash keeps this hash, unless it is of an earlier kind. Values
     that only the cluster can tell to be secret have a hash beside them.
 
+    portable: whether the latter are compared where there is no key: they get hashes without one.
     Raises KdeclareError where a hash of the state was made with a key, and none is given.
     """
     tasks = [task for item in desired for task in _tasks_of(item, owned)]
     _refuse_missing_key(tasks, hasher)
     sealed: dict[_Place, Secret] = {}
     with ThreadPoolExecutor() as pool:  # hashlib releases the interpreter lock
-        for done, secret in enumerate(pool.map(partial(_sealed, hasher), tasks)):
+        for done, secret in enumerate(pool.map(partial(_sealed, hasher, portable), tasks)):
             sealed[tasks[done].place] = secret
             if len(tasks) >= _SHOWN_FROM and done % _EVERY == 0:
                 progress("Hashing secrets", done, len(tasks))
@@ -77,8 +83,10 @@ def known_values(desired: Iterable[Desired]) -> dict[str, str]:
     return found
 
 
-def _sealed(hasher: SecretHasher, task: _Task) -> Secret:
+def _sealed(hasher: SecretHasher, portable: bool, task: _Task) -> Secret:
     (id_, key), secret = task.place, task.secret
+    if portable and secret.doubtful:
+        hasher = replace(hasher, key_id=None)
     stored = task.stored if task.stored and matches(task.stored, secret.value) else ""
     if stored and hasher.is_current(stored):
         return replace(secret, digest=stored, stored=stored)

@@ -85,7 +85,8 @@ def _sealed(workspace: Workspace, desired: Sequence[Desired], state: State | Non
     if not has_secrets(desired):
         return desired
     owned = state.resources if state is not None else {}
-    return seal(desired, owned, hasher_of(workspace, state, workspace.cluster_name), quietly)
+    hasher = hasher_of(workspace, state, workspace.cluster_name)
+    return seal(desired, owned, hasher, quietly, portable=True)
 
 
 def _unchanged(desired: Desired) -> Desired:

@@ -19,6 +19,7 @@ from kdeclare.app.fleet.reading import read_declared, read_live
 from kdeclare.cluster.memory import MemoryCluster
 from kdeclare.cluster.port import Fault, NewTopic
 from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.kinds.secret_hashes import KEY_VARIABLE, matches
 from kdeclare.model.state import Leftovers, State
 from kdeclare.state.location import open_store
 
@@ -268,3 +269,29 @@ def test_files_are_read_once_a_process(reach: Reach, monkeypatch: pytest.MonkeyP
     assert opened == ["fleet.yaml", "payments/kdeclare.yaml"]
     Path("fleet.yaml").write_text(FLEET.replace("eu-1", "eu-2"))
     assert reach.entry("eu-2").name == "eu-2"
+
+
+BROKER = """\
+apiVersion: kdeclare/v1
+kind: BrokerConfig
+metadata: {name: '1'}
+spec:
+  configs:
+    listener.name.internal.ssl.keystore.password: ${env.PASSWORD}
+    plugin.token: ${env.TOKEN}
+"""
+
+
+def test_hashes_are_made_with_the_key_but_where_tasks_without_it_have_to_compare(
+    reach: Reach, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"PASSWORD": "hunter2", "TOKEN": "hunter3", KEY_VARIABLE: "a key of the team"}.items():
+        monkeypatch.setenv(name, value)
+    Path("lab/a.yaml").write_text(BROKER + TOPIC % ("orders", "a"))
+    Path("fleet.yaml").write_text(FLEET.replace("selector: {team: a}", ""))
+    row = rows(read_declared, reach, "lab")["BrokerConfig/1"]
+    assert "hunter" not in str(row)
+    configs = json.loads(row["desired"])["configs"]
+    assert configs["listener.name.internal.ssl.keystore.password"]["secret"].startswith("hmac$")
+    assert configs["plugin.token"]["secret"].startswith("pbkdf2$")
+    assert matches(configs["plugin.token"]["secret"], "hunter3")

@@ -1,0 +1,93 @@
+"""Time to hash the secrets of a plan: slow hashes on one thread and on all processors, and hashes with a key.
+
+    python -m benchmarks.secrets [COUNT]
+
+Each round hashes other values, since hashes are kept for the time of a process; the rounds of the three ways
+alternate. Shown are the median seconds of each, and the ratio to one thread. Then one plan of COUNT brokers'
+passwords against a state that has them all, which is what every later plan compares.
+"""
+
+import statistics
+import sys
+import time
+from functools import partial
+
+from kdeclare.kinds.base import Desired
+from kdeclare.kinds.registry import KINDS
+from kdeclare.kinds.secret_hashes import SecretHasher, read_keys
+from kdeclare.model.ids import ResourceId
+from kdeclare.model.jsontypes import Json
+from kdeclare.planning.preflight import quietly
+from kdeclare.planning.sealing import seal
+
+COUNT = 5_000
+_ROUNDS = 3
+_KEY = "listener.name.internal.ssl.keystore.password"
+
+
+def brokers(count: int, salt: str) -> list[Desired]:
+    """One password each."""
+    kind = KINDS["BrokerConfig"]
+    found = []
+    for number in range(count):
+        spec = kind.spec.model_validate({"configs": {_KEY: f"password {salt} {number}"}})
+        body, _ = kind.parse(str(number), spec)
+        found.append(Desired(ResourceId("BrokerConfig", str(number)), body))
+    return found
+
+
+def hash_one_by_one(hasher: SecretHasher, items: list[Desired]) -> None:
+    """As kdeclare 0.1 did."""
+    for item in items:
+        hasher.make_hash(str(item.id), _KEY, item.body.configs[_KEY].value)
+
+
+def hash_all(hasher: SecretHasher, items: list[Desired]) -> None:
+    """As a plan does."""
+    seal(items, {}, hasher, quietly)
+
+
+def compare_again(hasher: SecretHasher, items: list[Desired]) -> float:
+    """Seconds to compare with a state that has all of them, in a process that has seen none."""
+    sealed = seal(items, {}, hasher, quietly)
+    owned: dict[str, Json] = {
+        str(item.id): {"configs": {_KEY: item.body.configs[_KEY].as_json()}} for item in sealed
+    }
+    from kdeclare.kinds import secret_hashes
+
+    secret_hashes._hash_with.cache_clear()
+    began = time.perf_counter()
+    again = seal(items, owned, hasher, quietly)
+    seconds = time.perf_counter() - began
+    assert all(item.body.configs[_KEY].stored for item in again)
+    return seconds
+
+
+def main() -> None:
+    """Measure and print."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else COUNT
+    slow = SecretHasher("benchmark")
+    keyed = SecretHasher("benchmark", read_keys({"KDECLARE_SECRET_KEY": "the key of a benchmark"}))
+    ways = {
+        "PBKDF2, one thread": partial(hash_one_by_one, slow),
+        "PBKDF2, all processors": partial(hash_all, slow),
+        "HMAC with a key": partial(hash_all, keyed),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(_ROUNDS):
+        for name, way in ways.items():
+            items = brokers(count, f"{name} {number}")
+            began = time.perf_counter()
+            way(items)
+            seconds[name].append(time.perf_counter() - began)
+    base = statistics.median(seconds["PBKDF2, one thread"])
+    for name, found in seconds.items():
+        median = statistics.median(found)
+        print(f"{name:24} {count:,} secrets  {median:7.2f} s  ratio {median / base:.3f}")
+    for name, hasher in (("PBKDF2", slow), ("HMAC", keyed)):
+        again = compare_again(hasher, brokers(count, "again"))
+        print(f"compare again, {name:9} {count:,} secrets  {again:7.2f} s")
+
+
+if __name__ == "__main__":
+    main()
