@@ -14,20 +14,20 @@ import sys
 import time
 from threading import Event
 
-from kdeclare.applying.apply import Applier
-from kdeclare.applying.clock import SystemClock
-from kdeclare.applying.expectations import stale_live
-from kdeclare.applying.lookout import RunOptions
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import NewTopic
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.ids import ResourceId
-from kdeclare.planning.build import build_plan
-from kdeclare.planning.planfile import plan_file_text, read_plan
-from kdeclare.planning.preflight import quietly
-from kdeclare.planning.request import PlanRequest, Scope
-from kdeclare.state.memory import MemoryStore
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.executor.apply import Applier
+from kdeclare.engine.executor.clock import SystemClock
+from kdeclare.engine.executor.expectations import stale_live
+from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.planfile import plan_file_text, read_plan
+from kdeclare.engine.planning.preflight import quietly
+from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 COUNTS = (2_500, 5_000, 10_000, 20_000)
 _PER_TOPIC = 100

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.plan import Plan
-from kdeclare.planning.build import build_plan
-from kdeclare.planning.request import PlanRequest
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 
 def changes(count: int) -> tuple[Plan, MemoryCluster, dict[str, dict[str, str]]]:
@@ -40,7 +40,7 @@ def _plan(desired: Sequence[Desired], cluster: MemoryCluster) -> Plan:
 
 
 def _apply(plan: Plan, cluster: MemoryCluster) -> None:
-    from kdeclare.kinds.verbs.registry import VERBS
+    from kdeclare.core.registry import VERBS
 
     VERBS["topic.create"].execute(cluster, plan.operations, _NoSecrets(), validate_only=False)
 

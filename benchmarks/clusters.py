@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from kdeclare.cluster.sandbox import SandboxSettings, is_free, reset, start
+from kdeclare.sandbox import SandboxSettings, is_free, reset, start
 
 HEAP = "-Xms512m -Xmx1536m"
 """Of one broker. The sandbox's own 384 MB are too few for 5,000 topics of three replicas: brokers would

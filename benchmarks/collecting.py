@@ -19,10 +19,10 @@ from pathlib import Path
 
 from benchmarks.clusters import Bench
 from benchmarks.topics import BATCH, configs, names
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.port import NewTopic
-from kdeclare.cluster.sandbox import GroupSettings, is_free, reset_group, start_group
 from kdeclare.fleet.collecting import live_rows, record_batches
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.sandbox import GroupSettings, is_free, reset_group, start_group
 
 HEAP = "-Xms512m -Xmx1024m"
 """Of one broker; see `benchmarks.clusters.HEAP`."""

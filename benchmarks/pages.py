@@ -9,9 +9,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from benchmarks.synthetic.plans import big_plan
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import Status
-from kdeclare.planning.plan_document import plan_document
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import Status
+from kdeclare.engine.planning.plan_document import plan_document
 from kdeclare.report.markdown import plan_markdown
 from kdeclare.report.plan_html import plan_html, run_html
 from kdeclare.report.views import RunDetail, RunStep, RunSummary

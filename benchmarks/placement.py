@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.striped import Assignment, StripedPlacer
-from kdeclare.kinds.placing import Wish
-from kdeclare.model.live import Broker
-from kdeclare.planning.placement import place
+from kdeclare.providers.kafka.live import Broker
+from kdeclare.providers.kafka.reassignment.placement import place
+from kdeclare.providers.kafka.reassignment.placing import Wish
 
 _RACKS = 5
 _DRAINED = 7

@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 
 from benchmarks.changes import changes
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.plan import Plan, Verdict, VerdictOutcome
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.policy import PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.judge import judge
 from kdeclare.policy.requests.facts import Facts
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 Ask = Callable[[RequestMetadata], bool]
 

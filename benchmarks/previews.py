@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from benchmarks.changes import changes
-from kdeclare.model.plan import Plan
-from kdeclare.planning.plan_document import plan_document
+from kdeclare.core.plan import Plan
+from kdeclare.engine.planning.plan_document import plan_document
 from kdeclare.report.markdown import plan_markdown
 from kdeclare.report.plan_text import plan_text
 

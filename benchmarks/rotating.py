@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 
 from benchmarks.clusters import free_port
-from kdeclare.cluster.connect.opening import opened
-from kdeclare.cluster.connect.port import ConnectWorkers
-from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, issue_certificate, reset, start
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.providers.connect.client.opening import opened
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.sandbox import SandboxSettings, SandboxStatus, issue_certificate, reset, start
 
 _WORKERS = 3
 _KEYSTORE = "listeners.https.ssl.keystore.location"

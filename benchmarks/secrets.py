@@ -12,13 +12,13 @@ import sys
 import time
 from functools import partial
 
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.secret_hashes import SecretHasher, read_keys
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.planning.preflight import quietly
-from kdeclare.planning.sealing import seal
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
+from kdeclare.core.secret_hashes import SecretHasher, read_keys
+from kdeclare.engine.planning.preflight import quietly
+from kdeclare.engine.planning.sealing import seal
 
 COUNT = 5_000
 _ROUNDS = 3
@@ -53,7 +53,7 @@ def compare_again(hasher: SecretHasher, items: list[Desired]) -> float:
     owned: dict[str, Json] = {
         str(item.id): {"configs": {_KEY: item.body.configs[_KEY].as_json()}} for item in sealed
     }
-    from kdeclare.kinds import secret_hashes
+    from kdeclare.core import secret_hashes
 
     secret_hashes._hash_with.cache_clear()
     began = time.perf_counter()

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kdeclare.cluster.sandbox import kafka_classpath
-from kdeclare.model.live import Broker
+from kdeclare.providers.kafka.live import Broker
+from kdeclare.sandbox import kafka_classpath
 
 Assignment = Mapping[str, tuple[tuple[int, ...], ...]]
 

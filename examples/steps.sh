@@ -136,7 +136,7 @@ kafka_tool() {
   "$(dirname "$(command -v kdeclare)")/python" - "$@" --bootstrap-server "$bootstrap" <<'PYTHON'
 import sys
 
-from kdeclare.cluster.sandbox import run_kafka_tool
+from kdeclare.sandbox import run_kafka_tool
 
 done = run_kafka_tool(*sys.argv[1:])
 print(done.stdout, end="")

@@ -19,18 +19,18 @@ from kdeclare.app.importing import Imported, import_cluster, write_manifests
 from kdeclare.app.plan import Planned, load_manifests, make_plan, save_plan
 from kdeclare.app.validate import validate
 from kdeclare.app.workspace import Options, Workspace, open_workspace
-from kdeclare.applying.lookout import RunOptions
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.plan import Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.core.run import MoveProgress, OperationResult, RunResult, Status
+from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.planning.planfile import PlanFile, load_plan
+from kdeclare.engine.planning.preflight import Progress
+from kdeclare.engine.planning.request import Scope
 from kdeclare.fleet.summary import Audit, AuditSummary
 from kdeclare.manifests.load import Loaded
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, Severity
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.plan import Plan, Summary, Verdict, VerdictOutcome
-from kdeclare.model.run import MoveProgress, OperationResult, RunResult, Status
-from kdeclare.planning.planfile import PlanFile, load_plan
-from kdeclare.planning.preflight import Progress
-from kdeclare.planning.request import Scope
 from kdeclare.report.markdown import plan_markdown
 from kdeclare.report.outcome import Outcome, plan_outcome, run_outcome, validation_outcome
 from kdeclare.report.plan_text import plan_text

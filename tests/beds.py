@@ -5,22 +5,21 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import (
+from kdeclare.core.changes import FieldOp
+from kdeclare.core.faults import Fault, Result
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import ConfigEntry, Topic
+from kdeclare.providers.kafka.port import (
     Alteration,
     Cluster,
     ConfigOp,
     ConfigQuery,
     Created,
     CreateResult,
-    Fault,
     NewPartitions,
     NewTopic,
-    Result,
 )
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import ConfigEntry, Topic
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 SET, DELETE, APPEND, SUBTRACT = FieldOp.SET, FieldOp.DELETE, FieldOp.APPEND, FieldOp.SUBTRACT
 CLUSTER_WIDE = ConfigResource(ConfigScope.BROKER, "")

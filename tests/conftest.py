@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.model.scrubber import SCRUBBER
+from kdeclare.core.scrubber import SCRUBBER
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import AnyBed, KafkaBed, MemoryBed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from kdeclare.cluster.sandbox import SandboxStatus
+    from kdeclare.sandbox import SandboxStatus
     from tests.browser.watched import Watched
 
 
@@ -54,8 +54,8 @@ def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:
 
     It is below where systems hand out ports.
     """
-    from kdeclare.cluster import sandbox as kafka_sandbox
-    from kdeclare.cluster.sandbox import SandboxSettings
+    from kdeclare import sandbox as kafka_sandbox
+    from kdeclare.sandbox import SandboxSettings
 
     while True:
         settings = SandboxSettings(
@@ -69,8 +69,8 @@ def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:
 
 def free_ports_of_clusters(clusters: int) -> int:
     """A first port for a sandbox with that many clusters of one broker."""
-    from kdeclare.cluster import sandbox as kafka_sandbox
-    from kdeclare.cluster.sandbox import GroupSettings
+    from kdeclare import sandbox as kafka_sandbox
+    from kdeclare.sandbox import GroupSettings
 
     while True:
         members = GroupSettings(Path(), clusters, 1, 1, free_port(1)).members
@@ -116,8 +116,8 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus
     With KDECLARE_TEST_SANDBOX set to the folder of a sandbox that runs, that one is used and goes on
     running: for somebody who runs the same tests over and over.
     """
-    from kdeclare.cluster import sandbox as kafka_sandbox
-    from kdeclare.cluster.sandbox import SandboxSettings
+    from kdeclare import sandbox as kafka_sandbox
+    from kdeclare.sandbox import SandboxSettings
 
     own = os.environ.get("KDECLARE_TEST_SANDBOX")
     if own:
@@ -138,8 +138,8 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus]":
 
     With KDECLARE_TEST_SANDBOX_OF_FIVE as KDECLARE_TEST_SANDBOX above.
     """
-    from kdeclare.cluster import sandbox as kafka_sandbox
-    from kdeclare.cluster.sandbox import SandboxSettings
+    from kdeclare import sandbox as kafka_sandbox
+    from kdeclare.sandbox import SandboxSettings
 
     own = os.environ.get("KDECLARE_TEST_SANDBOX_OF_FIVE")
     if own:
@@ -157,7 +157,7 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus]":
 @pytest.fixture
 def kafka_bed(sandbox: "SandboxStatus") -> Iterator[KafkaBed]:
     """Three real brokers on three racks, for one test."""
-    from kdeclare.cluster.kafka import connect
+    from kdeclare.providers.kafka.client import connect
 
     cluster = connect(sandbox.bootstrap, {})
     made = KafkaBed(cluster, sandbox.bootstrap)

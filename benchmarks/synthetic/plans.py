@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.diagnostics import Place
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.plan import Plan
-from kdeclare.planning.build import build_plan
-from kdeclare.planning.request import PlanRequest
+from kdeclare.core.diagnostics import Place
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import KINDS, VERBS
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 RACKS: dict[int, str | None] = {n: f"rack-{'abc'[n % 3]}" for n in range(1, 10)}
 _TEAMS = ("payments", "checkout", "search", "ledger", "identity", "logistics", "risk", "growth")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from kdeclare.model.jsontypes import Json
+from kdeclare.core.jsontypes import Json
 
 # fmt: off
 TEAMS = (

@@ -13,7 +13,7 @@ from benchmarks.synthetic.templates import BROKERS, PLACEHOLDER, PLACEMENTS, TAK
 from kdeclare.fleet.bodies import fingerprint
 from kdeclare.fleet.encoding import Origin, cluster_row, declared_cluster_row, topic_row
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.model.live import Broker, ClusterInfo, ConfigEntry, ConfigSource, Partition, Topic
+from kdeclare.providers.kafka.live import Broker, ClusterInfo, ConfigEntry, ConfigSource, Partition, Topic
 
 _VERSION = "4.3"
 _INTERNAL = ("__consumer_offsets", "__transaction_state")

@@ -15,15 +15,15 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from benchmarks.synthetic.shapes import FACTOR, Shape, shapes
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
 from kdeclare.fleet.encoding import Origin, declared_row, topic_row
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.catalog import catalog
-from kdeclare.kinds.placing import Replicas, Wish
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.ids import ConfigScope, ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import (
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.live import (
     Broker,
     ClusterInfo,
     ConfigEntry,
@@ -33,6 +33,7 @@ from kdeclare.model.live import (
     Snapshot,
     Topic,
 )
+from kdeclare.providers.kafka.reassignment.placing import Replicas, Wish
 
 TAKEN_AT = datetime(2026, 11, 1, tzinfo=UTC)
 PLACEHOLDER = "A" * 22

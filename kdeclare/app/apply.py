@@ -14,26 +14,27 @@ from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked, tidied_up
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace, who
-from kdeclare.applying.apply import Applier
-from kdeclare.applying.entries import RunRecord
-from kdeclare.applying.lookout import RunOptions
-from kdeclare.applying.rollback import rollback_plan
-from kdeclare.applying.stored_runs import read_run, read_run_plan
-from kdeclare.cluster.port import Cluster, Fault
-from kdeclare.kinds.secrets import SecretSource
-from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.changes import Action, Reason
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, info, warning
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult
-from kdeclare.planning.build import check_cluster_id
-from kdeclare.planning.judging import judged
-from kdeclare.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
-from kdeclare.planning.preflight import Progress, quietly
-from kdeclare.planning.request import Scope
-from kdeclare.planning.tidying import is_housekeeping
-from kdeclare.planning.visibility import Patience
+from kdeclare.core.changes import Action, Reason
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, warning
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import VERBS
+from kdeclare.core.run import RunResult
+from kdeclare.core.secrets import SecretSource
+from kdeclare.engine.executor.apply import Applier
+from kdeclare.engine.executor.entries import RunRecord
+from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.executor.rollback import rollback_plan
+from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
+from kdeclare.engine.planning.build import check_cluster_id
+from kdeclare.engine.planning.judging import judged
+from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
+from kdeclare.engine.planning.preflight import Progress, quietly
+from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.tidying import is_housekeeping
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.visibility import Patience
 
 DELETES_RECORDS = "deletes-records"
 _NAMED = 5

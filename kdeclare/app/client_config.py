@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.manifests.substitution import Scope, Unresolved, substitute
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
 """All else is Kafka's: ``${provider:path:key}``, and a password that only looks like a reference."""
@@ -23,7 +23,7 @@ def read_client_config(file: Path, environ: Mapping[str, str]) -> dict[str, str]
     Raises KdeclareError when the file cannot be read or a reference leads nowhere; no message holds what
     a reference stands for.
     """
-    from kdeclare.cluster.kafka import read_properties  # most commands meet no cluster
+    from kdeclare.providers.kafka.client import read_properties  # most commands meet no cluster
 
     resolving = _Resolving(file, environ)
     return {name: resolving.value(name, value) for name, value in read_properties(file).items()}

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kdeclare.cluster.connect.port import ERRORS as ABOUT_WORKERS
-from kdeclare.cluster.port import QUOTA_EXCEEDED, QUOTA_HINT, Fault, FaultKind
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.connect.client.port import ERRORS as ABOUT_WORKERS
+from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, QUOTA_HINT
 
 
 @contextmanager

@@ -9,14 +9,14 @@ from datetime import datetime
 from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.applying.entries import BeginLine, EndLine, RunRecord, fold, lines
-from kdeclare.applying.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
-from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.diagnostics import KdeclareError, error, gist
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult
-from kdeclare.planning.planfile import is_plan_file, read_plan
+from kdeclare.core.diagnostics import KdeclareError, error, gist
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import VERBS
+from kdeclare.core.run import RunResult
+from kdeclare.engine.executor.entries import BeginLine, EndLine, RunRecord, fold, lines
+from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
+from kdeclare.engine.planning.planfile import is_plan_file, read_plan
 from kdeclare.report.outcome import adopting, run_outcome
 from kdeclare.report.views import (
     UNREADABLE,

@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.port import ConfigQuery
-from kdeclare.kinds.broker_config import CLUSTER_DEFAULT, CLUSTER_DEFAULTS, HELD_BY_CLUSTER
-from kdeclare.kinds.config_diff import NEVER_RESET
-from kdeclare.kinds.patterns import RE2_HINT, Pattern, PatternError, compile_pattern
-from kdeclare.kinds.query import Query
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.verbs.configs import own_source
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.patterns import RE2_HINT, Pattern, PatternError, compile_pattern
+from kdeclare.core.registry import KINDS
 from kdeclare.manifests.files import file_name
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
-from kdeclare.model.live import Snapshot
-from kdeclare.planning.observe import observe
+from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT, CLUSTER_DEFAULTS, HELD_BY_CLUSTER
+from kdeclare.providers.kafka.config.config_diff import NEVER_RESET
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.operations.alter_configs import own_source
+from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.query import Query
 
 
 @dataclass(frozen=True, slots=True)

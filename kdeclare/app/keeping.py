@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kdeclare.app.workspace import Connector
-from kdeclare.cluster.connect.port import ConnectWorkers, Door
-from kdeclare.cluster.port import Cluster, Fault
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.core.faults import Fault
+from kdeclare.providers.connect.client.port import ConnectWorkers, Door
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.port import Cluster
 
 _log = logging.getLogger(__name__)
 

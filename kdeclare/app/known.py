@@ -5,10 +5,10 @@ from pathlib import Path
 
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.port import ConfigQuery
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.manifests.project import PROJECT_FILE, project_names, read_project
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.ids import ConfigResource
+from kdeclare.providers.kafka.ids import ConfigResource
+from kdeclare.providers.kafka.port import ConfigQuery
 
 
 def topic_names(workspace: Workspace) -> tuple[str, ...]:

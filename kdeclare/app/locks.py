@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.model.state import LockInfo
+from kdeclare.core.state import LockInfo
 
 
 def lock_holder(workspace: Workspace) -> LockInfo | None:

@@ -8,13 +8,14 @@ from uuid import UUID
 
 from kdeclare.app.replica_sizes import ReplicaSizes
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.consistent import topics_and_moves
-from kdeclare.cluster.port import Cluster, ConfigQuery, Configs, Fault
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, warning
-from kdeclare.model.health import Condition, conditions
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import Move, Topic
-from kdeclare.planning.choosing import chosen, is_pattern, not_there
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, warning
+from kdeclare.core.faults import Fault
+from kdeclare.core.health import Condition, conditions
+from kdeclare.providers.kafka.consistent import topics_and_moves
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import Move, Topic
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
+from kdeclare.providers.kafka.reassignment.broker_selection import chosen, is_pattern, not_there
 from kdeclare.report.topic_views import (
     PartitionView,
     Sizes,
@@ -36,7 +37,7 @@ Moves = Mapping[TopicPartition, Move]
 class WhichTopics:
     """The topics to look at.
 
-    names: exact names and regular expressions (`planning.choosing`); none is all topics.
+    names: exact names and regular expressions (see `broker_selection`); none is all topics.
     if_exists: a name that stands for none is no error.
     """
 

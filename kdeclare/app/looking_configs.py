@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.port import Cluster, ConfigQuery
-from kdeclare.kinds.catalog import catalog
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, error
-from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.live import ClusterInfo
-from kdeclare.planning.choosing import chosen, is_pattern, not_there
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ClusterInfo
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.reassignment.broker_selection import chosen, is_pattern, not_there
 from kdeclare.report.config_views import ConfigsView, ResourceConfigs
 
 

@@ -9,17 +9,17 @@ from kdeclare.app.policies import RULES, InForce, policies_in_force, project_pol
 from kdeclare.app.recovering import recover_to_plan
 from kdeclare.app.secrets import ProjectSecrets, seal_secrets
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.port import Cluster
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.wishes import LITERAL_SECRET, UNKNOWN_CONFIG
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.planfile import plan_file_text, write_plan
+from kdeclare.engine.planning.preflight import Progress, quietly
+from kdeclare.engine.planning.request import EVERYTHING, PlanRequest, Scope
 from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import Loaded, load
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, in_order
-from kdeclare.model.plan import Plan
-from kdeclare.planning.build import build_plan
-from kdeclare.planning.planfile import plan_file_text, write_plan
-from kdeclare.planning.preflight import Progress, quietly
-from kdeclare.planning.request import EVERYTHING, PlanRequest, Scope
+from kdeclare.providers.kafka.config.wishes import LITERAL_SECRET, UNKNOWN_CONFIG
+from kdeclare.providers.kafka.port import Cluster
 
 CHECKS = (name_collisions("Topic"),)
 

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.kinds.base import Desired
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import BROKER_POLICY
 from kdeclare.manifests.load import load_rules
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.suggest import did_you_mean
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.model.plan import BROKER_POLICY
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import ConfiguredPolicy
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kdeclare.app.policies import RULES, project_policies
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
 from kdeclare.manifests.load import load_rules
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, in_order
 from kdeclare.policy.testing.cases import load_cases
 from kdeclare.policy.testing.run import run_cases, unknown_policies
 from kdeclare.report.views import PolicyTestView

@@ -6,19 +6,20 @@ from pathlib import Path
 from kdeclare.app.plan import loaded_well
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.port import Cluster
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.query import Query
-from kdeclare.kinds.registry import KINDS
+from kdeclare.core.diagnostics import Place
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.planning.judging import declared_labels
+from kdeclare.engine.planning.preflight import Progress
 from kdeclare.manifests.load import Loaded
-from kdeclare.model.diagnostics import Place
-from kdeclare.model.ids import ConfigScope, ResourceId
-from kdeclare.planning.judging import declared_labels
-from kdeclare.planning.observe import observe
-from kdeclare.planning.preflight import Progress
 from kdeclare.policy.checking import Checked, check_declared, check_live
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Labels
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.query import Query
 from kdeclare.report.views import PolicyCheckView
 
 

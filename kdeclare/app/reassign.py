@@ -11,24 +11,24 @@ from kdeclare.app.reassign_throttles import Out, Told, clear, foreign, limits, s
 from kdeclare.app.recovering import recover_locked
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.port import Cluster, LogDir
-from kdeclare.kinds.pace import Pace
-from kdeclare.kinds.query import Query
-from kdeclare.kinds.verbs.moves import CancelMoves
-from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.kinds.verbs.relocate import RelocateReplicas, parse
+from kdeclare.core.diagnostics import Diagnostic, Severity, error
+from kdeclare.core.operations import Operation
+from kdeclare.core.registry import VERBS
+from kdeclare.core.run import RunResult, Status
+from kdeclare.engine.planning.judging import judged
+from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.manifests.reassignment_json import ANY_LOG_DIR, Assignment
-from kdeclare.model.diagnostics import Diagnostic, Severity, error
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import Snapshot
-from kdeclare.model.operations import Operation
-from kdeclare.model.run import RunResult, Status
-from kdeclare.planning.cancelling import cancel_plan
-from kdeclare.planning.executing import Execution, Replica, execution_plan, not_to_move
-from kdeclare.planning.generating import left_out, proposal
-from kdeclare.planning.judging import judged
-from kdeclare.planning.observe import observe, replica_dirs
-from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.observe import observe, replica_dirs
+from kdeclare.providers.kafka.port import Cluster, LogDir
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.reassignment.cancel import cancel_plan
+from kdeclare.providers.kafka.reassignment.execute import Execution, Replica, execution_plan, not_to_move
+from kdeclare.providers.kafka.reassignment.generate import left_out, proposal
+from kdeclare.providers.kafka.reassignment.operations.moves import CancelMoves
+from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, parse
+from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.report.reassign_dirs_text import (
     NO_MOVES,
     DirState,
@@ -63,7 +63,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How --execute goes about it; see `planning.executing.Execution`.
+    """How --execute goes about it; see `providers.kafka.reassignment.execute.Execution`.
 
     start_timeout_s: how long to wait until moves between log directories have begun.
     """

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kdeclare.cluster.port import LogDir
+from kdeclare.core.diagnostics import KdeclareError, denied, error
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.ids import ResourceId
 from kdeclare.manifests.name_scope import NameScope, out_of_scope
 from kdeclare.manifests.reassignment_json import Assignment
-from kdeclare.model.diagnostics import KdeclareError, denied, error
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.live import Snapshot
-from kdeclare.planning.executing import Replica
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.port import LogDir
+from kdeclare.providers.kafka.reassignment.execute import Replica
 
 _EXISTING = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to override this "

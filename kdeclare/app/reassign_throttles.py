@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kdeclare.app.recovering import about, recover_locked, tidy_up, under_way
 from kdeclare.app.workspace import Workspace
-from kdeclare.applying.recovery import unfinished
-from kdeclare.cluster.port import Cluster
-from kdeclare.kinds import throttles
-from kdeclare.kinds.verbs.throttle import ClearThrottle
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, warning
-from kdeclare.model.ids import ConfigScope
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.run import Status
-from kdeclare.model.state import Entries
-from kdeclare.planning.executing import Execution
-from kdeclare.planning.observe import observe
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, warning
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.run import Status
+from kdeclare.core.state import Entries
+from kdeclare.engine.executor.recovery import unfinished
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.execute import Execution
+from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle
 from kdeclare.report.reassign_dirs_text import (
     VERIFY_AGAIN,
     dirs_throttle_set,

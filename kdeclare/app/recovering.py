@@ -5,11 +5,16 @@ from dataclasses import replace
 from datetime import datetime
 
 from kdeclare.app.workspace import Workspace, who
-from kdeclare.applying.apply import Applier
-from kdeclare.applying.clock import SystemClock
-from kdeclare.applying.leftovers import Tidied, tidy
-from kdeclare.applying.propagation import VISIBLE_WITHIN_S, await_visibility
-from kdeclare.applying.recovery import (
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.run import Status
+from kdeclare.engine.cleanup import Tidied, tidy
+from kdeclare.engine.executor.apply import Applier
+from kdeclare.engine.executor.clock import SystemClock
+from kdeclare.engine.executor.propagation import VISIBLE_WITHIN_S, await_visibility
+from kdeclare.engine.executor.recovery import (
     Recovered,
     find_missed,
     is_state_lost,
@@ -17,14 +22,10 @@ from kdeclare.applying.recovery import (
     replay_missed,
     unfinished,
 )
-from kdeclare.applying.stored_runs import RUN_UNREADABLE
-from kdeclare.cluster.port import Cluster, Fault
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.run import Status
-from kdeclare.planning.preflight import Progress, quietly
-from kdeclare.state.port import StateStore
+from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE
+from kdeclare.engine.planning.preflight import Progress, quietly
+from kdeclare.engine.state.port import StateStore
+from kdeclare.providers.kafka.port import Cluster
 
 _UNWRITABLE = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
 """Why the state folder cannot be written; whoever only looks goes on all the same."""
@@ -167,7 +168,7 @@ class _NoSecrets:
     """Nothing that tidies up has any."""
 
     def reveal(self, secret: Mapping[str, Json]) -> str:
-        """See `kinds.secrets.SecretSource`."""
+        """See `core.secrets.SecretSource`."""
         raise KdeclareError(error("no-secret", "There is no such secret", str(secret.get("reference"))))
 
 

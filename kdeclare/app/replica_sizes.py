@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from kdeclare.cluster.port import LogDir
-from kdeclare.model.ids import TopicPartition
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import LogDir
 
 
 class ReplicaSizes:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kdeclare.cluster import sandbox
-from kdeclare.cluster.sandbox import GroupSettings, GroupStatus, SandboxSettings, SandboxStatus
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare import sandbox
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.sandbox import GroupSettings, GroupStatus, SandboxSettings, SandboxStatus
 
 Progress = Callable[[str], None]
 

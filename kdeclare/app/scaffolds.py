@@ -7,19 +7,20 @@ from pathlib import Path
 
 from kdeclare.app.plan import CHECKS
 from kdeclare.app.policies import RULES
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.catalog import catalog, split_list
-from kdeclare.kinds.export import manifest, scalar
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.topic import TopicKind
-from kdeclare.kinds.topic.spec import TopicSpec
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.state.names import is_folder_name
 from kdeclare.manifests.editing.new_manifest import new_file
 from kdeclare.manifests.files import Files
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, open_project
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.model.ids import ConfigScope, ResourceId
-from kdeclare.state.names import is_folder_name
+from kdeclare.providers.kafka.config.catalog import catalog, split_list
+from kdeclare.providers.kafka.export import manifest, scalar
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.topic import TopicKind
+from kdeclare.providers.kafka.topic.spec import TopicSpec
 
 _KIND = TopicKind()
 _IGNORED = (b"/state/", b"*.plan", b"*.plan.json")

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from kdeclare.app.policies import RULES
-from kdeclare.kinds.registry import KINDS
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.registry import KINDS
 from kdeclare.manifests.defaults_schema import DefaultsShape
 from kdeclare.manifests.overlay_schema import overlay_of
 from kdeclare.manifests.schema import definition_of, json_schema, reachable
 from kdeclare.manifests.shapes import Declarable
-from kdeclare.model.jsontypes import Json
 from kdeclare.policy.testing.cases import PolicyTestKind
 
 _SINGLES = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.port import Cluster
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.secret_hashes import (
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.scrubber import SCRUBBER
+from kdeclare.core.secret_hashes import (
     KEY_MISSING,
     KEY_VARIABLE,
     OLD_KEY_VARIABLE,
@@ -14,14 +16,12 @@ from kdeclare.kinds.secret_hashes import (
     can_compare,
     matches,
 )
+from kdeclare.core.state import State
+from kdeclare.engine.planning.preflight import Progress
+from kdeclare.engine.planning.sealing import has_secrets, known_values, seal
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.substitution import resolve_reference
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.scrubber import SCRUBBER
-from kdeclare.model.state import State
-from kdeclare.planning.preflight import Progress
-from kdeclare.planning.sealing import has_secrets, known_values, seal
+from kdeclare.providers.kafka.port import Cluster
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ProjectSecrets:
     known: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def reveal(self, secret: Mapping[str, Json]) -> str:
-        """See `kinds.secrets.SecretSource`."""
+        """See `core.secrets.SecretSource`."""
         value = self.known.get(secret["secret"])
         if value is not None:
             return value

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from kdeclare.app.plan import CHECKS
 from kdeclare.app.policies import RULES
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.secrets import is_secret
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
+from kdeclare.core.secrets import is_secret
 from kdeclare.manifests.defaults import DEFAULTS
 from kdeclare.manifests.layers import Layers
 from kdeclare.manifests.load import Loaded, load
@@ -16,8 +18,6 @@ from kdeclare.manifests.project import PROJECT_FILE, open_project
 from kdeclare.manifests.provenance import EffectiveManifest, origins
 from kdeclare.manifests.sources import Steps, reader_of, variable_places
 from kdeclare.manifests.suggest import nearest
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.model.ids import ResourceId
 
 _CONFIGS = ("configs", "config")
 

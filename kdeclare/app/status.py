@@ -6,18 +6,19 @@ from contextlib import suppress
 from kdeclare.app.history import iterate_runs, plan_of, steps_of
 from kdeclare.app.recovering import recover_if_possible
 from kdeclare.app.workspace import Workspace
-from kdeclare.applying.clock import SystemClock
-from kdeclare.applying.entries import fold
-from kdeclare.applying.movement import Movement, waiting
-from kdeclare.applying.recovery import find_leftovers
-from kdeclare.applying.stored_runs import read_run_plan
-from kdeclare.cluster.port import CLUSTER_AUTHORIZATION_FAILED, Cluster, Fault
-from kdeclare.kinds.query import Query
-from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import Move, Snapshot
-from kdeclare.planning.observe import moves_not_seen, observe
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.core.faults import Fault
+from kdeclare.core.registry import VERBS
+from kdeclare.engine.executor.clock import SystemClock
+from kdeclare.engine.executor.entries import fold
+from kdeclare.engine.executor.recovery import find_leftovers
+from kdeclare.engine.executor.stored_runs import read_run_plan
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Move, Snapshot
+from kdeclare.providers.kafka.observe import moves_not_seen, observe
+from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, Cluster
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.reassignment.movement import Movement, waiting
 from kdeclare.report.views import MoveInFlight, RunSummary, StatusView, UnfinishedRun
 
 _RUNS_BACK = 20

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from kdeclare.app.plan import CHECKS, has_mistakes
 from kdeclare.app.policies import RULES, project_policies
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
+from kdeclare.core.diagnostics import Diagnostic, denied, in_order, warning
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Verdict
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.planning.judging import POLICY_VIOLATION
+from kdeclare.engine.planning.order import clashes, contradictions
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import open_project
-from kdeclare.model.diagnostics import Diagnostic, denied, in_order, warning
-from kdeclare.model.plan import Verdict
-from kdeclare.planning.judging import POLICY_VIOLATION
-from kdeclare.planning.order import clashes, contradictions
 from kdeclare.policy.checking import Foreseen, foresee
 from kdeclare.report.views import ValidationView
 

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 from kdeclare.app.client_config import read_client_config
 from kdeclare.app.connect.door import ProjectDoor
 from kdeclare.app.faults import explained
-from kdeclare.cluster.connect.port import Door
-from kdeclare.cluster.port import QUOTA_EXCEEDED, Cluster
-from kdeclare.kinds.secret_hashes import read_keys
-from kdeclare.kinds.workers.values import is_sensitive
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.run import REQUEST_DEADLINE_S
+from kdeclare.core.scrubber import SCRUBBER
+from kdeclare.core.secret_hashes import read_keys
+from kdeclare.engine.state.location import open_store
+from kdeclare.engine.state.port import StateStore
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.run import REQUEST_DEADLINE_S
-from kdeclare.model.scrubber import SCRUBBER
-from kdeclare.state.location import open_store
-from kdeclare.state.port import StateStore
+from kdeclare.providers.connect.client.port import Door
+from kdeclare.providers.connect.workers.values import is_sensitive
+from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, Cluster
 
 if TYPE_CHECKING:
-    from kdeclare.cluster.again import Retry
+    from kdeclare.providers.kafka.client.retry import Retry
 
 _log = logging.getLogger(__name__)
 
@@ -213,9 +213,9 @@ def connect_kafka(
     servers: str, config: Mapping[str, str], timeout_s: float, door: Door, attempts: int = 6
 ) -> Cluster:
     """Real brokers, with retries around them. Raises KdeclareError."""
-    from kdeclare.cluster.again import Again
-    from kdeclare.cluster.kafka import connect as open_kafka
-    from kdeclare.cluster.retrying import Retrying
+    from kdeclare.providers.kafka.client import connect as open_kafka
+    from kdeclare.providers.kafka.client.retry import Again
+    from kdeclare.providers.kafka.client.retrying import Retrying
 
     cluster = open_kafka(servers, config, timeout_s=timeout_s, door=door)
     for found in cluster.diagnostics:

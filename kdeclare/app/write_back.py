@@ -9,17 +9,17 @@ from pathlib import Path
 from kdeclare.app.plan import load_manifests, loaded_well
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back_checks import check_outcome
-from kdeclare.kinds.registry import KINDS
+from kdeclare.core.changes import Action, Change
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, info
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.state.durable import create_file, make_folder, replace_file, sync_folder
 from kdeclare.manifests.editing.documents import FileEdit
 from kdeclare.manifests.editing.project_edits import project_edits
 from kdeclare.manifests.files import unreadable
 from kdeclare.manifests.nodes import find
 from kdeclare.manifests.project import Project, read_project
 from kdeclare.manifests.sources import Source, Sources, read_sources
-from kdeclare.model.changes import Action, Change
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error, info
-from kdeclare.model.ids import ResourceId
-from kdeclare.state.durable import create_file, make_folder, replace_file, sync_folder
 
 _WRITTEN = (Action.CREATE, Action.UPDATE, Action.DELETE)
 

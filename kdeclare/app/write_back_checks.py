@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.catalog import Catalog, catalog
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.secrets import is_secret
-from kdeclare.kinds.wishes import UNKNOWN_CONFIG, Wish
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, gist
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
+from kdeclare.core.secrets import is_secret
 from kdeclare.manifests.load import Loaded
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error, gist
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
+from kdeclare.providers.kafka.config.catalog import Catalog, catalog
+from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG, Wish
 
 _CONFIGS = "configs"
 

@@ -12,7 +12,7 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import FollowTimeout, Planning, Reach, RunFormat, VisibilityTimeout, Yes, measured
 from kdeclare.cli.running import Manner, carry_out, run_shown
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 _EPILOG = epilog(
     "kdeclare apply                      plan, show, ask, apply",
@@ -72,7 +72,7 @@ def apply(
     planning do not go with it.
     """
     from kdeclare.app.apply import apply_manifests, apply_saved
-    from kdeclare.planning.planfile import is_plan_file, load_plan
+    from kdeclare.engine.planning.planfile import is_plan_file, load_plan
 
     files = paths or []
     plan_file = next((file for file in files if is_plan_file(file)), None)

@@ -5,9 +5,9 @@ import time
 from dataclasses import dataclass
 
 from kdeclare.cli.console import Console
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Plan
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.plan import Plan
 
 
 @dataclass

@@ -11,12 +11,12 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.kafka_flags import Configs, config_changes, keys, listed_pairs
 from kdeclare.cli.options import measured
 from kdeclare.cli.running import Manner, carry_out
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.app.apply import How
     from kdeclare.app.by_hand.run import Manners
-    from kdeclare.planning.request import Scope
+    from kdeclare.engine.planning.request import Scope
     from kdeclare.report.by_hand_views import HandView
 
 

@@ -14,8 +14,8 @@ import typer
 from kdeclare.cli.console import Console
 from kdeclare.cli.line import Line
 from kdeclare.cli.options import Talk
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.exits import ExitCode
 
 Command = Callable[..., ExitCode]
 

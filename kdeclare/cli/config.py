@@ -11,7 +11,7 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.entities import Entities
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Careful, Format, Reach, Yes
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 _ALTER = epilog(
     "kdeclare config alter --topic orders --add-config retention.ms=604800000,min.insync.replicas=2",
@@ -51,8 +51,8 @@ def alter(
     asks first.
     """
     from kdeclare.app.by_hand.configs import alter_broker_configs, alter_topic_configs
-    from kdeclare.kinds.broker_config import CLUSTER_DEFAULT
-    from kdeclare.model.ids import ConfigScope
+    from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+    from kdeclare.providers.kafka.ids import ConfigScope
 
     configs = changes.configs()
     if not configs:

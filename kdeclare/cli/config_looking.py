@@ -9,7 +9,7 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.entities import Entities
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Reach
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 _EPILOG = epilog(
     "kdeclare config describe --topic orders",

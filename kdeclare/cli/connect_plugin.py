@@ -8,7 +8,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 _BUILD_EPILOG = epilog("kdeclare connect plugin build --out build", codes=(0, 1, 64))
 _INSTALL_EPILOG = epilog(

@@ -14,8 +14,8 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.kafka_flags import single_pairs
 from kdeclare.cli.options import Format, Yes, measured
-from kdeclare.model.diagnostics import error
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import error
+from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.report.connect_views import ChangedView, ProposalView

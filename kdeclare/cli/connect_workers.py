@@ -75,7 +75,7 @@ class Workers(Where):
         )
 
     def _headers(self) -> dict[str, str]:
-        from kdeclare.model.workers import HEADER_NAME  # every start would pay for it
+        from kdeclare.providers.connect.worker_state import HEADER_NAME  # every start would pay for it
 
         headers = single_pairs("--header", self.header)
         for name, value in headers.items():

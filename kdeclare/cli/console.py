@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 from kdeclare.cli.options import Talk
 from kdeclare.cli.progress import Bars
 from kdeclare.cli.terminal_text import TerminalFormatter, sanitize_for_terminal
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Severity, error
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
+from kdeclare.core.exits import ExitCode
 from kdeclare.report.style import Style
 
 if TYPE_CHECKING:
     from kdeclare.cli.paging import Pager
-    from kdeclare.model.plan import Plan
+    from kdeclare.core.plan import Plan
     from kdeclare.report.sarif_places import Checkout
 
 _UNWRITTEN = "output-not-written"
@@ -133,7 +133,7 @@ class Console:
         """A plan for scripts, the very text that a plan file would hold."""
         from datetime import UTC, datetime
 
-        from kdeclare.planning.planfile import plan_file_text
+        from kdeclare.engine.planning.planfile import plan_file_text
 
         self.out(plan_file_text(plan, datetime.now(UTC))[0])
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdeclare.cli.topic_names import separated
-from kdeclare.model.ids import parse_broker_id
+from kdeclare.providers.kafka.ids import parse_broker_id
 
 if TYPE_CHECKING:
     from kdeclare.app.looking_configs import WhichResources
@@ -42,7 +42,7 @@ class Entities:
     def which(self) -> "WhichResources":
         """As the use-cases want it. Raises BadParameter for what contradicts itself, or is not there."""
         from kdeclare.app.looking_configs import WhichResources
-        from kdeclare.model.ids import ConfigScope
+        from kdeclare.providers.kafka.ids import ConfigScope
 
         kind = self._kind()
         names = [*(self.entity_name or ()), *separated(self.topic), *separated(self.broker)]

@@ -12,8 +12,8 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import FollowTimeout, Format, Planning, Yes, measured, pairs
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.app.fleet.job import FleetOptions
@@ -275,8 +275,8 @@ def apply(
     import os
 
     from kdeclare.app.fleet.apply import HowFleet, apply_fleet
-    from kdeclare.applying.lookout import RunOptions
     from kdeclare.cli.running import cut_short, stopping
+    from kdeclare.engine.executor.lookout import RunOptions
     from kdeclare.report.fleet_outcome import apply_exit
 
     begun = False

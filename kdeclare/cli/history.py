@@ -8,7 +8,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import RunFormat, Where
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 _EPILOG = epilog(
     "kdeclare history                                    all runs, the latest first",

@@ -9,7 +9,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Reach
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.app.importing import LeftOut

@@ -7,8 +7,8 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Where, Yes
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.state import LockInfo
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.state import LockInfo
 
 
 def register(app: typer.Typer) -> None:

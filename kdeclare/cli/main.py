@@ -16,7 +16,7 @@ from kdeclare.cli.command import debugging, internal_error
 from kdeclare.cli.line import Line, Shared
 from kdeclare.cli.redaction import without_secrets
 from kdeclare.cli.terminal_text import sanitize_for_terminal
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 from kdeclare.version import VERSION
 
 _MODULES = {

@@ -8,7 +8,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Setting
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 _EPILOG = epilog(
     "kdeclare new topic orders --partitions 12 --replication-factor 3 --config retention.ms=604800000",

@@ -15,9 +15,9 @@ from kdeclare.cli.line import Line
 
 if TYPE_CHECKING:
     from kdeclare.app.workspace import Options, Workspace
-    from kdeclare.model.ids import ResourceId
-    from kdeclare.planning.deletion_limit import DeletionLimit
-    from kdeclare.planning.request import Scope
+    from kdeclare.core.ids import ResourceId
+    from kdeclare.engine.planning.deletion_limit import DeletionLimit
+    from kdeclare.engine.planning.request import Scope
 
 Format = Annotated[
     Literal["text", "json"],
@@ -251,7 +251,7 @@ class Careful(Overriding):
 
     def scope(self) -> "Scope":
         """As the use-cases want it. Raises BadParameter for what is malformed."""
-        from kdeclare.planning.request import Scope
+        from kdeclare.engine.planning.request import Scope
 
         return Scope(
             preflight=not self.no_preflight,
@@ -334,7 +334,7 @@ class Planning(Careful):
 
 
 def _deletion_limit(text: str | None) -> "DeletionLimit | None":
-    from kdeclare.planning.deletion_limit import DeletionLimit
+    from kdeclare.engine.planning.deletion_limit import DeletionLimit
 
     try:
         return None if text is None else DeletionLimit.parse(text)
@@ -348,9 +348,9 @@ def _resources(option: str, texts: Iterable[str]) -> "frozenset[ResourceId]":
 
 def one_resource(option: str, text: str) -> "ResourceId":
     """What KIND/NAME says. Raises BadParameter for anything else, and for a kind that there is not."""
-    from kdeclare.kinds.registry import KINDS
+    from kdeclare.core.ids import ResourceId
+    from kdeclare.core.registry import KINDS
     from kdeclare.manifests.suggest import did_you_mean
-    from kdeclare.model.ids import ResourceId
 
     try:
         resource = ResourceId.parse(text)

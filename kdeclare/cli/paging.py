@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kdeclare.cli.terminal_text import sanitize_for_terminal
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.core.diagnostics import KdeclareError, error
 
 _LESS = {"LESS": "FRX"}
 """How less is to be where nobody says: it leaves what fits, takes colours, and leaves the text behind."""

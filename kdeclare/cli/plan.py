@@ -10,8 +10,8 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Graph, Paths, PlanFormat, Planning, Reach, VisibilityTimeout
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Plan
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.plan import Plan
 
 if TYPE_CHECKING:
     from kdeclare.app.workspace import Options
@@ -87,7 +87,7 @@ def show(
     console: Console,
 ) -> ExitCode:
     """Show a saved plan. No cluster is asked."""
-    from kdeclare.planning.planfile import load_plan
+    from kdeclare.engine.planning.planfile import load_plan
 
     console.concerns(project)
     loaded = load_plan(file)

@@ -9,7 +9,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Paths, Reach, Setting
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 _CHECK_EPILOG = epilog(
     "kdeclare policy check                     the manifests of the project",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 from kdeclare.cli.terminal_text import sanitize_for_terminal
-from kdeclare.model.run import MoveProgress
+from kdeclare.core.run import MoveProgress
 
 _PATIENCE_S = 0.4
 """What is over sooner shows no bar: drawing one, and importing what draws, would only delay it."""
@@ -17,7 +17,7 @@ _LINE_EVERY_S = 10.0
 
 
 class Bars:
-    """A `planning.preflight.Progress` that draws. One bar at a time: what is done right now."""
+    """A `engine.planning.preflight.Progress` that draws. One bar at a time: what is done right now."""
 
     def __init__(self, *, shown: bool, colours: bool, lines: bool = False) -> None:
         """shown: False where nobody would see it. lines: tell in lines what goes on for long."""

@@ -13,8 +13,8 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Overriding, Servers, Yes
 from kdeclare.cli.running import Manner, carry_out
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.app.apply import How

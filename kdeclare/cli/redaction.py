@@ -65,8 +65,8 @@ def _is_reference(value: str) -> bool:
 def _is_secret(key: str, option: str) -> bool:
     if option == _SPARK:
         return any(word in key.lower() for word in _TELLING)
-    from kdeclare.kinds.catalog import catalog
-    from kdeclare.model.ids import ConfigScope
+    from kdeclare.providers.kafka.config.catalog import catalog
+    from kdeclare.providers.kafka.ids import ConfigScope
 
     known = [info for scope in ConfigScope if (info := catalog(scope).get(key))]
     return not known or any(info.is_secret for info in known)
@@ -74,6 +74,6 @@ def _is_secret(key: str, option: str) -> bool:
 
 def _is_workers_secret(key: str, value: str) -> bool:
     """Of Connect's workers, whose placeholders are no secret either."""
-    from kdeclare.kinds.workers.values import is_placeholder, is_sensitive
+    from kdeclare.providers.connect.workers.values import is_placeholder, is_sensitive
 
     return is_sensitive(key) and not is_placeholder(value) and not _is_reference(value)

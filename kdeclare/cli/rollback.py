@@ -19,7 +19,7 @@ from kdeclare.cli.options import (
     Yes,
 )
 from kdeclare.cli.running import Manner, carry_out, run_shown
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 _EPILOG = epilog(
     "kdeclare rollback                       undo the last run",

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kdeclare.cli.asking import Asking
 from kdeclare.cli.console import Console
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import RunResult
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.run import RunResult
 
 if TYPE_CHECKING:
     from kdeclare.app.apply import How
@@ -47,7 +47,7 @@ def carry_out(
     answer. Raises KdeclareError.
     """
     from kdeclare.app.apply import How
-    from kdeclare.applying.lookout import RunOptions
+    from kdeclare.engine.executor.lookout import RunOptions
 
     options = RunOptions(fail_fast=manner.fail_fast, wait=manner.wait)
     if manner.move_timeout_s is not None:

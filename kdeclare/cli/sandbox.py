@@ -12,7 +12,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Yes
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 Folder = Annotated[Path, typer.Option("--folder", metavar="DIR", help="Where the sandbox keeps its files.")]
 _FOLDER = Path(".sandbox")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from kdeclare.cluster.sandbox import BrokerStatus, SandboxStatus, WorkerStatus
+from kdeclare.sandbox import BrokerStatus, SandboxStatus, WorkerStatus
 
 if TYPE_CHECKING:
     from kdeclare.app.sandbox import Sandbox

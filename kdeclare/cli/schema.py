@@ -7,7 +7,7 @@ import typer
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 _EPILOG = epilog(
     "kdeclare schema > kdeclare.schema.json",

@@ -15,8 +15,8 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Reach
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.cli.line import Shared

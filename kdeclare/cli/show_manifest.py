@@ -9,7 +9,7 @@ from kdeclare.cli.completing import resources
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Setting, one_resource
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 _EPILOG = epilog(
     "kdeclare show-manifest Topic/orders",

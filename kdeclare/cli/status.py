@@ -11,10 +11,10 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Reach
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
-    from kdeclare.model.diagnostics import Diagnostic
+    from kdeclare.core.diagnostics import Diagnostic
     from kdeclare.report.views import StatusView
 
 _EPILOG = epilog("kdeclare status --watch      until nothing goes on any more", codes=(0, 1, 64, 130))

@@ -14,12 +14,12 @@ from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.kafka_flags import Configs, replica_assignment, single_pairs
 from kdeclare.cli.options import Careful, DeleteByName, Format, Overriding, Reach, Yes
 from kdeclare.cli.topic_names import TopicNames
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kdeclare.kinds.topic.asked import Asked
+    from kdeclare.providers.kafka.topic.asked import Asked
 
 _CODES = (0, 1, 3, 5, 6, 64, 130)
 _CREATE = epilog(
@@ -178,7 +178,7 @@ def delete(
     first.
     """
     from kdeclare.app.by_hand.topics import delete_topics
-    from kdeclare.planning.request import Scope
+    from kdeclare.engine.planning.request import Scope
 
     overrides = overriding.overrides()
     wanted = _some(names.given())
@@ -202,7 +202,7 @@ def _asked(
     configs: "Configs | Mapping[str, str]",
 ) -> "list[Asked]":
     """One instruction for each name, and for each entry of a file; the flags say what an entry does not."""
-    from kdeclare.kinds.topic.asked import Asked
+    from kdeclare.providers.kafka.topic.asked import Asked
 
     replicas = replica_assignment(assignment)
     flags = Asked("", partitions, factor, replicas, configs)

@@ -10,11 +10,11 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Reach
 from kdeclare.cli.topic_names import TopicNames
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.app.looking import WhichTopics
-    from kdeclare.model.health import Condition
+    from kdeclare.core.health import Condition
 
 _LIST_EPILOG = epilog(
     "kdeclare topic list --sizes                          and how big they are",
@@ -78,7 +78,7 @@ class Only:
 
     def conditions(self) -> "frozenset[Condition]":
         """As the use-cases want it."""
-        from kdeclare.model.health import Condition
+        from kdeclare.core.health import Condition
 
         given = {
             Condition.UNDER_REPLICATED: self.under_replicated_partitions,

@@ -6,7 +6,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import FindingsFormat, Paths, Setting
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 _EPILOG = epilog("kdeclare validate manifests", codes=(0, 1, 3, 64))
 

@@ -8,12 +8,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
-from kdeclare.kinds.catalog import Catalog, catalog, split_list
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.verbs.configs import own_source
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import (
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.registry import KINDS
+from kdeclare.providers.kafka.config.catalog import Catalog, catalog, split_list
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import (
     Broker,
     ClusterInfo,
     ConfigEntry,
@@ -24,6 +23,7 @@ from kdeclare.model.live import (
     Snapshot,
     Topic,
 )
+from kdeclare.providers.kafka.operations.alter_configs import own_source
 
 _FIXED = "read-only"
 

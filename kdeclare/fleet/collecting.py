@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from kdeclare.cluster.consistent import topics_and_moves
-from kdeclare.cluster.port import Cluster, ConfigQuery, Configs, Fault
+from kdeclare.core.faults import Fault
 from kdeclare.fleet.bodies import asked_keys
 from kdeclare.fleet.encoding import Origin, Row, broker_row, cluster_row, topic_row, unread_row
 from kdeclare.fleet.rows import CLUSTER, LIVE
-from kdeclare.kinds.broker_config import CLUSTER_DEFAULT
-from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+from kdeclare.providers.kafka.consistent import topics_and_moves
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
 
 ROWS_A_BATCH = 5_000
 _AT_ONCE = 5_000

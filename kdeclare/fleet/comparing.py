@@ -5,22 +5,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NoReturn
 
+from kdeclare.core.adoption import ADOPTION
+from kdeclare.core.changes import Action, FieldChange, Reason
+from kdeclare.core.diagnostics import Place
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json, canonical_json
+from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.registry import KINDS
 from kdeclare.fleet.bodies import entity_of, snapshot_of
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.rows import CLUSTER
-from kdeclare.kinds.adoption import ADOPTION
-from kdeclare.kinds.base import Desired, Difference
-from kdeclare.kinds.catalog import catalog
-from kdeclare.kinds.config_diff import ConfigSide, override
-from kdeclare.kinds.placing import Replicas, Wish
-from kdeclare.kinds.registry import KINDS, is_topic
-from kdeclare.kinds.topic.diff import INVALID_PARTITIONS, TOPIC_ID, is_recreated
-from kdeclare.kinds.verbs.configs import own_source
-from kdeclare.model.changes import Action, FieldChange, Reason
-from kdeclare.model.diagnostics import Place
-from kdeclare.model.ids import ConfigScope, ResourceId
-from kdeclare.model.jsontypes import Json, canonical_json
-from kdeclare.model.live import Broker, Snapshot
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
+from kdeclare.providers.kafka.ids import ConfigScope, is_topic
+from kdeclare.providers.kafka.live import Broker, Snapshot
+from kdeclare.providers.kafka.operations.alter_configs import own_source
+from kdeclare.providers.kafka.reassignment.placing import Replicas, Wish
+from kdeclare.providers.kafka.topic.diff import INVALID_PARTITIONS, TOPIC_ID, is_recreated
 
 _TEAM = "team"
 """The label that says whose a resource is; audits count findings by it."""

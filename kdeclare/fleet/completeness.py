@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.core.diagnostics import KdeclareError, error
 
 _NAMED = 5
 

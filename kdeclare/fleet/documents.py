@@ -3,9 +3,9 @@
 import json
 from dataclasses import dataclass
 
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.jsontypes import Json
 from kdeclare.fleet.rows import FORMAT_VERSION
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.jsontypes import Json
 
 
 @dataclass(frozen=True, slots=True)

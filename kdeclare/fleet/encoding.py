@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json, canonical_json
+from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
 from kdeclare.fleet.bodies import broker_body, cluster_body, entity_of, fingerprint, topic_body
 from kdeclare.fleet.facts import DeclaredFacts, declared_facts, live_facts
 from kdeclare.fleet.rows import CLUSTER
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.topic.diff import TOPIC_ID
-from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, TopicPartition
-from kdeclare.model.jsontypes import Json, canonical_json
-from kdeclare.model.live import ClusterInfo, ConfigEntry, Move, Topic
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
+from kdeclare.providers.kafka.topic.diff import TOPIC_ID
 
 Row = dict[str, Json]
 

@@ -9,14 +9,14 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
-from kdeclare.kinds.catalog import catalog
-from kdeclare.kinds.config_diff import own_elements, shown_value
-from kdeclare.kinds.secrets import Secret
-from kdeclare.kinds.verbs.configs import own_source
-from kdeclare.kinds.wishes import Parts, Unset, Whole, Wish, may_be_secret
-from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import ConfigEntry, ConfigType
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.secrets import Secret
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.config_diff import own_elements, shown_value
+from kdeclare.providers.kafka.config.wishes import Parts, Unset, Whole, Wish, may_be_secret
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigType
+from kdeclare.providers.kafka.operations.alter_configs import own_source
 
 Hashes = list[int]
 

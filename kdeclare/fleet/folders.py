@@ -2,8 +2,8 @@
 
 import json
 
+from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.fleet.storage import Storage
-from kdeclare.model.diagnostics import KdeclareError, error
 
 SNAPSHOTS, AUDITS = "snapshots", "audits"
 """Folders of records, one file each, called so that they sort by time."""

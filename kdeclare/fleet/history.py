@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from kdeclare.model.jsontypes import Json
+from kdeclare.core.jsontypes import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.jsontypes import Json
 from kdeclare.fleet.comparing import found, other_cluster
 from kdeclare.fleet.rows import CLUSTER
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.jsontypes import Json
 
 Row = Mapping[str, Json]
 Key = tuple[str, str, str]

@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kdeclare.fleet.storage import cannot_read, cannot_write
-from kdeclare.state.durable import (
+from kdeclare.engine.state.durable import (
     find_mode,
     find_private_mode,
     make_folder,
@@ -18,6 +17,7 @@ from kdeclare.state.durable import (
     replace_files,
     sync_folder,
 )
+from kdeclare.fleet.storage import cannot_read, cannot_write
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 

@@ -6,10 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from kdeclare.core.plan import Summary
+from kdeclare.engine.planning.plan_document import SUMMARY_FIELDS, summary_document, timestamp
 from kdeclare.fleet.documents import Document
 from kdeclare.fleet.rows import FORMAT_VERSION
-from kdeclare.model.plan import Summary
-from kdeclare.planning.plan_document import SUMMARY_FIELDS, summary_document, timestamp
 
 _DOCUMENT = Document(
     code="bad-overview",

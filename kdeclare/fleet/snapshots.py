@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.jsontypes import Json
 from kdeclare.fleet.documents import Document
 from kdeclare.fleet.rows import FORMAT_VERSION
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.jsontypes import Json
 
 _DOCUMENT = Document(
     code="bad-snapshot",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.core.diagnostics import KdeclareError, error
 
 
 class Storage(Protocol):

@@ -5,19 +5,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Verdict, VerdictOutcome
+from kdeclare.core.registry import KINDS
+from kdeclare.core.state import Leftovers, State
+from kdeclare.engine.planning import order
+from kdeclare.engine.planning.compare import compare
+from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.fleet.bodies import snapshot_of_all
 from kdeclare.fleet.comparing import found_in, parse_source
 from kdeclare.fleet.finding import FindingKind, Found
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS, is_topic
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.live import Snapshot
-from kdeclare.model.plan import Verdict, VerdictOutcome
-from kdeclare.model.state import Leftovers, State
-from kdeclare.planning import order
-from kdeclare.planning.compare import compare
-from kdeclare.planning.placement import SharedLoad
-from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.providers.kafka.ids import is_topic
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.reassignment.placement import SharedLoad
 
 Row = Mapping[str, Any]
 Labels = Mapping[ResourceId, Mapping[str, str]]

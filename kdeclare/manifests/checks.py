@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kdeclare.kinds.base import Desired
-from kdeclare.model.diagnostics import Diagnostic, Place, error
-from kdeclare.model.ids import ResourceId
+from kdeclare.core.diagnostics import Diagnostic, Place, error
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
 
 Check = Callable[[Sequence[Desired]], Iterator[Diagnostic]]
 """What is wrong between the resources of a project; the diagnostics have place and resource."""

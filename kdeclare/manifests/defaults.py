@@ -11,10 +11,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from yaml.nodes import MappingNode, Node
 
-from kdeclare.kinds.base import NAME, Kind, Problem
-from kdeclare.kinds.patterns import RE2_HINT, PatternError, compile_pattern
-from kdeclare.kinds.reassignment.spec import is_pattern
-from kdeclare.kinds.wishes import UNKNOWN_CONFIG
+from kdeclare.core.diagnostics import Diagnostic, error, warning
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import NAME, Kind, Problem
+from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern
 from kdeclare.manifests.checks import declared_twice
 from kdeclare.manifests.filling import differing, fill, says, settles
 from kdeclare.manifests.nodes import child, find, node_at
@@ -24,8 +24,8 @@ from kdeclare.manifests.schema_errors import explain
 from kdeclare.manifests.shapes import Shapes, TextMap
 from kdeclare.manifests.suggest import did_you_mean, one_of
 from kdeclare.manifests.wording import dotted
-from kdeclare.model.diagnostics import Diagnostic, error, warning
-from kdeclare.model.ids import ResourceId
+from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG
+from kdeclare.providers.kafka.reassignment.spec import is_pattern
 
 DEFAULTS = "Defaults"
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, RootModel, create_model
 
-from kdeclare.kinds.base import Kind
+from kdeclare.core.kind import Kind
 from kdeclare.manifests.defaults import DEFAULTS, DefaultsKind, DefaultsSpec
 
 

@@ -7,12 +7,12 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 from yaml.nodes import MappingNode, Node
 
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
 from kdeclare.manifests.nodes import compose, find
 from kdeclare.manifests.reading import KAFKA, VALUE, Reader
 from kdeclare.manifests.schema_errors import explain
 from kdeclare.manifests.shapes import not_a_manifest
 from kdeclare.manifests.substitution import Variable
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
 
 M = TypeVar("M", bound=BaseModel)
 _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from kdeclare.model.diagnostics import Diagnostic, Place, error, warning
-from kdeclare.model.ids import ResourceId
+from kdeclare.core.diagnostics import Diagnostic, Place, error, warning
+from kdeclare.core.ids import ResourceId
 
 _SUFFIXES = (".yaml", ".yml")
 _HEAD = 4096

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import chain, count
 from typing import NoReturn
 
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error
-from kdeclare.model.jsontypes import Json
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error
+from kdeclare.core.jsontypes import Json
 
 VERSION = 1
 """The one version of these files."""

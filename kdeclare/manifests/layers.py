@@ -5,11 +5,11 @@ from functools import cached_property, reduce
 
 from yaml.nodes import Node
 
+from kdeclare.core.ids import ResourceId
 from kdeclare.manifests.defaults import Defaults, labels_of
 from kdeclare.manifests.filling import fill
 from kdeclare.manifests.overlays import merge, without_identity
 from kdeclare.manifests.reading import Reader
-from kdeclare.model.ids import ResourceId
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from yaml.nodes import Node, ScalarNode
 
-from kdeclare.kinds.base import Desired, Kind
+from kdeclare.core.diagnostics import Diagnostic, Place, error, in_order
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired, Kind
 from kdeclare.manifests.checks import Check, declared_twice
 from kdeclare.manifests.defaults import DEFAULTS, Defaults, DefaultsKind
 from kdeclare.manifests.files import Contents, Files
@@ -23,8 +25,6 @@ from kdeclare.manifests.reading import RESOURCE_MODES, Reader
 from kdeclare.manifests.rules import Sieve
 from kdeclare.manifests.shapes import Declarable, Shapes
 from kdeclare.manifests.substitution import Scope
-from kdeclare.model.diagnostics import Diagnostic, Place, error, in_order
-from kdeclare.model.ids import ResourceId
 
 _BATCH = 16
 """Documents composed before they are worked on: changing between the two for each costs a sixth more."""

@@ -12,7 +12,7 @@ import yaml
 from yaml._yaml import CParser
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from kdeclare.model.diagnostics import Diagnostic, Place, error
+from kdeclare.core.diagnostics import Diagnostic, Place, error
 
 MAX_DEPTH = 100
 MAX_EXPANSION = 100_000

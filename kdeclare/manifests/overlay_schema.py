@@ -1,7 +1,7 @@
 """The schema of overlays: that of manifests, less what the manifest beneath has to say already."""
 
+from kdeclare.core.jsontypes import Json
 from kdeclare.manifests.schema import definition_of, reachable
-from kdeclare.model.jsontypes import Json
 
 
 def overlay_of(manifests: Json) -> Json:

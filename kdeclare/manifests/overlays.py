@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from yaml.nodes import MappingNode, Node
 
+from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.ids import ResourceId
 from kdeclare.manifests.nodes import child, find
 from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.shapes import API_VERSION
-from kdeclare.model.diagnostics import Diagnostic, error
-from kdeclare.model.ids import ResourceId
 
 
 def identify(root: Node, reader: Reader) -> ResourceId | None:

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from kdeclare.kinds.base import Path
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
+from kdeclare.core.kind import Path
+from kdeclare.core.plan import BROKER_POLICY
 from kdeclare.manifests.nodes import find, node_at, place
 from kdeclare.manifests.reading import TEXT, Reader
 from kdeclare.manifests.shapes import TextMap
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
-from kdeclare.model.plan import BROKER_POLICY
 
 Severity = Literal["deny", "warn"]
 TopicAction = Literal["CREATE", "MODIFY", "DELETE"]

@@ -8,10 +8,10 @@ from itertools import islice
 
 from yaml.nodes import Node, ScalarNode
 
+from kdeclare.core.diagnostics import Place
 from kdeclare.manifests.files import read
 from kdeclare.manifests.nodes import place
 from kdeclare.manifests.substitution import has_reference
-from kdeclare.model.diagnostics import Place
 
 _BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 _QUOTED = {

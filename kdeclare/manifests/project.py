@@ -9,7 +9,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from yaml.nodes import MappingNode, Node
 
-from kdeclare.kinds.pace import Duration, Pace, PaceSpec, pace_of
+from kdeclare.core.diagnostics import KdeclareError, Place, error
+from kdeclare.engine.state.names import is_folder_name
 from kdeclare.manifests.document import document, location, validated, variables_of
 from kdeclare.manifests.name_scope import NameScope, read_name_scope
 from kdeclare.manifests.nodes import child, find, node_at
@@ -26,8 +27,7 @@ from kdeclare.manifests.schema_errors import Location
 from kdeclare.manifests.shapes import Envelope, Metadata, TextMap
 from kdeclare.manifests.substitution import Scope, Variable, has_reference
 from kdeclare.manifests.suggest import did_you_mean
-from kdeclare.model.diagnostics import KdeclareError, Place, error
-from kdeclare.state.names import is_folder_name
+from kdeclare.providers.kafka.reassignment.pace import Duration, Pace, PaceSpec, pace_of
 
 PROJECT_FILE = "kdeclare.yaml"
 DEFAULT = "default"

@@ -7,6 +7,10 @@ from typing import Any
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from kdeclare.core.diagnostics import Place
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.references import Referenced
 from kdeclare.manifests.layers import Layers
 from kdeclare.manifests.nodes import find, node_at
 from kdeclare.manifests.overlays import without_identity
@@ -14,10 +18,6 @@ from kdeclare.manifests.reading import RESOURCE_MODES, VALUE, Reader
 from kdeclare.manifests.scalars import resolve
 from kdeclare.manifests.sources import Steps
 from kdeclare.manifests.substitution import is_single, names_in
-from kdeclare.model.diagnostics import Place
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.references import Referenced
 
 _PARTS = ("metadata", "spec")
 

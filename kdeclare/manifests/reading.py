@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.references import Referenced
 from kdeclare.manifests.nodes import place
 from kdeclare.manifests.scalars import Ambiguous, resolve
 from kdeclare.manifests.substitution import Scope, Unresolved, has_reference, is_single, substitute
-from kdeclare.model.diagnostics import Diagnostic, error
-from kdeclare.model.references import Referenced
 
 VALUE: Final = 0
 """Scalars become what they mean: null, booleans, numbers, text."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TypeVar
 
-from kdeclare.kinds.topic.spec import is_legal_name
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.jsontypes import Json
 from kdeclare.manifests.json_source import MAX_INT, VERSION, Path, Source
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.jsontypes import Json
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.topic.spec import is_legal_name
 
 ANY_LOG_DIR = "any"
 """Stands for whatever log directory the broker chooses."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kdeclare.kinds.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
-from kdeclare.model.diagnostics import Diagnostic, error
+from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
 
 TRUSTED_PROJECT = "KDECLARE_TRUSTED_PROJECT"
 """Environment variable: the project file, normally of the base branch, that must allow a reference, too."""

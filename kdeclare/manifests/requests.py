@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kdeclare.kinds.topic.asked import Asked
-from kdeclare.kinds.topic.spec import INT32
+from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.manifests.document import document, validated
 from kdeclare.manifests.nodes import find
 from kdeclare.manifests.reading import Reader
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.providers.kafka.topic.asked import Asked
+from kdeclare.providers.kafka.topic.spec import INT32
 
 
 class TopicEntry(BaseModel):

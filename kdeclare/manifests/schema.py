@@ -6,11 +6,11 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
+from kdeclare.core.jsontypes import Json
 from kdeclare.manifests.field_docs import field_doc
 from kdeclare.manifests.fleet.spec import FleetManifest
 from kdeclare.manifests.project import ProjectManifest
 from kdeclare.manifests.shapes import Declarable, envelope
-from kdeclare.model.jsontypes import Json
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "Reference"

@@ -7,14 +7,14 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from yaml.nodes import Node, ScalarNode
 
+from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.references import Referenced
 from kdeclare.manifests.model_fields import choices_at, known_fields
 from kdeclare.manifests.nodes import child, find
 from kdeclare.manifests.reading import BROKEN
 from kdeclare.manifests.substitution import has_reference
 from kdeclare.manifests.suggest import closest, did_you_mean, one_of
 from kdeclare.manifests.wording import BOUNDS, described, dotted, expected_type, is_number, shown, type_hint
-from kdeclare.model.diagnostics import Diagnostic, error
-from kdeclare.model.references import Referenced
 
 Location = tuple[str | int, ...]
 

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from yaml.nodes import Node
 
-from kdeclare.kinds.base import NAME, Problem
+from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.kind import NAME, Problem
 from kdeclare.manifests.nodes import find, node_at
 from kdeclare.manifests.positions import within
 from kdeclare.manifests.reading import holds_broken
 from kdeclare.manifests.schema_errors import affected_fields, explain
 from kdeclare.manifests.suggest import did_you_mean, one_of
-from kdeclare.model.diagnostics import Diagnostic, error
 
 API_VERSION = "kdeclare/v1"
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from yaml.nodes import Node
 
-from kdeclare.kinds.base import Kind
+from kdeclare.core.diagnostics import Diagnostic, Place
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Kind
 from kdeclare.manifests.defaults import DEFAULTS, Defaults
 from kdeclare.manifests.document import document as document_of
 from kdeclare.manifests.files import Files, read
@@ -17,8 +19,6 @@ from kdeclare.manifests.overlays import identify
 from kdeclare.manifests.project import Project, manifest_roots
 from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.substitution import Scope
-from kdeclare.model.diagnostics import Diagnostic, Place
-from kdeclare.model.ids import ResourceId
 
 Steps = tuple[str | int, ...]
 """Keys and indexes from a document down."""

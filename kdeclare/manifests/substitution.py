@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.references import Referenced
 from kdeclare.manifests.reference_limits import Limits, refuse_file, refuse_variable
 from kdeclare.manifests.suggest import did_you_mean
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.model.references import Referenced
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
 _LARGEST = 1 << 20

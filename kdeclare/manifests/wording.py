@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kdeclare.model.references import Referenced
+from kdeclare.core.references import Referenced
 
 _EXPECTED = {
     "int": "a whole number",

@@ -8,7 +8,7 @@ from reprlib import repr as shortened
 from threading import Thread
 from types import TracebackType
 
-from kdeclare.cluster.port import Fault
+from kdeclare.core.faults import Fault
 from kdeclare.policy.apart import own_stdout
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata

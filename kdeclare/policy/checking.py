@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kdeclare.kinds.base import Desired, Stated
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.plan import Verdict, VerdictOutcome
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired, Stated
+from kdeclare.core.plan import Verdict, VerdictOutcome
+from kdeclare.core.registry import KINDS
 from kdeclare.policy.asking import Asking
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
 from kdeclare.policy.interface import Action, RequestMetadata

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from kdeclare.model.diagnostics import Place
-from kdeclare.model.plan import VerdictOutcome
+from kdeclare.core.diagnostics import Place
+from kdeclare.core.plan import VerdictOutcome
 from kdeclare.policy.interface import Action, RequestMetadata, TopicActionsPolicy
 from kdeclare.policy.selector import EVERYTHING, Selector
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kdeclare.model.ids import ConfigResource, ConfigScope
 from kdeclare.policy.interface import Action, RequestMetadata, TopicActionsPolicy
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 
 _CONFIGS = "configs."
 

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kdeclare.kinds.registry import is_topic
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.operations import Operation
-from kdeclare.model.plan import Verdict, VerdictOutcome
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.policy.asking import Asking
 from kdeclare.policy.configured import ConfiguredPolicy, Group
 from kdeclare.policy.interface import Action, PolicyViolation, TopicActionsPolicy
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Labels, Outlook
 from kdeclare.policy.requests.planned import TopicRequest, action_of, effects_of
+from kdeclare.providers.kafka.ids import is_topic
 
 Override = Callable[[Verdict], str | None]
 """The reason for which a denial is to be overridden; None if it is not."""

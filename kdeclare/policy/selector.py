@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kdeclare.kinds.patterns import Pattern
-from kdeclare.kinds.reassignment.spec import is_pattern
-from kdeclare.kinds.topic.spec import is_legal_name
+from kdeclare.core.patterns import Pattern
 from kdeclare.policy.interface import RequestMetadata
+from kdeclare.providers.kafka.reassignment.spec import is_pattern
+from kdeclare.providers.kafka.topic.spec import is_legal_name
 
 
 @dataclass(frozen=True, slots=True)

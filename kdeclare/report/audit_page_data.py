@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from kdeclare.core.jsontypes import canonical_json
+from kdeclare.engine.planning.plan_document import timestamp
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.summary import Audit, AuditRow, AuditSummary, ClusterSummary, Counts
-from kdeclare.model.jsontypes import canonical_json
-from kdeclare.planning.plan_document import timestamp
 from kdeclare.report.audit_words import MEANINGS, raw, sides, teams_by_total, worst_first
 from kdeclare.report.html_page import Strings
 from kdeclare.report.values import clean, clipped, duration

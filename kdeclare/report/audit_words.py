@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterable
 
+from kdeclare.core.jsontypes import Json, canonical_json
+from kdeclare.core.secrets import SHOWN, is_secret
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.summary import AuditRow, AuditSummary, ClusterSummary, Counts
-from kdeclare.kinds.secrets import SHOWN, is_secret
-from kdeclare.model.jsontypes import Json, canonical_json
 from kdeclare.report.history_text import moment
 from kdeclare.report.values import UNSET, clean, listed, plural, show
 

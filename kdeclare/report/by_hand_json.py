@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from kdeclare.planning.plan_document import diagnostic_document
+from kdeclare.engine.planning.plan_document import diagnostic_document
 from kdeclare.report.by_hand_views import HandView, Item, hand_exit_code
 from kdeclare.report.json_output import FORMAT_VERSION, run_document
 

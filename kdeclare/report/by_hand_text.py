@@ -1,7 +1,7 @@
 """What came of a command by hand, for people: a line a resource."""
 
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import RunResult
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.run import RunResult
 from kdeclare.report.by_hand_views import DEEDS, GOOD, Came, HandView, Item, Seen, hand_exit_code
 from kdeclare.report.diagnostics_text import diagnostics_text
 from kdeclare.report.style import PLAIN, Style

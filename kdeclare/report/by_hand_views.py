@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kdeclare.model.diagnostics import Diagnostic
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import RunResult
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.run import RunResult
 from kdeclare.report.outcome import run_outcome
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kdeclare.model.diagnostics import Diagnostic
-from kdeclare.model.ids import ConfigResource
-from kdeclare.model.live import ConfigEntry
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.providers.kafka.ids import ConfigResource
+from kdeclare.providers.kafka.live import ConfigEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kdeclare.model.diagnostics import in_order
-from kdeclare.model.ids import ConfigScope
-from kdeclare.model.live import ConfigEntry
-from kdeclare.planning.plan_document import diagnostic_document
+from kdeclare.core.diagnostics import in_order
+from kdeclare.engine.planning.plan_document import diagnostic_document
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.live import ConfigEntry
 from kdeclare.report.config_views import ConfigsView
 
 FORMAT_VERSION = "1.0"

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kdeclare.model.changes import FieldChange
-from kdeclare.model.diagnostics import in_order
-from kdeclare.model.workers import Certificate
-from kdeclare.planning.plan_document import diagnostic_document, timestamp
+from kdeclare.core.changes import FieldChange
+from kdeclare.core.diagnostics import in_order
+from kdeclare.engine.planning.plan_document import diagnostic_document, timestamp
+from kdeclare.providers.connect.worker_state import Certificate
 from kdeclare.report.connect_views import (
     ChangedView,
     OverridesView,

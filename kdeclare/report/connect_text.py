@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from kdeclare.model.changes import FieldChange, FieldOp
-from kdeclare.model.diagnostics import Severity
-from kdeclare.model.workers import Certificate
+from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.diagnostics import Severity
+from kdeclare.providers.connect.worker_state import Certificate
 from kdeclare.report.connect_views import (
     ChangedView,
     OverridesView,

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kdeclare.kinds.workers.findings import OUT_OF_STEP
-from kdeclare.kinds.workers.standing import IN_STEP
-from kdeclare.model.changes import FieldChange
-from kdeclare.model.diagnostics import Diagnostic
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.workers import WorkerSeen
+from kdeclare.core.changes import FieldChange
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.jsontypes import Json
+from kdeclare.providers.connect.worker_state import WorkerSeen
+from kdeclare.providers.connect.workers.findings import OUT_OF_STEP
+from kdeclare.providers.connect.workers.standing import IN_STEP
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from kdeclare.kinds.reassignment.diff import PREFIX
-from kdeclare.model.changes import FieldChange
-from kdeclare.model.diagnostics import Severity
-from kdeclare.model.plan import Plan
+from kdeclare.core.changes import FieldChange
+from kdeclare.core.diagnostics import Severity
+from kdeclare.core.plan import Plan
+from kdeclare.providers.kafka.reassignment.diff import PREFIX
 
 
 def topics_denied(plan: Plan) -> Mapping[str, Collection[str]]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from kdeclare.model.diagnostics import Diagnostic, Severity, in_order
+from kdeclare.core.diagnostics import Diagnostic, Severity, in_order
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, listed, plural
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 
 
 class Standing(StrEnum):

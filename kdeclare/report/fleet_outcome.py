@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 
+from kdeclare.core.exits import ExitCode
 from kdeclare.fleet.finding import TO_BE_APPLIED, FindingKind
 from kdeclare.fleet.overview import AppliedStatus, FleetApply, FleetPlan, PlanExit
 from kdeclare.fleet.snapshots import SnapshotRecord
 from kdeclare.fleet.summary import AuditSummary
-from kdeclare.model.exits import ExitCode
 
 
 def snapshot_exit(record: SnapshotRecord) -> ExitCode:

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
+from kdeclare.engine.planning.planfile_schema import CLOSED, SummaryDocument
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.history import Turn
 from kdeclare.fleet.overview import AppliedStatus, PlanExit
-from kdeclare.planning.planfile_schema import CLOSED, SummaryDocument
 from kdeclare.report.schemas import schemas_of
 
 Time = Annotated[str, Field(description="UTC, ISO 8601.")]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from kdeclare.model.operations import Operation
+from kdeclare.core.operations import Operation
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, plural
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.run import Status
+from kdeclare.core.changes import FieldOp
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.run import Status
 from kdeclare.report.diagnostics_text import diagnostics_text
 from kdeclare.report.outcome import place_of, to_do
 from kdeclare.report.plan_compare import compare_plans

@@ -1,6 +1,6 @@
 """What scripts read: runs, status, history and validation as JSON-able data.
 
-A plan's document is ``kdeclare.planning.planfile.plan_document``.
+A plan's document is ``kdeclare.engine.planning.planfile.plan_document``.
 """
 
 from collections import Counter
@@ -9,12 +9,12 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from kdeclare.model.diagnostics import Diagnostic, in_order
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.operations import Operation
-from kdeclare.model.run import MoveProgress, OperationResult, RunResult, Status
-from kdeclare.planning.plan_document import (
+from kdeclare.core.diagnostics import Diagnostic, in_order
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operations import Operation
+from kdeclare.core.run import MoveProgress, OperationResult, RunResult, Status
+from kdeclare.engine.planning.plan_document import (
     diagnostic_document,
     plan_id,
     summary_document,

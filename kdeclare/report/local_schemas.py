@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from kdeclare.planning.planfile_schema import CLOSED
+from kdeclare.engine.planning.planfile_schema import CLOSED
 from kdeclare.report.schemas import schemas_of
 from kdeclare.report.view_schemas import LockDocument
 

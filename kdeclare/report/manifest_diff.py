@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
-from kdeclare.kinds.catalog import catalog
-from kdeclare.kinds.secrets import SHOWN
+from kdeclare.core.secrets import SHOWN
 from kdeclare.manifests.editing.documents import FileEdit
 from kdeclare.manifests.editing.text import decoded
-from kdeclare.model.ids import ConfigScope
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.ids import ConfigScope
 
 _NOWHERE = "/dev/null"
 _NO_BREAK = "\\ No newline at end of file\n"

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
+from kdeclare.core.diagnostics import Place
+from kdeclare.engine.planning.planfile_schema import CLOSED, PlaceDocument, ResourceText
 from kdeclare.manifests.provenance import EffectiveManifest, Origins, Said
-from kdeclare.model.diagnostics import Place
-from kdeclare.planning.planfile_schema import CLOSED, PlaceDocument, ResourceText
 from kdeclare.report.schemas import schemas_of
 
 

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from kdeclare.model.changes import Action, Change
-from kdeclare.model.diagnostics import Diagnostic, in_order
-from kdeclare.model.plan import Plan, Verdict
-from kdeclare.planning.plan_document import plan_id
+from kdeclare.core.changes import Action, Change
+from kdeclare.core.diagnostics import Diagnostic, in_order
+from kdeclare.core.plan import Plan, Verdict
+from kdeclare.engine.planning.plan_document import plan_id
 from kdeclare.report.denials import fields_denied
 from kdeclare.report.diagnostics_text import tally
 from kdeclare.report.markdown_changes import change_row, details, details_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterator
 
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Risk
-from kdeclare.model.plan import Plan
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Risk
+from kdeclare.core.plan import Plan
 from kdeclare.report.markdown_escape import code, prose
 from kdeclare.report.plan_text import adopted_fields, icon, one_side, parts_of, why
 from kdeclare.report.risks import GRAVE, cause_of

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from kdeclare.model.changes import Change
-from kdeclare.model.diagnostics import Diagnostic, Place
-from kdeclare.model.plan import Plan, Verdict
+from kdeclare.core.changes import Change
+from kdeclare.core.diagnostics import Diagnostic, Place
+from kdeclare.core.plan import Plan, Verdict
 from kdeclare.report.markdown_escape import code, prose
 from kdeclare.report.risks import causes_of, names_of_risks, risks_of, why_irreversible
 from kdeclare.report.verdicts_text import is_brokers, judgement, spoken

@@ -3,9 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from kdeclare.kinds.pace import Pace, from_args
-from kdeclare.model.operations import Operation
-from kdeclare.model.run import MoveProgress, Waiting
+from kdeclare.core.operations import Operation
+from kdeclare.core.run import MoveProgress, Waiting
+from kdeclare.providers.kafka.reassignment.pace import Pace, from_args
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, duration, listed, plural, size
 

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.changes import Action
-from kdeclare.model.diagnostics import Diagnostic, Severity
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.operations import Operation
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult, Status
+from kdeclare.core.changes import Action
+from kdeclare.core.diagnostics import Diagnostic, Severity
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import VERBS
+from kdeclare.core.run import RunResult, Status
 from kdeclare.report.denials import guarded, topics_denied
 from kdeclare.report.diagnostics_text import tally
 from kdeclare.report.values import clean, listed, plural
@@ -134,7 +134,7 @@ def adopting(plan: Plan) -> int:
 
 def left_alone(diagnostics: Iterable[Diagnostic]) -> int:
     """How many diagnostics name something that a rollback does not bring back."""
-    from kdeclare.applying.rollback import LEFT_ALONE  # a tenth of a second that a plan needs not wait
+    from kdeclare.engine.executor.rollback import LEFT_ALONE  # a tenth of a second that a plan needs not wait
 
     return sum(d.code in LEFT_ALONE for d in diagnostics)
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.operations import Operation
+from kdeclare.core.operations import Operation
+from kdeclare.providers.kafka.ids import TopicPartition
 
 NAMED = 100
 """So many topics have a row of their own; the others share one."""

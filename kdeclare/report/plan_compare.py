@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kdeclare.model.jsontypes import Json
+from kdeclare.core.jsontypes import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from kdeclare.model.operations import Operation
+from kdeclare.core.operations import Operation
 from kdeclare.report.graph_text import levels
 
 ALONE = 24

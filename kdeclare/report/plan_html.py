@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import Status
-from kdeclare.planning.plan_document import plan_id
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import Status
+from kdeclare.engine.planning.plan_document import plan_id
 from kdeclare.report.history_text import moment
 from kdeclare.report.html_page import Strings, html_page
 from kdeclare.report.outcome import place_of, plan_outcome, to_do

@@ -7,9 +7,9 @@ a plan: neither a secret nor what stands for one.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Risk
-from kdeclare.model.operations import Operation
-from kdeclare.model.plan import Plan
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Risk
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import Plan
 from kdeclare.report.denials import fields_denied
 from kdeclare.report.html_page import Strings
 from kdeclare.report.plan_assignments import assignments_of

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from kdeclare.model.changes import Action, Change
-from kdeclare.model.diagnostics import Diagnostic, in_order
-from kdeclare.model.plan import Plan, Verdict
-from kdeclare.model.run import Status
+from kdeclare.core.changes import Action, Change
+from kdeclare.core.diagnostics import Diagnostic, in_order
+from kdeclare.core.plan import Plan, Verdict
+from kdeclare.core.run import Status
 from kdeclare.report.plan_page_data import ACTIONS
 from kdeclare.report.plan_text import ORPHANED
 from kdeclare.report.risks import causes_of, names_of_risks, risks_of, why_irreversible

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Plan
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.plan import Plan
 from kdeclare.report.denials import fields_denied
 from kdeclare.report.diagnostics_text import diagnostics_text, tally
 from kdeclare.report.graph_text import graph_text

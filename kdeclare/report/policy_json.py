@@ -3,9 +3,9 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kdeclare.model.diagnostics import in_order
-from kdeclare.model.plan import Verdict
-from kdeclare.planning.plan_document import diagnostic_document, verdict_document
+from kdeclare.core.diagnostics import in_order
+from kdeclare.core.plan import Verdict
+from kdeclare.engine.planning.plan_document import diagnostic_document, verdict_document
 from kdeclare.report.json_output import FORMAT_VERSION
 from kdeclare.report.outcome import Outcome
 from kdeclare.report.policy_text import cases_outcome, check_outcome, tallies

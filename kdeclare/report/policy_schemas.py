@@ -5,7 +5,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from kdeclare.planning.planfile_schema import CLOSED, DiagnosticDocument, PlaceDocument, VerdictDocument
+from kdeclare.engine.planning.planfile_schema import (
+    CLOSED,
+    DiagnosticDocument,
+    PlaceDocument,
+    VerdictDocument,
+)
 from kdeclare.report.schemas import schemas_of
 
 Said = Literal["allow", "warn", "deny"]

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Verdict, VerdictOutcome
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.report.outcome import Outcome
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, listed, plural

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import ReplicaDirs
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import ReplicaDirs
 
 VERIFY_AGAIN = (
     "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle "

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kdeclare.manifests.reassignment_json import Assignment, reassignment_json
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import Move
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Move
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kdeclare.kinds.registry import is_topic
-from kdeclare.kinds.risks import TOPIC_DELETED
-from kdeclare.model.changes import Action, Change, FieldChange, Risk
-from kdeclare.model.diagnostics import Diagnostic, in_order
-from kdeclare.model.plan import Plan, Verdict
+from kdeclare.core.changes import Action, Change, FieldChange, Risk
+from kdeclare.core.diagnostics import Diagnostic, in_order
+from kdeclare.core.plan import Plan, Verdict
+from kdeclare.providers.kafka.ids import is_topic
+from kdeclare.providers.kafka.risks import TOPIC_DELETED
 from kdeclare.report.values import clean, key_of, listed
 from kdeclare.report.verdicts_text import spoken
 

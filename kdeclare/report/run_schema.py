@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
-from kdeclare.planning.planfile_schema import (
+from kdeclare.engine.planning.planfile_schema import (
     CLOSED,
     ClusterDocument,
     DiagnosticDocument,

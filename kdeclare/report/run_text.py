@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult, Status
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import RunResult, Status
 from kdeclare.report.diagnostics_text import diagnostics_text
 from kdeclare.report.outcome import Outcome, run_outcome
 from kdeclare.report.style import PLAIN, Style
@@ -123,7 +123,7 @@ def _verdicts(run: RunResult, style: Style) -> str:
 
 def _can_go_on(run: RunResult) -> bool:
     """Whether rolling back once more can do anything: what is lost, or someone else's by now, it cannot."""
-    from kdeclare.applying.rollback import WORTH_ANOTHER_TRY
+    from kdeclare.engine.executor.rollback import WORTH_ANOTHER_TRY
 
     left = any(not result.is_good for result in run.results.values())
     return left or any(d.code in WORTH_ANOTHER_TRY for d in run.plan.diagnostics)

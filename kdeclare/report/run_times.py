@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from kdeclare.model.run import Status
+from kdeclare.core.run import Status
 from kdeclare.report.views import RunDetail, RunStep
 
 _ROOM = 1.1

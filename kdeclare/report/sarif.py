@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kdeclare.core.changes import Action, Change, Risk
+from kdeclare.core.diagnostics import Diagnostic, Place, Severity, in_order, warning
+from kdeclare.core.jsontypes import fingerprint
+from kdeclare.core.plan import Plan, Verdict
 from kdeclare.manifests.project import PROJECT_FILE
-from kdeclare.model.changes import Action, Change, Risk
-from kdeclare.model.diagnostics import Diagnostic, Place, Severity, in_order, warning
-from kdeclare.model.jsontypes import fingerprint
-from kdeclare.model.plan import Plan, Verdict
 from kdeclare.report.risks import GRAVE, by_risk, causes_of
 from kdeclare.report.sarif_places import NO_CHECKOUT, Checkout, Location, location
 from kdeclare.report.sarif_rules import Rule, code_rule, policy_rule, risk_rule

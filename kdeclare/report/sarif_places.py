@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from kdeclare.model.diagnostics import Place
+from kdeclare.core.diagnostics import Place
 
 ROOT = "%SRCROOT%"
 """What relative paths are relative to: the top of the checkout, as hosts of code understand it."""

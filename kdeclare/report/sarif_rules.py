@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kdeclare.model.changes import Risk
-from kdeclare.model.diagnostics import Severity
-from kdeclare.model.plan import Verdict
+from kdeclare.core.changes import Risk
+from kdeclare.core.diagnostics import Severity
+from kdeclare.core.plan import Verdict
 from kdeclare.report.values import clean
 from kdeclare.report.verdicts_text import HINT, is_brokers
 

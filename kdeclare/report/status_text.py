@@ -1,6 +1,6 @@
 """What goes on right now, for people: unfinished runs, moves in flight, who holds the lock."""
 
-from kdeclare.model.ids import TopicPartition
+from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.report.history_text import moment
 from kdeclare.report.moves_text import progress_text
 from kdeclare.report.style import PLAIN, Style

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kdeclare.model.health import Condition
-from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.core.health import Condition
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.report.config_views import ResourceConfigs
 from kdeclare.report.configs_text import config_table
 from kdeclare.report.style import PLAIN, Style

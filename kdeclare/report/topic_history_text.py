@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from kdeclare.engine.planning.plan_document import timestamp
 from kdeclare.fleet.history import FieldTurn, TopicTurn, TopicVersion, Turn, turns
-from kdeclare.planning.plan_document import timestamp
 from kdeclare.report.history_text import moment
 from kdeclare.report.json_output import FORMAT_VERSION
 from kdeclare.report.style import PLAIN, Style

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kdeclare.model.diagnostics import Diagnostic
-from kdeclare.model.health import Condition
-from kdeclare.model.live import ConfigEntry, ConfigSource
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.health import Condition
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource
 
 
 @dataclass(frozen=True, slots=True)

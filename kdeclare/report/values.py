@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterable
 
-from kdeclare.kinds.secrets import SHOWN, is_secret
-from kdeclare.kinds.units import SIZES, TIMES, in_units
-from kdeclare.model.jsontypes import Json
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.secrets import SHOWN, is_secret
+from kdeclare.core.units import SIZES, TIMES, in_units
 
 UNSET = "(unset)"
 _FOREVER = 2**63 - 1

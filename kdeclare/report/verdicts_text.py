@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from kdeclare.model.changes import Reason
-from kdeclare.model.plan import BROKER_POLICY, Plan, Verdict, VerdictOutcome
+from kdeclare.core.changes import Reason
+from kdeclare.core.plan import BROKER_POLICY, Plan, Verdict, VerdictOutcome
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, plural
 

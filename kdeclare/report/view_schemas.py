@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from kdeclare.planning.planfile_schema import CLOSED, DiagnosticDocument, SummaryDocument
+from kdeclare.engine.planning.planfile_schema import CLOSED, DiagnosticDocument, SummaryDocument
 from kdeclare.report.run_schema import CountsDocument, Ended
 from kdeclare.report.schemas import schemas_of
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kdeclare.model.diagnostics import Diagnostic, Place
-from kdeclare.model.plan import Plan, Summary, Verdict
-from kdeclare.model.run import MoveProgress, Status
-from kdeclare.model.state import LockInfo
+from kdeclare.core.diagnostics import Diagnostic, Place
+from kdeclare.core.plan import Plan, Summary, Verdict
+from kdeclare.core.run import MoveProgress, Status
+from kdeclare.core.state import LockInfo
 
 if TYPE_CHECKING:
     from kdeclare.policy.testing.run import CaseResult  # reads files: nothing for who only shows a plan

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from kdeclare.core.jsontypes import Json
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.summary import (
     Audit,
@@ -18,7 +19,6 @@ from kdeclare.fleet.summary import (
     Since,
     TrendPoint,
 )
-from kdeclare.model.jsontypes import Json
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 HOSTILE = (

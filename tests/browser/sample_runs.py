@@ -7,15 +7,15 @@ from typing import Any, cast
 
 from kdeclare.app.history import show_run
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.pace import Pace
-from kdeclare.model.plan import Base, ClusterRef, Plan
-from kdeclare.planning.plan_document import plan_id
-from kdeclare.planning.request import Scope
+from kdeclare.core.faults import Fault
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Base, ClusterRef, Plan
+from kdeclare.engine.planning.plan_document import plan_id
+from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.rules import PartitionBounds
+from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.views import RunDetail
 from tests.engine.world import TestClock, World, desired, topic
 

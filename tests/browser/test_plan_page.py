@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.synthetic.plans import big_plan
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.plan import Plan
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.plan import Plan
 from kdeclare.report.graph_text import levels
 from kdeclare.report.plan_graph import critical_path, drawing
 from kdeclare.report.plan_html import plan_html, run_html

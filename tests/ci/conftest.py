@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.ci.memory_kdeclare import keep
 from tests.ci.runner import ROOT, Runner
 

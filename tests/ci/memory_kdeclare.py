@@ -23,9 +23,9 @@ from unittest.mock import patch
 from kdeclare import app
 from kdeclare.app import workspace
 from kdeclare.cli.main import main
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Cluster
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 MESSAGE = 1 << 16
 """Bytes that a command and its environment have at most."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.port import Alteration, ConfigOp, NewPartitions
-from kdeclare.model.changes import FieldOp
+from kdeclare.core.changes import FieldOp
+from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewPartitions
 from kdeclare.report.markdown import LIMIT
 from tests.beds import topic_resource
 from tests.ci.gh_stub import BOT

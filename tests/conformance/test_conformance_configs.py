@@ -2,9 +2,10 @@
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, NewTopic
-from kdeclare.model.live import ConfigSource
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.live import ConfigSource
+from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery, NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import (
     APPEND,
     CLUSTER_WIDE,

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kdeclare.cluster.connect.port import PLUGIN_MISSING
-from kdeclare.cluster.connect.reading import read_workers
-from kdeclare.cluster.memory import MemoryWorkers
-from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, STATIC, WHITELIST, Keystore
-from kdeclare.cluster.port import Fault
-from kdeclare.model.workers import Certificate
+from kdeclare.core.faults import Fault
+from kdeclare.providers.connect.client.port import PLUGIN_MISSING
+from kdeclare.providers.connect.client.reading import read_workers
+from kdeclare.providers.connect.worker_state import Certificate
+from kdeclare.providers.kafka.testing import MemoryWorkers
+from kdeclare.providers.kafka.testing.workers import LOCATION, PASSWORD, STATIC, WHITELIST, Keystore
 from tests.cases import case
 
 BEGIN, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2036, 1, 1, tzinfo=UTC)

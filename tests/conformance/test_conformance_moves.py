@@ -2,10 +2,10 @@
 
 import pytest
 
-from kdeclare.cluster.memory import OLD_BROKER, MemoryCluster, PartitionState
-from kdeclare.cluster.port import Fault
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import Move
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Move
+from kdeclare.providers.kafka.testing import OLD_BROKER, MemoryCluster, PartitionState
 from tests.beds import SET, AnyBed, MemoryBed, error, message, topic_resource
 from tests.cases import case
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster, PartitionState
-from kdeclare.cluster.port import Fault, FaultKind, NewPartitions, NewTopic
-from kdeclare.model.ids import TopicPartition
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster, PartitionState
 from tests.beds import AnyBed, MemoryBed, all_created, error, message, topic_resource
 from tests.cases import case
 

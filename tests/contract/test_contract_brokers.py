@@ -2,9 +2,9 @@
 
 import pytest
 
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.ids import ConfigResource
-from kdeclare.model.live import ConfigSource, ConfigType
+from kdeclare.core.changes import FieldOp
+from kdeclare.providers.kafka.ids import ConfigResource
+from kdeclare.providers.kafka.live import ConfigSource, ConfigType
 from tests.beds import APPEND, CLUSTER_WIDE, DELETE, SET, SUBTRACT, AnyBed, broker_resource, error, message
 
 

@@ -2,10 +2,11 @@
 
 import pytest
 
-from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.live import ConfigSource, ConfigType
+from kdeclare.core.changes import FieldOp
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ConfigSource, ConfigType
+from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery
 from tests.beds import (
     APPEND,
     CLUSTER_WIDE,

@@ -1,6 +1,6 @@
 """Elections of preferred leaders through the port (KIP-460)."""
 
-from kdeclare.model.ids import TopicPartition
+from kdeclare.providers.kafka.ids import TopicPartition
 from tests.beds import AnyBed, error, message
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kdeclare.cluster.port import FaultKind
-from kdeclare.model.ids import TopicPartition
+from kdeclare.core.faults import FaultKind
+from kdeclare.providers.kafka.ids import TopicPartition
 from tests.beds import AnyBed, error
 
 

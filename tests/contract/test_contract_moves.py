@@ -2,9 +2,9 @@
 
 import pytest
 
-from kdeclare.cluster.port import Fault
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import Move
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Move
 from tests.beds import SET, AnyBed, error, message, topic_resource
 
 

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.memory.definitions import TOPIC_KEYS
-from kdeclare.cluster.port import NewTopic
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.ids import ConfigResource
+from kdeclare.core.changes import FieldOp
+from kdeclare.providers.kafka.ids import ConfigResource
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
+from kdeclare.providers.kafka.testing.definitions import TOPIC_KEYS
 from tests.beds import (
     APPEND,
     DELETE,

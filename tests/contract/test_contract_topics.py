@@ -2,8 +2,8 @@
 
 import pytest
 
-from kdeclare.cluster.existence import Existence, find_existing
-from kdeclare.cluster.port import Created, NewPartitions, NewTopic
+from kdeclare.providers.kafka.existence import Existence, find_existing
+from kdeclare.providers.kafka.port import Created, NewPartitions, NewTopic
 from tests.beds import AnyBed, all_created, error, message, topic_resource
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.model.live import Topic
+from kdeclare.providers.kafka.live import Topic
 from tests.beds import AnyBed
 from tests.cases import case
 from tests.unit.cli.command_line import CommandLine, Ran

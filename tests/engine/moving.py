@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from kdeclare.applying.apply import Applier
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import MoveProgress, OperationResult, RunResult
-from kdeclare.model.state import Leftovers
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import MoveProgress, OperationResult, RunResult
+from kdeclare.core.state import Leftovers
+from kdeclare.engine.executor.apply import Applier
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, desired, topic
 
 LEADERS = "leader.replication.throttled.replicas"

@@ -5,19 +5,20 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
-from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, Keystore
-from kdeclare.cluster.port import NewTopic
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.changes import Action, FieldOp, Reason
-from kdeclare.model.diagnostics import Severity
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
-from kdeclare.model.plan import Plan
-from kdeclare.model.references import Referenced
-from kdeclare.planning.plan_document import plan_document, plan_id
-from kdeclare.planning.planfile import plan_file_text, read_plan
-from kdeclare.planning.request import Scope
+from kdeclare.core.changes import Action, FieldOp, Reason
+from kdeclare.core.diagnostics import Severity
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.plan import Plan
+from kdeclare.core.references import Referenced
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.planning.plan_document import plan_document, plan_id
+from kdeclare.engine.planning.planfile import plan_file_text, read_plan
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
+from kdeclare.providers.kafka.testing.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.report.markdown import plan_markdown
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.plan_html import plan_html

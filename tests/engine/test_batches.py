@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.port import Fault
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.pace import Pace
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import Status
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.kind import Desired
+from kdeclare.core.run import Status
+from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.report.outcome import run_outcome
 from tests.engine.moving import (
     Moving,

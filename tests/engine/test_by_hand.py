@@ -4,13 +4,13 @@ from typing import Any
 
 from hypothesis import given
 
-from kdeclare.applying.verifying import verify
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.model.changes import Action, Reason
-from kdeclare.model.ids import ResourceId
-from kdeclare.planning.by_hand import plan_apart
-from kdeclare.planning.claimed import claimed
-from kdeclare.planning.request import Scope
+from kdeclare.core.changes import Action, Reason
+from kdeclare.core.ids import ResourceId
+from kdeclare.engine.executor.verifying import verify
+from kdeclare.engine.planning.by_hand import plan_apart
+from kdeclare.engine.planning.claimed import claimed
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.test_properties import _configs, _overrides
 from tests.engine.world import TestClock, World, nothing, topic
 

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.connect.port import Changes, Validation
-from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
-from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, Keystore
-from kdeclare.kinds.base import Desired
-from kdeclare.model.changes import Action, FieldOp, Reason
-from kdeclare.model.diagnostics import KdeclareError, Severity
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Plan
-from kdeclare.model.references import Referenced
-from kdeclare.model.run import NOT_EVERYWHERE, Status
-from kdeclare.model.workers import Certificate
-from kdeclare.planning.planfile import plan_file_text
-from kdeclare.planning.request import Scope
+from kdeclare.core.changes import Action, FieldOp, Reason
+from kdeclare.core.diagnostics import KdeclareError, Severity
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.references import Referenced
+from kdeclare.core.run import NOT_EVERYWHERE, Status
+from kdeclare.engine.planning.planfile import plan_file_text
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.connect.client.port import Changes, Validation
+from kdeclare.providers.connect.worker_state import Certificate
+from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
+from kdeclare.providers.kafka.testing.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.plan_text import plan_text
 from kdeclare.report.run_text import run_text
@@ -336,7 +336,7 @@ def test_a_patch_without_an_answer_is_settled_by_looking(
 
 
 def test_a_patch_goes_through_the_first_worker_that_can_be_reached(workers: MemoryWorkers) -> None:
-    from kdeclare.cluster.connect.rollout import through_any
+    from kdeclare.providers.connect.client.rollout import through_any
 
     workers.workers[workers.urls[0]].down = True
     assert through_any(workers, {LOCATION: "/old", PASSWORD: "pw"})[LOCATION] == "/old"

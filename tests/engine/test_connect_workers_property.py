@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
-from kdeclare.cluster.memory.workers import LOCATION, WHITELIST
-from kdeclare.kinds.base import Desired
+from kdeclare.core.kind import Desired
+from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
+from kdeclare.providers.kafka.testing.workers import LOCATION, WHITELIST
 from tests.engine.world import World, desired
 
 KEYS = [key for key in WHITELIST if key != LOCATION and not key.endswith("password")]

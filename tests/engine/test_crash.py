@@ -7,13 +7,13 @@ from typing import Literal
 
 import pytest
 
-from kdeclare.cluster import memory
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.pace import Pace
-from kdeclare.model.run import RunResult
-from kdeclare.state.memory import Crash as StoreCrash
-from kdeclare.state.memory import MemoryStore
+from kdeclare.core.kind import Desired
+from kdeclare.core.run import RunResult
+from kdeclare.engine.state.memory import Crash as StoreCrash
+from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.providers.kafka import testing as memory
+from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.moving import (
     FOLLOWER_RATE,
     LEADER_RATE,

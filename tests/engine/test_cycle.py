@@ -2,13 +2,13 @@
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import NewTopic
-from kdeclare.model.changes import Action, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import Status
-from kdeclare.planning.request import Scope
+from kdeclare.core.changes import Action, FieldOp, Reason, Risk
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.run import Status
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, topic
 
 

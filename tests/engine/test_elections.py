@@ -2,10 +2,10 @@
 
 import pytest
 
-from kdeclare.cluster.port import Fault
-from kdeclare.kinds.base import Desired
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import Status
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.kind import Desired
+from kdeclare.core.run import Status
 from kdeclare.report.outcome import run_outcome
 from tests.engine.moving import (
     Moving,

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.plan import Plan
-from kdeclare.planning.plan_document import content_hash
-from kdeclare.planning.planfile import (
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.plan import Plan
+from kdeclare.engine.planning.plan_document import content_hash
+from kdeclare.engine.planning.planfile import (
     load_plan,
     plan_file_text,
     read_plan_file,
     refuse_unknown_parts,
     verify_plan,
 )
-from kdeclare.planning.request import Scope
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.plan_html import plan_html
 from kdeclare.report.plan_text import plan_text
 from tests.engine.world import World, desired, topic

@@ -7,14 +7,14 @@ from typing import cast
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import NewTopic
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.planning.plan_document import content_hash
-from kdeclare.planning.planfile import read_plan_file
-from kdeclare.state.document import decode, encode
-from kdeclare.state.local import LocalStore
-from kdeclare.state.memory import MemoryStore
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.engine.planning.plan_document import content_hash
+from kdeclare.engine.planning.planfile import read_plan_file
+from kdeclare.engine.state.document import decode, encode
+from kdeclare.engine.state.local import LocalStore
+from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, topic
 
 STORED = Path(__file__).parents[1] / "formats" / "0.1"

@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.model.changes import Action
-from kdeclare.model.diagnostics import Severity
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ResourceId, TopicPartition
-from kdeclare.model.live import Move
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import OperationResult, RunResult, Status
-from kdeclare.planning.request import Scope
+from kdeclare.core.changes import Action
+from kdeclare.core.diagnostics import Severity
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import OperationResult, RunResult, Status
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Move
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.cases import case
 from tests.engine.world import World, desired, topic

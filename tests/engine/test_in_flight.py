@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import NewTopic
-from kdeclare.kinds.base import Desired
-from kdeclare.model.diagnostics import KdeclareError, Severity
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import Status
-from kdeclare.planning.request import Scope
+from kdeclare.core.diagnostics import KdeclareError, Severity
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import Status
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.engine.moving import (
     Moving,

@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from kdeclare.app.plan import CHECKS
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.placing import Wish
-from kdeclare.kinds.registry import KINDS
+from kdeclare.core.changes import Action, FieldOp, Reason, Risk
+from kdeclare.core.diagnostics import Severity
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import open_project
-from kdeclare.model.changes import Action, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import Severity
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ConfigResource
-from kdeclare.model.live import Broker, Topic
-from kdeclare.model.plan import Plan
-from kdeclare.planning.build import build_plan
-from kdeclare.planning.placement import place
-from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.providers.kafka.ids import ConfigResource
+from kdeclare.providers.kafka.live import Broker, Topic
+from kdeclare.providers.kafka.reassignment.placement import place
+from kdeclare.providers.kafka.reassignment.placing import Wish
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.beds import CLUSTER_WIDE, broker_resource, topic_resource
 from tests.cases import case

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kdeclare.cluster.port import NewTopic
-from kdeclare.kinds.base import Desired
+from kdeclare.core.kind import Desired
+from kdeclare.providers.kafka.port import NewTopic
 from tests.engine.world import World, topic
 
 POLICY = "cleanup.policy"

@@ -6,9 +6,9 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.operations import Operation
-from kdeclare.planning.order import find_made_before, without
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operations import Operation
+from kdeclare.engine.planning.order import find_made_before, without
 
 CLAIMS = "abcde"
 

@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from kdeclare.applying.entries import fold
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault, FaultKind
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.plan import Plan, Verdict, VerdictOutcome
-from kdeclare.model.run import Status
-from kdeclare.planning.judging import judged
-from kdeclare.planning.planfile import plan_file_text, read_plan
-from kdeclare.planning.request import Scope
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
+from kdeclare.core.run import Status
+from kdeclare.engine.executor.entries import fold
+from kdeclare.engine.planning.judging import judged
+from kdeclare.engine.planning.planfile import plan_file_text, read_plan
+from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import (
     Action,
@@ -25,6 +23,8 @@ from kdeclare.policy.interface import (
     TopicActionsPolicy,
     TopicState,
 )
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.cases import case
 from tests.engine.world import World, desired, topic

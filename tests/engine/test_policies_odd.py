@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.plan import VerdictOutcome
-from kdeclare.planning.request import Scope
+from kdeclare.core.plan import VerdictOutcome
+from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.checking import check_declared
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import CreateTopicAdapter, CreateTopicPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.test_policies import Recorder, held, lasting, world
 from tests.engine.world import World, topic
 

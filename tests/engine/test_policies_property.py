@@ -6,16 +6,16 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.model.changes import Action
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult
-from kdeclare.planning.planfile import read_plan
-from kdeclare.planning.request import Scope
+from kdeclare.core.changes import Action
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import RunResult
+from kdeclare.engine.planning.planfile import read_plan
+from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.engine.test_policies import Recorder, held
 from tests.engine.world import World, desired, topic

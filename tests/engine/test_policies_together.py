@@ -4,17 +4,18 @@ from typing import Any
 
 import pytest
 
-from kdeclare.applying.entries import fold
-from kdeclare.cluster.port import Fault, NewPartitions, NewTopic
-from kdeclare.kinds.base import Desired
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.run import Status
-from kdeclare.planning.judging import judged
-from kdeclare.planning.planfile import plan_file_text, read_plan
-from kdeclare.planning.request import Scope
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.run import Status
+from kdeclare.engine.executor.entries import fold
+from kdeclare.engine.planning.judging import judged
+from kdeclare.engine.planning.planfile import plan_file_text, read_plan
+from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
+from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.report.outcome import run_outcome
 from tests.engine.test_policies import Recorder, held, lasting, outcomes, world
 from tests.engine.world import World, desired, topic

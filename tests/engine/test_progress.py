@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from kdeclare.applying.movement import STALLED_S, Movement, replica_sizes, told
-from kdeclare.cluster.port import Fault, FaultKind
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.query import Query
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.run import MoveProgress, Status, Waiting
-from kdeclare.planning.observe import observe
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.kind import Desired
+from kdeclare.core.run import MoveProgress, Status, Waiting
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.reassignment.movement import STALLED_S, Movement, replica_sizes, told
 from tests.engine.moving import (
     Moving,
     during,

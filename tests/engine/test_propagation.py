@@ -2,14 +2,14 @@
 
 import pytest
 
-from kdeclare.applying.leftovers import tidy
-from kdeclare.applying.propagation import await_visibility
-from kdeclare.applying.recovery import recover
-from kdeclare.cluster.memory import Crash, MemoryCluster
-from kdeclare.cluster.port import NewTopic
-from kdeclare.kinds.base import Desired
-from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.run import Status
+from kdeclare.core.kind import Desired
+from kdeclare.core.run import Status
+from kdeclare.engine.cleanup import tidy
+from kdeclare.engine.executor.propagation import await_visibility
+from kdeclare.engine.executor.recovery import recover
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 from tests.engine.moving import (
     FOLLOWERS,
     LEADERS,

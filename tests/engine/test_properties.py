@@ -5,15 +5,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import NewTopic
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.catalog import catalog
-from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.plan import Plan
-from kdeclare.planning.planfile import plan_file_text, plan_id, read_plan
-from kdeclare.planning.request import Scope
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import VERBS
+from kdeclare.engine.planning.planfile import plan_file_text, plan_id, read_plan
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, desired, topic
 
 POLICIES = ("delete", "compact")

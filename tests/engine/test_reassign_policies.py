@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from kdeclare.kinds.query import Query
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import ReplicaDirs
-from kdeclare.model.plan import Plan
-from kdeclare.planning.executing import Execution, execution_plan
-from kdeclare.planning.observe import observe
-from kdeclare.planning.request import PlanRequest
+from kdeclare.core.plan import Plan
+from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import ReplicaDirs
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.reassignment.execute import Execution, execution_plan
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan_text import plan_text
 from tests.engine.test_policies import held, world

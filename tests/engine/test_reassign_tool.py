@@ -9,19 +9,20 @@ import pytest
 from kdeclare.app.apply import How, roll_back
 from kdeclare.app.reassign import Ended, Ways, cancel, execute, generate, list_moves, verify
 from kdeclare.app.workspace import Workspace
-from kdeclare.applying.lookout import RunOptions
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Cluster, Fault, LogDir
-from kdeclare.kinds import throttles
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.plan import Plan
+from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.reassignment_json import Assignment, parse_reassignment
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import Move
-from kdeclare.model.plan import Plan
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Move
+from kdeclare.providers.kafka.port import Cluster, LogDir
+from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
-from kdeclare.state.memory import MemoryStore
 from tests.beds import SET, MemoryBed, broker_resource, topic_resource
 from tests.cases import case
 from tests.engine.world import nothing

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.model.diagnostics import Severity
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import Severity
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.kind import Desired
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome
 from tests.engine.moving import (
     RACKS,

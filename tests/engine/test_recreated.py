@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.port import NewTopic
-from kdeclare.model.changes import Action, Reason
-from kdeclare.model.diagnostics import Severity
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.plan import Plan
-from kdeclare.planning.request import Scope
+from kdeclare.core.changes import Action, Reason
+from kdeclare.core.diagnostics import Severity
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.plan import Plan
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan_text import plan_text
 from tests.engine.world import World, topic

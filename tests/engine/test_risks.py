@@ -2,11 +2,11 @@
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.risks import assess_broker_field, assess_topic_field
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Risk
-from kdeclare.planning.plan_document import plan_document
-from kdeclare.planning.request import Scope
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Risk
+from kdeclare.engine.planning.plan_document import plan_document
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.risks import assess_broker_field, assess_topic_field
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.markdown import plan_markdown
 from kdeclare.report.plan_text import plan_text
 from kdeclare.report.risks import risks_of

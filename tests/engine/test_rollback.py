@@ -1,9 +1,10 @@
 """What a rollback must leave alone, and what it must give back."""
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault, NewTopic
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.run import Status
+from kdeclare.core.faults import Fault
+from kdeclare.core.run import Status
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, desired, topic
 
 

@@ -1,8 +1,8 @@
 """Moves that would fill a disk are denied before they begin."""
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.planning.request import Scope
+from kdeclare.core.kind import Desired
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome
 from tests.engine.world import World, desired, topic
 

@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
-from kdeclare.cluster.memory.workers import PASSWORD, Keystore
-from kdeclare.kinds import secret_hashes
-from kdeclare.kinds.secret_hashes import SecretHasher, can_compare, hash_like, matches, read_keys
+from kdeclare.core import secret_hashes
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.scrubber import SCRUBBER
+from kdeclare.core.secret_hashes import SecretHasher, can_compare, hash_like, matches, read_keys
+from kdeclare.engine.planning.sealing import has_secrets, known_values, seal
+from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import open_project
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.scrubber import SCRUBBER
-from kdeclare.planning.sealing import has_secrets, known_values, seal
+from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
+from kdeclare.providers.kafka.testing.workers import PASSWORD, Keystore
 from kdeclare.report.outcome import run_outcome
-from kdeclare.state.memory import MemoryStore
 from tests.engine.test_connect_workers import OLD as CERTIFICATE
 from tests.engine.test_connect_workers import PLACEHOLDER, connect, everything, secret
 from tests.engine.test_connect_workers import workers as workers  # a fixture

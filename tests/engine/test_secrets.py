@@ -10,25 +10,25 @@ import pytest
 from kdeclare.app.apply import How, apply_manifests, apply_saved, roll_back
 from kdeclare.app.plan import make_plan, save_plan
 from kdeclare.app.workspace import Workspace
-from kdeclare.applying.lookout import RunOptions
-from kdeclare.applying.rollback import IRREVERSIBLE
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault
-from kdeclare.kinds.secret_hashes import matches
-from kdeclare.kinds.secrets import SHOWN
+from kdeclare.core.changes import FieldOp
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import RunResult
+from kdeclare.core.secret_hashes import matches
+from kdeclare.core.secrets import SHOWN
+from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.executor.rollback import IRREVERSIBLE
+from kdeclare.engine.planning.planfile import load_plan, plan_file_text
+from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.state.local import LocalStore
 from kdeclare.manifests.project import open_project
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult
-from kdeclare.planning.planfile import load_plan, plan_file_text
-from kdeclare.planning.request import Scope
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.json_output import run_document
 from kdeclare.report.outcome import run_outcome
 from kdeclare.report.plan_text import plan_text
 from kdeclare.report.run_text import run_text
-from kdeclare.state.local import LocalStore
 from tests.beds import broker_resource
 from tests.engine.world import nothing
 

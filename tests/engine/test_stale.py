@@ -5,20 +5,21 @@ from typing import cast
 
 import pytest
 
-from kdeclare.cluster.again import Again
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault, FaultKind, NewPartitions, NewTopic
-from kdeclare.cluster.retrying import Retrying
-from kdeclare.kinds.base import Desired
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult, Status
-from kdeclare.model.state import State
-from kdeclare.planning.build import check_cluster_id
-from kdeclare.planning.planfile import plan_file_text, plan_id, read_plan
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import RunResult, Status
+from kdeclare.core.state import State
+from kdeclare.engine.planning.build import check_cluster_id
+from kdeclare.engine.planning.planfile import plan_file_text, plan_id, read_plan
+from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.providers.kafka.client.retry import Again
+from kdeclare.providers.kafka.client.retrying import Retrying
+from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
-from kdeclare.state.memory import MemoryStore
 from tests.beds import topic_resource
 from tests.engine.moving import (
     FOLLOWERS,
@@ -136,7 +137,7 @@ def test_a_topic_that_appeared_since_makes_its_creation_stale() -> None:
 
 
 def test_a_topic_that_was_deleted_and_made_again_is_not_the_one_to_delete() -> None:
-    from kdeclare.planning.request import Scope
+    from kdeclare.engine.planning.request import Scope
 
     world = two_topics()
     plan = world.plan(small("a", retention_ms="1"), scope=Scope(allow_deletes=True))

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from kdeclare.applying.recovery import recover
-from kdeclare.cluster.memory import Crash, MemoryCluster
-from kdeclare.cluster.port import Fault
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.pace import Pace
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import Move
-from kdeclare.model.run import RunResult, Status
-from kdeclare.model.state import Leftovers
-from kdeclare.planning.planfile import plan_file_text, read_plan
-from kdeclare.planning.request import Scope
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.kind import Desired
+from kdeclare.core.run import RunResult, Status
+from kdeclare.core.state import Leftovers
+from kdeclare.engine.executor.recovery import recover
+from kdeclare.engine.planning.planfile import plan_file_text, read_plan
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import Move
+from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.cases import case
 from tests.engine.moving import (

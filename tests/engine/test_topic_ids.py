@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from kdeclare.cluster.again import Again
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault, FaultKind, NewTopic
-from kdeclare.cluster.retrying import Retrying
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import OperationResult, RunResult, Status
-from kdeclare.planning.request import Scope
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import OperationResult, RunResult, Status
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.client.retry import Again
+from kdeclare.providers.kafka.client.retrying import Retrying
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.run_text import run_text
 from tests.engine.world import World, topic

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from kdeclare.applying.entries import fold
-from kdeclare.applying.recovery import find_deadline, recover
-from kdeclare.cluster.memory import Crash
-from kdeclare.cluster.port import Fault, FaultKind
-from kdeclare.kinds.base import Desired
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import OperationResult, RunResult, Status
-from kdeclare.planning.request import Scope
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.kind import Desired
+from kdeclare.core.run import OperationResult, RunResult, Status
+from kdeclare.engine.executor.entries import fold
+from kdeclare.engine.executor.recovery import find_deadline, recover
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.testing import Crash
 from kdeclare.report.outcome import run_outcome
 from tests.engine.world import TestClock, World, topic
 

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import RunResult
-from kdeclare.planning.request import Scope
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.run import RunResult
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.run_text import run_text
 from tests.engine.world import World, topic

@@ -6,32 +6,33 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 
-from kdeclare.applying.apply import Applier
-from kdeclare.applying.entries import fold
-from kdeclare.applying.leftovers import Tidied, tidy
-from kdeclare.applying.lookout import RunOptions
-from kdeclare.applying.propagation import await_visibility
-from kdeclare.applying.recovery import recover
-from kdeclare.applying.rollback import rollback_plan
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.pace import Pace
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.secret_hashes import SecretHasher, matches
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import MoveProgress, RunResult
-from kdeclare.model.state import State
-from kdeclare.planning.build import build_plan
-from kdeclare.planning.plan_integrity import find_inconsistencies
-from kdeclare.planning.planfile import read_plan
-from kdeclare.planning.request import PlanRequest, Scope
-from kdeclare.planning.sealing import seal
-from kdeclare.planning.visibility import Patience
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import KINDS
+from kdeclare.core.run import MoveProgress, RunResult
+from kdeclare.core.secret_hashes import SecretHasher, matches
+from kdeclare.core.state import State
+from kdeclare.engine.cleanup import Tidied, tidy
+from kdeclare.engine.executor.apply import Applier
+from kdeclare.engine.executor.entries import fold
+from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.executor.propagation import await_visibility
+from kdeclare.engine.executor.recovery import recover
+from kdeclare.engine.executor.rollback import rollback_plan
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.plan_integrity import find_inconsistencies
+from kdeclare.engine.planning.planfile import read_plan
+from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.engine.planning.sealing import seal
+from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.state.memory import MemoryStore
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.testing import MemoryCluster
+from kdeclare.providers.kafka.visibility import Patience
 
 
 class TestClock:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.port import NewTopic
-from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, config, jars, launch
-from kdeclare.cluster.sandbox.settings import HOST
+from kdeclare import sandbox as kafka_sandbox
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.sandbox import SandboxSettings, SandboxStatus, config, jars, launch
+from kdeclare.sandbox.settings import HOST
 from tests.beds import KafkaBed
 from tests.conftest import free_port
 from tests.kafka.java import compile_java

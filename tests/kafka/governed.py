@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 from tests.beds import KafkaBed, topic_resource
 from tests.kafka.test_bad_input import Project, Ran, at
 

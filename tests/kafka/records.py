@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.port import Cluster, Fault
-from kdeclare.cluster.sandbox.java import find_java
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import TopicPartition
+from kdeclare import sandbox as kafka_sandbox
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.sandbox.java import find_java
 from tests.kafka.test_bad_input import Project, Ran
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
@@ -261,7 +262,7 @@ def read_back(bootstrap: str, topic: str, size: int = 100_000, seconds: float = 
 _HELD_BACK = """
 import time
 from pathlib import Path
-from kdeclare.cluster.kafka import KafkaCluster
+from kdeclare.providers.kafka.client import KafkaCluster
 
 send = KafkaCluster.reassign
 

@@ -7,18 +7,19 @@ from uuid import uuid4
 
 import pytest
 
-from kdeclare.cluster.again import Again
-from kdeclare.cluster.kafka import KafkaCluster, connect
-from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind, NewTopic
-from kdeclare.cluster.retrying import Retrying
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import ConfigSource
+from kdeclare.core.changes import FieldOp
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.client import KafkaCluster, connect
+from kdeclare.providers.kafka.client.retry import Again
+from kdeclare.providers.kafka.client.retrying import Retrying
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import ConfigSource
+from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery, NewTopic
 from tests.beds import all_created
 
 if TYPE_CHECKING:
-    from kdeclare.cluster.sandbox import SandboxStatus
+    from kdeclare.sandbox import SandboxStatus
 
 pytestmark = pytest.mark.kafka
 
@@ -192,7 +193,7 @@ def test_volumes_have_sizes(kafka: KafkaCluster) -> None:
 
 
 def test_reads_go_on_when_a_broker_dies(sandbox: "SandboxStatus", kafka: KafkaCluster, prefix: str) -> None:
-    from kdeclare.cluster import sandbox as kafka_sandbox
+    from kdeclare import sandbox as kafka_sandbox
 
     items = [new(f"{prefix}{number}") for number in range(300)]
     assert all_created(kafka.create_topics(items))

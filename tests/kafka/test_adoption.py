@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.sandbox import SandboxStatus
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
+from kdeclare.sandbox import SandboxStatus
 from tests.kafka.test_bad_input import Project, at
 
 pytestmark = pytest.mark.kafka

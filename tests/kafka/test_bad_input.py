@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, config
-from kdeclare.model.exits import ExitCode
+from kdeclare import sandbox as kafka_sandbox
+from kdeclare.core.exits import ExitCode
+from kdeclare.providers.kafka.client import connect
+from kdeclare.sandbox import SandboxSettings, SandboxStatus, config
 from tests.beds import KafkaBed
 from tests.conftest import free_port
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kdeclare.cli.main import main
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.sandbox import SandboxStatus
-from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.sandbox import SandboxStatus
 from tests.beds import DELETE, KafkaBed
 from tests.kafka.java import KafkaTools
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.port import Alteration, ConfigOp, Created, CreateResult, Fault, FaultKind
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import UNEXPLAINED
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.plan import UNEXPLAINED
+from kdeclare.providers.kafka.port import Alteration, ConfigOp, Created, CreateResult
 from tests.beds import CLUSTER_WIDE, SET, KafkaBed, message, topic_resource
 from tests.kafka.broker_policies import (
     CRASH,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from kdeclare.cluster.port import Created, NewTopic
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.ids import ConfigResource
+from kdeclare.core.changes import FieldOp
+from kdeclare.providers.kafka.ids import ConfigResource
+from kdeclare.providers.kafka.port import Created, NewTopic
 from tests.beds import (
     APPEND,
     CLUSTER_WIDE,

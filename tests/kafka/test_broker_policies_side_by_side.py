@@ -9,12 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from kdeclare.cluster.port import Fault
-from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.operations import Operation
-from kdeclare.planning.observe import observe
+from kdeclare.core.faults import Fault
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operations import Operation
+from kdeclare.core.registry import VERBS
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import (
     AlterConfigAdapter,
@@ -24,6 +23,7 @@ from kdeclare.policy.deprecated import (
 )
 from kdeclare.policy.judge import judge
 from kdeclare.policy.requests.facts import Facts
+from kdeclare.providers.kafka.observe import observe
 from tests.beds import APPEND, DELETE, SET, SUBTRACT, KafkaBed
 from tests.kafka.broker_policies import Line, Policed, alter, create
 

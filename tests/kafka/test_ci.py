@@ -13,7 +13,7 @@ from tests.ci.pull_request import applied, opened, planned
 from tests.ci.runner import Runner
 
 if TYPE_CHECKING:
-    from kdeclare.cluster.sandbox import SandboxStatus
+    from kdeclare.sandbox import SandboxStatus
 
 pytestmark = pytest.mark.kafka
 

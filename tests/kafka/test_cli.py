@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.sandbox import SandboxStatus, status
+from kdeclare.sandbox import SandboxStatus, status
 from tests.beds import KafkaBed
 
 pytestmark = pytest.mark.kafka
@@ -52,7 +52,7 @@ class Here:
 @pytest.fixture
 def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Here]:
     """An empty project at the sandbox; its topic is gone at the end."""
-    from kdeclare.cluster.kafka import connect
+    from kdeclare.providers.kafka.client import connect
 
     made = Here(tmp_path, sandbox.bootstrap, f"cli-{uuid.uuid4().hex[:8]}")
     environments = f"{{lab: {{bootstrapServers: '{sandbox.bootstrap}'}}}}"
@@ -212,7 +212,7 @@ def test_ctrl_c_twice_ends_at_once(here: Here, sandbox: SandboxStatus) -> None:
 
 
 def test_a_topic_that_vanishes_between_plan_and_apply(here: Here, sandbox: SandboxStatus) -> None:
-    from kdeclare.cluster.kafka import connect
+    from kdeclare.providers.kafka.client import connect
 
     assert here("apply", "--yes").returncode == 0
     here.declare(retention_ms=2000)

@@ -13,7 +13,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from kdeclare.cluster.sandbox import SandboxStatus
+from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed, topic_resource
 
 pytestmark = pytest.mark.kafka

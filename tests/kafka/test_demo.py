@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster import sandbox as kafka_sandbox
+from kdeclare import sandbox as kafka_sandbox
 from tests.conftest import free_port
 from tests.kafka.test_examples import PROGRAMS, ROOT, run, shim
 

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import free_port, free_ports_of_clusters
 
 if TYPE_CHECKING:
-    from kdeclare.cluster.sandbox import SandboxStatus
+    from kdeclare.sandbox import SandboxStatus
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(sys.executable).parent
@@ -92,7 +92,7 @@ def test_keeps_its_promises_and_leaves_nothing_behind(
 
 @pytest.mark.kafka
 def test_can_be_run_again_whatever_an_earlier_run_left(sandbox: "SandboxStatus", tmp_path: Path) -> None:
-    from kdeclare.cluster.sandbox import run_kafka_tool
+    from kdeclare.sandbox import run_kafka_tool
 
     left = ("--create", "--topic", "adopting.mails", "--partitions", "5", "--bootstrap-server")
     made = run_kafka_tool("org.apache.kafka.tools.TopicCommand", *left, sandbox.bootstrap)

@@ -22,12 +22,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from playwright.sync_api import Browser
 
-from kdeclare.cluster import sandbox
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.port import Cluster, NewTopic
-from kdeclare.cluster.sandbox import GroupSettings
-from kdeclare.model.ids import ConfigResource
+from kdeclare import sandbox
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.ids import ConfigResource
+from kdeclare.providers.kafka.port import Cluster, NewTopic
 from kdeclare.report.fleet_schemas import fleet_schemas
+from kdeclare.sandbox import GroupSettings
 from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, all_created, topic_resource
 from tests.browser.pictures import Picture, take
 from tests.browser.watched import Watched

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.port import Alteration, Cluster, ConfigOp, ConfigQuery, NewTopic
-from kdeclare.cluster.sandbox import SandboxStatus
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ConfigResource
+from kdeclare.core.changes import FieldOp
+from kdeclare.core.exits import ExitCode
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.ids import ConfigResource
+from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery, NewTopic
+from kdeclare.sandbox import SandboxStatus
 from tests.beds import all_created, broker_resource, topic_resource
 from tests.kafka.test_bad_input import Project, Ran, begun, ended, eventually
 

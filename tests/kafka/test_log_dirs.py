@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.kafka import KafkaCluster, connect
-from kdeclare.cluster.port import LogDir, NewTopic
-from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus
-from kdeclare.model.ids import TopicPartition
+from kdeclare import sandbox as kafka_sandbox
+from kdeclare.providers.kafka.client import KafkaCluster, connect
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import LogDir, NewTopic
+from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.beds import all_created
 from tests.conftest import free_port
 

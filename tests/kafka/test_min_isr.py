@@ -4,8 +4,8 @@ import pytest
 from kafka import KafkaProducer
 from kafka.errors import NotEnoughReplicasError
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.sandbox import SandboxStatus
+from kdeclare import sandbox as kafka_sandbox
+from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.records import eventually, expect
 

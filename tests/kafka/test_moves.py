@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.port import Cluster
-from kdeclare.cluster.sandbox import SandboxStatus
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import TopicPartition
+from kdeclare.core.exits import ExitCode
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed, error, message
 from tests.kafka.records import (
     Replicas,

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.port import Cluster, Fault
-from kdeclare.cluster.sandbox import SandboxStatus
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import TopicPartition
+from kdeclare import sandbox as kafka_sandbox
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.records import (
     MIB,

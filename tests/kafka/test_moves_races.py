@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.sandbox import SandboxStatus
-from kdeclare.kinds.throttles import FOLLOWERS, LEADERS, RATES
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import ConfigResource, TopicPartition
+from kdeclare.core.exits import ExitCode
+from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
+from kdeclare.providers.kafka.reassignment.throttles import FOLLOWERS, LEADERS, RATES
+from kdeclare.sandbox import SandboxStatus
 from tests.beds import APPEND, DELETE, KafkaBed, broker_resource, error, message, topic_resource
 from tests.kafka.records import (
     REASSIGN,

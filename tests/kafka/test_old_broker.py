@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.port import Fault, FaultKind
-from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, ivy, jars
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.ids import TopicPartition
+from kdeclare import sandbox as kafka_sandbox
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.sandbox import SandboxSettings, SandboxStatus, ivy, jars
 from tests.beds import KafkaBed
 from tests.conftest import free_port
 from tests.kafka.test_bad_input import Project

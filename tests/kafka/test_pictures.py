@@ -16,8 +16,8 @@ import yaml
 from playwright.sync_api import Browser, Page, expect
 
 from kdeclare.cli.main import main
-from kdeclare.cluster.sandbox import SandboxStatus
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
+from kdeclare.sandbox import SandboxStatus
 from tests.beds import CLUSTER_WIDE, DELETE, SET, KafkaBed, topic_resource
 from tests.browser.pictures import Picture, take
 from tests.browser.watched import Watched

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.sandbox import SandboxStatus
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
+from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.governed import BOUNDS, RULES, Governed, Manifest, governed, reassignment, seen
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.sandbox import SandboxStatus
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
+from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.governed import BOUNDS, Governed, Manifest, governed, seen
 from tests.kafka.records import expect

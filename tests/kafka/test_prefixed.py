@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.port import Fault, NewTopic
-from kdeclare.cluster.sandbox import SandboxSettings, certificates
-from kdeclare.cluster.sandbox.java import find_java
-from kdeclare.cluster.sandbox.layout import layout_of
-from kdeclare.cluster.sandbox.security.access import ADMIN, READER
+from kdeclare import sandbox as kafka_sandbox
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.sandbox import SandboxSettings, certificates
+from kdeclare.sandbox.java import find_java
+from kdeclare.sandbox.layout import layout_of
+from kdeclare.sandbox.security.access import ADMIN, READER
 from tests.conftest import free_port
 from tests.kafka.test_secured import Ran, Secured, Typed
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from kafka.protocol.admin import AlterClientQuotasRequest
 
-from kdeclare.cluster.again import Again, Retry
-from kdeclare.cluster.kafka import KafkaCluster, connect
-from kdeclare.cluster.port import Fault, FaultKind, NewPartitions, NewTopic
-from kdeclare.cluster.retrying import Retrying
-from kdeclare.cluster.sandbox import SandboxStatus
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.client import KafkaCluster, connect
+from kdeclare.providers.kafka.client.retry import Again, Retry
+from kdeclare.providers.kafka.client.retrying import Retrying
+from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.test_bad_input import Project
 

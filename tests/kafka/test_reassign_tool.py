@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, run_kafka_tool
-from kdeclare.kinds import throttles
+from kdeclare import sandbox as kafka_sandbox
 from kdeclare.manifests.reassignment_json import Assignment, parse_reassignment, reassignment_json
-from kdeclare.model.ids import TopicPartition
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.sandbox import SandboxSettings, SandboxStatus, run_kafka_tool
 from tests.beds import KafkaBed, broker_resource, topic_resource
 from tests.conftest import free_port
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus, processes
-from kdeclare.cluster.sandbox.layout import layout_of
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare import sandbox as kafka_sandbox
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.sandbox import SandboxSettings, SandboxStatus, processes
+from kdeclare.sandbox.layout import layout_of
 from tests.conftest import free_port
 
 pytestmark = pytest.mark.kafka
@@ -135,7 +135,7 @@ def test_two_starts_at_once_make_one_sandbox(single: SandboxSettings) -> None:
 
 def test_brokers_outlive_the_process_that_started_them(single: SandboxSettings) -> None:
     program = (
-        "import sys; from pathlib import Path; from kdeclare.cluster.sandbox import *;"
+        "import sys; from pathlib import Path; from kdeclare.sandbox import *;"
         "start(SandboxSettings(Path(sys.argv[1]), 1, 1, int(sys.argv[2])), print)"
     )
     subprocess.run([sys.executable, "-c", program, str(single.folder), str(single.port)], check=True)
@@ -144,7 +144,7 @@ def test_brokers_outlive_the_process_that_started_them(single: SandboxSettings) 
 
 def test_an_interrupted_start_leaves_no_process(single: SandboxSettings) -> None:
     program = (
-        "import sys; from pathlib import Path; from kdeclare.cluster.sandbox import *;"
+        "import sys; from pathlib import Path; from kdeclare.sandbox import *;"
         "start(SandboxSettings(Path(sys.argv[1]), 1, 1, int(sys.argv[2])), lambda t: print(t, flush=True))"
     )
     with subprocess.Popen(

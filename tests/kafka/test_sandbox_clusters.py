@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kdeclare.cluster import sandbox
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.sandbox import GroupSettings
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare import sandbox
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.providers.kafka.client import connect
+from kdeclare.sandbox import GroupSettings
 from tests.conftest import free_ports_of_clusters
 
 pytestmark = pytest.mark.kafka

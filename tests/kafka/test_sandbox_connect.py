@@ -14,9 +14,9 @@ from urllib.request import Request, urlopen
 import psutil
 import pytest
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.sandbox import KAFKA_VERSION, SandboxSettings, SandboxStatus
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare import sandbox as kafka_sandbox
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.sandbox import KAFKA_VERSION, SandboxSettings, SandboxStatus
 from tests.conftest import free_port
 
 pytestmark = pytest.mark.kafka

@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from kdeclare import sandbox as kafka_sandbox
 from kdeclare.cli.main import main
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.kafka import KafkaCluster, connect, read_properties
-from kdeclare.cluster.port import Alteration, ConfigOp, NewTopic
-from kdeclare.cluster.sandbox import SandboxSettings, certificates, config
-from kdeclare.cluster.sandbox.java import find_java
-from kdeclare.cluster.sandbox.layout import SecurityFiles, layout_of
-from kdeclare.cluster.sandbox.security import access
-from kdeclare.cluster.sandbox.security.access import ADMIN, MECHANISMS, READER, password
-from kdeclare.cluster.sandbox.settings import HOST
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.core.changes import FieldOp
+from kdeclare.providers.kafka.client import KafkaCluster, connect, read_properties
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
 from kdeclare.report.doctor_json import doctor_schemas
+from kdeclare.sandbox import SandboxSettings, certificates, config
+from kdeclare.sandbox.java import find_java
+from kdeclare.sandbox.layout import SecurityFiles, layout_of
+from kdeclare.sandbox.security import access
+from kdeclare.sandbox.security.access import ADMIN, MECHANISMS, READER, password
+from kdeclare.sandbox.settings import HOST
 from tests.beds import all_created
 from tests.conftest import free_port
 from tests.unit.report.golden_files import check_golden

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster import sandbox as kafka_sandbox
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus
+from kdeclare import sandbox as kafka_sandbox
+from kdeclare.providers.kafka.client import connect
+from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.beds import KafkaBed
 from tests.conftest import free_port
 from tests.terminal import CTRL_C, CTRL_D, UP, at_terminal

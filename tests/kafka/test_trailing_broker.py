@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.existence import find_existing
-from kdeclare.cluster.kafka import connect
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.existence import find_existing
 from tests.kafka.test_bad_input import Project
 from tests.kafka.trailing import Trailing, trailing_broker
 

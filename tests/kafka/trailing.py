@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.sandbox import SandboxSettings, config, launch, processes
-from kdeclare.cluster.sandbox.layout import layout_of, write_whole
+from kdeclare.providers.kafka.client import connect
+from kdeclare.sandbox import SandboxSettings, config, launch, processes
+from kdeclare.sandbox.layout import layout_of, write_whole
 from tests.conftest import free_port
 
 _FETCH = 1

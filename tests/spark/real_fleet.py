@@ -12,14 +12,14 @@ import pytest
 
 from kdeclare.app import workspace
 from kdeclare.cli.main import main
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Alteration, ConfigOp, NewTopic
+from kdeclare.core.changes import FieldOp
 from kdeclare.fleet.collecting import live_rows, record_batches
 from kdeclare.fleet.encoding import Row
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, record_document, snapshot_path
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 SECRETS = {
     "KEYSTORE_PASSWORD": "correct-horse-of-the-keystore",

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import NewTopic
 from kdeclare.fleet.collecting import live_rows, record_batches
 from kdeclare.fleet.local_storage import LocalStorage
 from kdeclare.fleet.rows import LIVE
@@ -15,6 +13,8 @@ from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, snapshot_p
 from kdeclare.fleet.spark.history import versions
 from kdeclare.fleet.spark.schemas import schema_of
 from kdeclare.fleet.spark.tables import read_table, workbench
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 pytestmark = pytest.mark.spark
 

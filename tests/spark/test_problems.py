@@ -13,8 +13,8 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.fleet.spark.problems import explained
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
 from tests.spark.programs import run_program
 
 pytestmark = pytest.mark.spark
@@ -146,7 +146,7 @@ def test_the_cause_is_spark_s_own(spark: SparkSession) -> None:
 STARTED_WRONG = """
 import json, os, sys
 from kdeclare.fleet.spark.session import spark_session
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
 
 for master, conf, environ in json.loads(sys.argv[1]):
     os.environ |= environ

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.spark.session import spark_session
-from kdeclare.model.diagnostics import KdeclareError
 from tests.spark.programs import begun, ended, run_program, told
 
 pytestmark = pytest.mark.spark
 
 UNREACHABLE = """
 from kdeclare.fleet.spark.session import spark_session
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
 try:
     with spark_session("spark://127.0.0.1:1", {}) as spark:
         spark.range(3).count()
@@ -34,7 +34,7 @@ ONE_AFTER_THE_OTHER = """
 import os
 import psutil
 from kdeclare.fleet.spark.session import spark_session
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.core.diagnostics import KdeclareError, error
 
 def quiet(spark):
     spark.sparkContext._jvm.java.lang.System.err.println("a line of the JVM")
@@ -182,7 +182,7 @@ def test_there_is_one_session_a_process(spark: SparkSession) -> None:
 
 NO_JAVA = """
 from kdeclare.fleet.spark.session import spark_session
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
 try:
     with spark_session("local[2]", {}):
         pass

@@ -38,8 +38,8 @@ def executor():
 
 def read(cluster):
     import kdeclare
-    from kdeclare.kinds.catalog import catalog
-    from kdeclare.model.ids import ConfigScope
+    from kdeclare.providers.kafka.config.catalog import catalog
+    from kdeclare.providers.kafka.ids import ConfigScope
 
     if cluster == "c3" and first_time(KILLED):
         executor().kill()
@@ -86,7 +86,8 @@ def test_the_package_is_whole_and_the_same_each_time() -> None:
     assert package == package_zip()
     with zipfile.ZipFile(io.BytesIO(package)) as archive:
         names = archive.namelist()
-    assert {"kdeclare/kinds/catalog/topic.json", "kdeclare/fleet/spark/log4j2.properties"} <= set(names)
+    catalog = "kdeclare/providers/kafka/config/catalog/topic.json"
+    assert {catalog, "kdeclare/fleet/spark/log4j2.properties"} <= set(names)
     assert not [name for name in names if "__pycache__" in name]
 
 
@@ -97,8 +98,8 @@ import kdeclare
 for module in pkgutil.walk_packages(kdeclare.__path__, "kdeclare."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
-from kdeclare.kinds.catalog import catalog
-from kdeclare.model.ids import ConfigScope
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.ids import ConfigScope
 assert all(catalog(scope).keys for scope in ConfigScope)
 print(kdeclare.__file__)
 """

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.tasks import Read, each_cluster
-from kdeclare.model.diagnostics import KdeclareError
 
 pytestmark = pytest.mark.spark
 

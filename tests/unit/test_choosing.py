@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.kinds.patterns import PatternError, compile_pattern
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.planning.choosing import chosen, is_pattern, not_there
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.patterns import PatternError, compile_pattern
+from kdeclare.providers.kafka.reassignment.broker_selection import chosen, is_pattern, not_there
 
 THERE = ("orders", "payments.eu", "payments.us", "paymentsxeu", "_internal-1")
 NAMES = st.text("ab.", min_size=1, max_size=4)

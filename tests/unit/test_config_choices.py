@@ -2,9 +2,9 @@
 
 import pytest
 
-from kdeclare.kinds.catalog import catalog, split_list
-from kdeclare.kinds.catalog.choices import choices
-from kdeclare.model.ids import ConfigScope
+from kdeclare.providers.kafka.config.catalog import catalog, split_list
+from kdeclare.providers.kafka.config.catalog.choices import choices
+from kdeclare.providers.kafka.ids import ConfigScope
 
 
 @pytest.mark.parametrize("scope", ConfigScope)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kdeclare.kinds.catalog import catalog
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.secrets import SHOWN, Secret
+from kdeclare.core.registry import KINDS
+from kdeclare.core.secrets import SHOWN, Secret
 from kdeclare.manifests.editing.documents import FileEdit
-from kdeclare.model.ids import ConfigScope, parse_broker_id
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.ids import ConfigScope, parse_broker_id
 from kdeclare.report.manifest_diff import manifest_diff
 
 BROKER_KEYS = catalog(ConfigScope.BROKER)

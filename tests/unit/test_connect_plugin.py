@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.connect.plugin import build, install
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.providers.connect.client.plugin import build, install
 from tests.unit.test_sandbox_jars import connect_home, java_home
 
 _JAVA = """echo 'openjdk version "21"' >&2"""

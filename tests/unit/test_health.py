@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.model.health import Condition, conditions
-from kdeclare.model.live import Move, Partition
+from kdeclare.core.health import Condition, conditions
+from kdeclare.providers.kafka.live import Move, Partition
 
 OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = Condition
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.kafka.providers import provided
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.client.providers import provided
 
 PACKAGE = "org.apache.kafka.common.config.provider."
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from kafka import errors as client
 
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.kafka.problems import explain, explain_brokers
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.client.problems import explain, explain_brokers
 from tests.fake_broker import fake_broker
 from tests.pems import pems
 

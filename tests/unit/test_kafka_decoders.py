@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from kdeclare.cluster.kafka.compact import read_uvarint, skip_tags
-from kdeclare.cluster.kafka.configs_decoder import read_configs
-from kdeclare.cluster.kafka.metadata_decoder import read_topics
-from kdeclare.cluster.kafka.raw import RawResponse
-from kdeclare.cluster.port import ConfigQuery
-from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.live import ConfigEntry, ConfigSource, ConfigType
+from kdeclare.providers.kafka.client.compact import read_uvarint, skip_tags
+from kdeclare.providers.kafka.client.configs_decoder import read_configs
+from kdeclare.providers.kafka.client.metadata_decoder import read_topics
+from kdeclare.providers.kafka.client.raw import RawResponse
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
+from kdeclare.providers.kafka.port import ConfigQuery
 
 RESULT = DescribeConfigsResponse.DescribeConfigsResult
 CONFIG = RESULT.DescribeConfigsResourceResult

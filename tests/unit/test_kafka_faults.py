@@ -3,8 +3,8 @@
 import pytest
 from kafka import errors as client
 
-from kdeclare.cluster.kafka.faults import error_name, fault_for_code, fault_for_exception
-from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.client.faults import error_name, fault_for_code, fault_for_exception
 
 REFUSED, RETRIABLE, UNKNOWN = FaultKind.REFUSED, FaultKind.RETRIABLE, FaultKind.UNKNOWN
 

@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from kdeclare.cluster.kafka import freshness
-from kdeclare.cluster.kafka.freshness import Freshness
-from kdeclare.cluster.kafka.wire import Wire
-from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.client import freshness
+from kdeclare.providers.kafka.client.freshness import Freshness
+from kdeclare.providers.kafka.client.wire import Wire
 
 GONE = Fault("NETWORK_EXCEPTION", "refused", FaultKind.RETRIABLE)
 

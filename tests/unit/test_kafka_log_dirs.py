@@ -14,9 +14,10 @@ from kafka.protocol.admin import (
 )
 from kafka.protocol.metadata import MetadataResponse
 
-from kdeclare.cluster.kafka import KafkaCluster, connect
-from kdeclare.cluster.port import Fault, FaultKind, LogDir
-from kdeclare.model.ids import TopicPartition
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.client import KafkaCluster, connect
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import LogDir
 from tests.fake_broker import Answer, FakeBroker, fake_broker
 
 METADATA, MOVE, DESCRIBE, ELECT, CLUSTER = 3, 34, 35, 43, 60

@@ -15,13 +15,20 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.kafka.compact import MalformedResponse, read_count, read_string, read_uvarint, skip_tags
-from kdeclare.cluster.kafka.configs_decoder import read_configs
-from kdeclare.cluster.kafka.metadata_decoder import read_topics
-from kdeclare.cluster.kafka.raw import RawResponse
-from kdeclare.cluster.port import ConfigQuery, Fault, FaultKind
-from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.client.compact import (
+    MalformedResponse,
+    read_count,
+    read_string,
+    read_uvarint,
+    skip_tags,
+)
+from kdeclare.providers.kafka.client.configs_decoder import read_configs
+from kdeclare.providers.kafka.client.metadata_decoder import read_topics
+from kdeclare.providers.kafka.client.raw import RawResponse
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import ConfigQuery
 from tests.fake_broker import fake_broker
 
 REAL = Path(__file__).with_name("kafka_answers")

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from kafka import errors as client
 
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.kafka.oauth import Tokens
-from kdeclare.cluster.kafka.properties import client_arguments
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.client.oauth import Tokens
+from kdeclare.providers.kafka.client.properties import client_arguments
 from tests.unit.connect.https_stub import https, pair
 from tests.unit.connect.raw_server import answering, drip, took
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.kafka.properties import client_arguments
-from kdeclare.cluster.kafka.properties_file import read_properties
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.providers.kafka.client.properties import client_arguments
+from kdeclare.providers.kafka.client.properties_file import read_properties
 from tests.pems import pems
 
 __all__ = ["pems"]

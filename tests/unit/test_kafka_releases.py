@@ -7,9 +7,9 @@ import pytest
 from kafka.protocol.admin import DescribeClusterResponse
 from kafka.protocol.metadata import ApiVersionsResponse
 
-from kdeclare.cluster.kafka import connect
-from kdeclare.cluster.kafka.releases import release
-from kdeclare.model.live import ClusterInfo
+from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.client.releases import release
+from kdeclare.providers.kafka.live import ClusterInfo
 from tests.fake_broker import Answer, FakeBroker, fake_broker
 
 API_VERSIONS, DESCRIBE_CLUSTER = 18, 60

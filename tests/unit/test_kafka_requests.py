@@ -17,12 +17,13 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsResponse,
 )
 
-from kdeclare.cluster.kafka import KafkaCluster, connect
-from kdeclare.cluster.kafka.batches import chunks
-from kdeclare.cluster.kafka.wire import LONGEST_THROTTLE_S, _throttled_until
-from kdeclare.cluster.port import Alteration, ConfigOp, ConfigQuery, Fault, FaultKind, NewPartitions, NewTopic
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.core.changes import FieldOp
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.client import KafkaCluster, connect
+from kdeclare.providers.kafka.client.batches import chunks
+from kdeclare.providers.kafka.client.wire import LONGEST_THROTTLE_S, _throttled_until
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery, NewPartitions, NewTopic
 from tests.beds import all_created
 from tests.cases import case
 from tests.fake_broker import Answer, FakeBroker, fake_broker

@@ -6,11 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kdeclare.cluster.memory import Crash, MemoryCluster
-from kdeclare.cluster.port import Alteration, Cluster, ConfigOp, Fault, FaultKind, NewPartitions, NewTopic
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import Move
+from kdeclare.core.changes import FieldOp
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import Move
+from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, NewPartitions, NewTopic
+from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 
 ORDERS = ConfigResource(ConfigScope.TOPIC, "orders")
 REFUSED = Fault("INVALID_REQUEST", "no")

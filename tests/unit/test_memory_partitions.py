@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.memory.partitions import PartitionState, cancelled, caught_up, reassigned
+from kdeclare.providers.kafka.testing.partitions import PartitionState, cancelled, caught_up, reassigned
 
 ROWS = (Path(__file__).parent / "memory_data" / "partition_changes.jsonl").read_text().splitlines()
 

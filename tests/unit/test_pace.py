@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kdeclare.kinds.pace import Pace, PaceSpec, as_args, bytes_per_second, from_args, pace_of, seconds
+from kdeclare.providers.kafka.reassignment.pace import (
+    Pace,
+    PaceSpec,
+    as_args,
+    bytes_per_second,
+    from_args,
+    pace_of,
+    seconds,
+)
 
 
 @pytest.mark.parametrize(

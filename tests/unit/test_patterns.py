@@ -6,13 +6,13 @@ from collections.abc import Callable
 import pytest
 
 from kdeclare.app.importing import import_cluster
-from kdeclare.kinds.patterns import PatternError, compile_pattern
-from kdeclare.kinds.reassignment.spec import ReassignmentBody, ReassignmentSpec, parse_reassignment
-from kdeclare.kinds.registry import KINDS
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.patterns import PatternError, compile_pattern
+from kdeclare.core.registry import KINDS
 from kdeclare.manifests.defaults import DefaultsBody, DefaultsKind, DefaultsSpec
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.ids import ResourceId
-from kdeclare.planning.choosing import chosen
+from kdeclare.providers.kafka.reassignment.broker_selection import chosen
+from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, ReassignmentSpec, parse_reassignment
 
 HANGS_IN_PYTHON = "(a+)+b"
 NAME = "a" * 60

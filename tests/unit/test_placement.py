@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.kinds.placing import PlacementError, Wish
-from kdeclare.model.live import Broker
-from kdeclare.planning.placement import FewerPartitions, Load, NotEnoughBrokers
-from kdeclare.planning.placement import place as place_topics
+from kdeclare.providers.kafka.live import Broker
+from kdeclare.providers.kafka.reassignment.placement import FewerPartitions, Load, NotEnoughBrokers
+from kdeclare.providers.kafka.reassignment.placement import place as place_topics
+from kdeclare.providers.kafka.reassignment.placing import PlacementError, Wish
 
 Replicas = tuple[int, ...]
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kdeclare.kinds.placing import Wish
-from kdeclare.model.live import Broker
-from kdeclare.planning.placement import place
+from kdeclare.providers.kafka.live import Broker
+from kdeclare.providers.kafka.reassignment.placement import place
+from kdeclare.providers.kafka.reassignment.placing import Wish
 
 Replicas = tuple[int, ...]
 Sets = tuple[frozenset[int], ...]

@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdeclare.kinds.placing import PlacementError, Strategy, Wish
-from kdeclare.model.live import Broker, ClusterInfo, Partition, Snapshot, Topic
-from kdeclare.planning.placement import Load, NotEnoughBrokers, SharedLoad, place, rack_findings
+from kdeclare.providers.kafka.live import Broker, ClusterInfo, Partition, Snapshot, Topic
+from kdeclare.providers.kafka.reassignment.placement import (
+    Load,
+    NotEnoughBrokers,
+    SharedLoad,
+    place,
+    rack_findings,
+)
+from kdeclare.providers.kafka.reassignment.placing import PlacementError, Strategy, Wish
 
 Replicas = tuple[int, ...]
 Topics = Mapping[str, Sequence[Replicas]]

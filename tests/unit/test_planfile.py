@@ -13,13 +13,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, Severity
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import fingerprint
-from kdeclare.model.operations import Operation
-from kdeclare.model.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
-from kdeclare.planning.planfile import (
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import fingerprint
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.engine.planning.planfile import (
     is_plan_file,
     load_plan,
     plan_document,
@@ -29,7 +29,7 @@ from kdeclare.planning.planfile import (
     read_plan_file,
     write_plan,
 )
-from kdeclare.planning.planfile_schema import plan_schema
+from kdeclare.engine.planning.planfile_schema import plan_schema
 from tests.unit.report.golden_files import check_schema
 
 VALIDATOR = Draft202012Validator(plan_schema())

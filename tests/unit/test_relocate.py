@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault, NewTopic
-from kdeclare.kinds.verbs.relocate import RelocateReplicas, named, parse
-from kdeclare.model.ids import ResourceId, TopicPartition
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import ClusterInfo, ReplicaDirs, Snapshot
-from kdeclare.model.operations import Operation
+from kdeclare.core.faults import Fault
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operations import Operation
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import ClusterInfo, ReplicaDirs, Snapshot
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, named, parse
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import Secrets
 
 VERB = RelocateReplicas()

@@ -5,12 +5,13 @@ from typing import Any, cast
 
 import pytest
 
-from kdeclare.cluster.again import Again, Retry
-from kdeclare.cluster.port import Cluster, ConfigQuery, Configs, Fault, FaultKind, LogDir, NewTopic, Result
-from kdeclare.cluster.retrying import Retrying
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import Topic
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.core.faults import Fault, FaultKind, Result
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.client.retry import Again, Retry
+from kdeclare.providers.kafka.client.retrying import Retrying
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir, NewTopic
 
 RETRIABLE = Fault("NOT_CONTROLLER", "", FaultKind.RETRIABLE)
 REFUSED = Fault("INVALID_CONFIG", "")

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.sandbox.config import broker_properties, render
-from kdeclare.cluster.sandbox.launch import meta_properties, new_id
-from kdeclare.cluster.sandbox.layout import layout_of
-from kdeclare.cluster.sandbox.security import access
-from kdeclare.cluster.sandbox.settings import SandboxSettings, check
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.sandbox.config import broker_properties, render
+from kdeclare.sandbox.launch import meta_properties, new_id
+from kdeclare.sandbox.layout import layout_of
+from kdeclare.sandbox.security import access
+from kdeclare.sandbox.settings import SandboxSettings, check
 
 
 def test_ports_and_racks_follow_from_the_settings() -> None:

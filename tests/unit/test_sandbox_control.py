@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.sandbox import SandboxSettings, is_free, kill_broker, reset, start, status, stop
-from kdeclare.cluster.sandbox.layout import Marker, layout_of, read_marker, write_marker
-from kdeclare.cluster.sandbox.readiness import last_lines
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.sandbox import SandboxSettings, is_free, kill_broker, reset, start, status, stop
+from kdeclare.sandbox.layout import Marker, layout_of, read_marker, write_marker
+from kdeclare.sandbox.readiness import last_lines
 
 MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1", formatted=True)
 

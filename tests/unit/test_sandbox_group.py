@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.cluster.sandbox import (
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.sandbox import (
     GroupSettings,
     SandboxSettings,
     group_settings,
@@ -19,10 +20,9 @@ from kdeclare.cluster.sandbox import (
     start_group,
     stop_group,
 )
-from kdeclare.cluster.sandbox.config import broker_properties
-from kdeclare.cluster.sandbox.layout import Marker, layout_of, write_marker
-from kdeclare.cluster.sandbox.settings import MAX_BROKERS, MAX_CLUSTERS, check_group
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.sandbox.config import broker_properties
+from kdeclare.sandbox.layout import Marker, layout_of, write_marker
+from kdeclare.sandbox.settings import MAX_BROKERS, MAX_CLUSTERS, check_group
 
 MADE = {"kdeclare_sandboxes": 1, "clusters": 2, "brokers": 1, "racks": 1, "port": 19092}
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kdeclare.cluster.sandbox import connect_jars, ivy, jars, java
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.sandbox import connect_jars, ivy, jars, java
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.sandbox.config import broker_properties
-from kdeclare.cluster.sandbox.layout import BrokerFiles, Marker, layout_of, read_marker, write_marker
-from kdeclare.cluster.sandbox.settings import SandboxSettings, check
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.sandbox.config import broker_properties
+from kdeclare.sandbox.layout import BrokerFiles, Marker, layout_of, read_marker, write_marker
+from kdeclare.sandbox.settings import SandboxSettings, check
 
 MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1", formatted=True)
 

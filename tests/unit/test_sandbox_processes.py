@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.sandbox import metadata, processes
-from kdeclare.cluster.sandbox.locking import held
+from kdeclare.sandbox import metadata, processes
+from kdeclare.sandbox.locking import held
 
 MARK = "-Dkdeclare.test=/some/folder"
 

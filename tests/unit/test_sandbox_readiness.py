@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.sandbox import metadata, readiness
-from kdeclare.cluster.sandbox.layout import Marker, layout_of
-from kdeclare.cluster.sandbox.metadata import ClusterView
+from kdeclare.sandbox import metadata, readiness
+from kdeclare.sandbox.layout import Marker, layout_of
+from kdeclare.sandbox.metadata import ClusterView
 
 MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1", formatted=True)
 

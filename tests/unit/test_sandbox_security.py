@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.kafka import read_properties
-from kdeclare.cluster.kafka.properties import client_arguments
-from kdeclare.cluster.sandbox import launch
-from kdeclare.cluster.sandbox.layout import SecurityFiles
-from kdeclare.cluster.sandbox.security import users
-from kdeclare.cluster.sandbox.settings import SandboxSettings
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.providers.kafka.client import read_properties
+from kdeclare.providers.kafka.client.properties import client_arguments
+from kdeclare.sandbox import launch
+from kdeclare.sandbox.layout import SecurityFiles
+from kdeclare.sandbox.security import users
+from kdeclare.sandbox.settings import SandboxSettings
 from tests.pems import pems
 
 __all__ = ["pems"]

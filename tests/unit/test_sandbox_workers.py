@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.cluster.sandbox import (
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.sandbox import (
     SandboxSettings,
     issue_certificate,
     kill_worker,
@@ -23,14 +24,13 @@ from kdeclare.cluster.sandbox import (
     status,
     stop,
 )
-from kdeclare.cluster.sandbox.config import render
-from kdeclare.cluster.sandbox.connect_jars import ConnectJars
-from kdeclare.cluster.sandbox.layout import Layout, Marker, layout_of, read_marker, write_marker
-from kdeclare.cluster.sandbox.settings import MAX_BROKERS, MAX_WORKERS, check
-from kdeclare.cluster.sandbox.workers import asking, keystores, plugins, readiness
-from kdeclare.cluster.sandbox.workers.crew import Crew
-from kdeclare.cluster.sandbox.workers.properties import worker_environment, worker_properties
-from kdeclare.model.diagnostics import KdeclareError, error
+from kdeclare.sandbox.config import render
+from kdeclare.sandbox.connect_jars import ConnectJars
+from kdeclare.sandbox.layout import Layout, Marker, layout_of, read_marker, write_marker
+from kdeclare.sandbox.settings import MAX_BROKERS, MAX_WORKERS, check
+from kdeclare.sandbox.workers import asking, keystores, plugins, readiness
+from kdeclare.sandbox.workers.crew import Crew
+from kdeclare.sandbox.workers.properties import worker_environment, worker_properties
 from tests.conftest import free_port
 
 MARKER = Marker(1, 1, 19092, "abc", "4.3.1", formatted=True, connect_workers=2)
@@ -201,7 +201,7 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[KdeclareErr
         return jar(out / "kdeclare-connect-2.jar", "k.Own")
 
     monkeypatch.setenv("KDECLARE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("kdeclare.cluster.connect.plugin.build.build", build)
+    monkeypatch.setattr("kdeclare.providers.connect.client.plugin.build.build", build)
     return failures
 
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.cli.terminal_text import sanitize_for_terminal
-from kdeclare.cluster.port import Fault
-from kdeclare.model.scrubber import SCRUBBED, SCRUBBER, SHORTEST, Scrubber
-from kdeclare.model.state import State
-from kdeclare.state.local import LocalStore
+from kdeclare.core.faults import Fault
+from kdeclare.core.scrubber import SCRUBBED, SCRUBBER, SHORTEST, Scrubber
+from kdeclare.core.state import State
+from kdeclare.engine.state.local import LocalStore
 
 NASTY = 'p@ss "word" \\ /?&=% ü'
 

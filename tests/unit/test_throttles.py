@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.kinds import throttles
-from kdeclare.kinds.throttles import (
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.state import Entries
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, ConfigSource, ConfigType, Move, Snapshot
+from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.throttles import (
     FOLLOWERS,
     LEADERS,
     LISTS,
@@ -25,10 +29,6 @@ from kdeclare.kinds.throttles import (
     shift,
     without_brokers,
 )
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import ClusterInfo, ConfigEntry, ConfigSource, ConfigType, Move, Snapshot
-from kdeclare.model.state import Entries
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.kinds.units import as_bare_number
+from kdeclare.core.units import as_bare_number
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from kdeclare.app.by_hand.run import Manners, by_hand
 from kdeclare.app.by_hand.topics import alter_topics
 from kdeclare.app.by_hand.wanted import Wanted, certain
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.port import Cluster
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.broker_config import BrokerConfigSpec
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.topic.asked import Asked
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
 from kdeclare.manifests.substitution import Unresolved
-from kdeclare.model.diagnostics import Diagnostic
-from kdeclare.model.ids import ResourceId
+from kdeclare.providers.kafka.broker_config import BrokerConfigSpec
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.topic.asked import Asked
 from kdeclare.report.by_hand_views import HandView
 
 _BROKERS = "BrokerConfig"

@@ -1,14 +1,14 @@
 """What came of a command by hand, resource by resource."""
 
 from kdeclare.app.by_hand.wanted import Wanted
-from kdeclare.applying.verifying import Verified
-from kdeclare.kinds.registry import is_topic
-from kdeclare.kinds.topic.diff import true_replicas
-from kdeclare.model.changes import Action
-from kdeclare.model.diagnostics import Severity
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.live import Topic
-from kdeclare.model.run import RunResult, Status
+from kdeclare.core.changes import Action
+from kdeclare.core.diagnostics import Severity
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.run import RunResult, Status
+from kdeclare.engine.executor.verifying import Verified
+from kdeclare.providers.kafka.ids import is_topic
+from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.topic.diff import true_replicas
 from kdeclare.report.by_hand_views import Came, HandView, Item, Seen
 
 _WORST_FIRST = {

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back import declared_places, sources_of
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.changes import Action
-from kdeclare.model.diagnostics import Diagnostic, Place, warning
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.plan import Plan
-from kdeclare.planning.claimed import Claimed, claimed
+from kdeclare.core.changes import Action
+from kdeclare.core.diagnostics import Diagnostic, Place, warning
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.planning.claimed import Claimed, claimed
 
 
 @dataclass(frozen=True, slots=True)

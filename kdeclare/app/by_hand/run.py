@@ -12,15 +12,16 @@ from kdeclare.app.recovering import recover_locked
 from kdeclare.app.secrets import seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back import prepare
-from kdeclare.applying.clock import SystemClock
-from kdeclare.applying.verifying import Verified, verify
-from kdeclare.cluster.port import Cluster, Fault
-from kdeclare.kinds.pace import Pace
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, info, warning
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult, Status
-from kdeclare.planning.by_hand import plan_apart
-from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, warning
+from kdeclare.core.faults import Fault
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import RunResult, Status
+from kdeclare.engine.executor.clock import SystemClock
+from kdeclare.engine.executor.verifying import Verified, verify
+from kdeclare.engine.planning.by_hand import plan_apart
+from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.report.by_hand_views import DEEDS, HandView
 from kdeclare.report.manifest_diff import manifest_diff
 

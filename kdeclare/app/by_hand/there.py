@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kdeclare.cluster.port import Cluster
-from kdeclare.model.diagnostics import Diagnostic, Place
-from kdeclare.model.live import Topic
-from kdeclare.planning.choosing import chosen, is_pattern, not_there
+from kdeclare.core.diagnostics import Diagnostic, Place
+from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.reassignment.broker_selection import chosen, is_pattern, not_there
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from kdeclare.app.by_hand.run import Manners, by_hand
 from kdeclare.app.by_hand.there import look_for
 from kdeclare.app.by_hand.wanted import Wanted, certain
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.port import Cluster
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.topic.asked import Asked, altered, created
-from kdeclare.kinds.topic.spec import TopicBody
+from kdeclare.core.diagnostics import Diagnostic, error, warning
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
 from kdeclare.manifests.substitution import Unresolved
-from kdeclare.model.diagnostics import Diagnostic, error, warning
-from kdeclare.model.ids import ResourceId
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.topic.asked import Asked, altered, created
+from kdeclare.providers.kafka.topic.spec import TopicBody
 from kdeclare.report.by_hand_views import HandView
 
 BodyOf = Callable[[Asked], tuple[TopicBody, tuple[Diagnostic, ...]]]
@@ -54,7 +54,7 @@ def alter_topics(
 ) -> HandView | None:
     """Change topics as KIP-4 has it; None when the person said no.
 
-    A name can be a regular expression (`planning.choosing`): then all topics of such names are meant.
+    A name can be a regular expression (see `broker_selection`): then all topics of such names are meant.
     if_exists: leave those out that are not there, instead of failing for them. Raises KdeclareError.
     """
 

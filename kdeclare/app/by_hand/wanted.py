@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.wishes import UNKNOWN_CONFIG
-from kdeclare.model.diagnostics import Diagnostic
-from kdeclare.model.ids import ResourceId
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG
 
 
 def certain(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

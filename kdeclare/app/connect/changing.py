@@ -12,16 +12,16 @@ from kdeclare.app.connect.following import followed, send
 from kdeclare.app.connect.looking import told_overrides
 from kdeclare.app.connect.which import Chosen, Named, chosen
 from kdeclare.app.workspace import Workspace
-from kdeclare.applying.clock import SystemClock
-from kdeclare.cluster.connect.port import Changes
-from kdeclare.cluster.connect.reading import read_workers
-from kdeclare.cluster.connect.rollout import verdicts
-from kdeclare.kinds.connect_worker_config.spec import parse_value, raw_secret
-from kdeclare.kinds.secrets import Secret
-from kdeclare.kinds.workers.values import shown
+from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
+from kdeclare.core.secrets import Secret
+from kdeclare.engine.executor.clock import SystemClock
 from kdeclare.manifests.substitution import Unresolved
-from kdeclare.model.changes import FieldChange, FieldOp
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, warning
+from kdeclare.providers.connect.client.port import Changes
+from kdeclare.providers.connect.client.reading import read_workers
+from kdeclare.providers.connect.client.rollout import verdicts
+from kdeclare.providers.connect.worker_config.spec import parse_value, raw_secret
+from kdeclare.providers.connect.workers.values import shown
 from kdeclare.report.connect_views import ChangedView, ProposalView, VerdictView
 
 Wanted = Mapping[str, object]

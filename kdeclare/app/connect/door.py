@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kdeclare.cluster.connect.port import ConnectWorkers
 from kdeclare.manifests.reference_limits import Limits
 from kdeclare.manifests.substitution import resolve_reference
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.worker_state import WorkerGroup
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectDoor:
-    """Opens groups whose files and references are relative to ``folder``; see `cluster.connect.port.Door`.
+    """A `Door`: opens groups whose files and references are relative to ``folder``.
 
     Each group is opened once, and its files are read then: one door serves one command. Two doors are
     equal that lead to the same: environ is that of the process, and how long somebody was ready to wait
@@ -29,7 +29,7 @@ class ProjectDoor:
 
     def __call__(self, group: WorkerGroup) -> ConnectWorkers:
         """The workers. Raises KdeclareError."""
-        from kdeclare.cluster.connect.opening import opened  # httpx: most commands meet no worker
+        from kdeclare.providers.connect.client.opening import opened  # httpx: most commands meet no worker
 
         found = self._open.get(group)
         if found is None:

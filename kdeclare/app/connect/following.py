@@ -4,17 +4,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kdeclare.app.connect.looking import workers_view
-from kdeclare.applying.attempt import OUTCOME_UNCLEAR
-from kdeclare.applying.clock import Clock
-from kdeclare.cluster.connect.port import Changes, ConnectWorkers
-from kdeclare.cluster.connect.reading import read_workers, told
-from kdeclare.cluster.connect.rollout import through_any
-from kdeclare.cluster.port import Fault, FaultKind
-from kdeclare.kinds.workers.standing import not_reached, silent
-from kdeclare.model.changes import FieldChange
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.workers import WorkersSeen
+from kdeclare.core.changes import FieldChange
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
+from kdeclare.engine.executor.clock import Clock
+from kdeclare.providers.connect.client.port import Changes, ConnectWorkers
+from kdeclare.providers.connect.client.reading import read_workers, told
+from kdeclare.providers.connect.client.rollout import through_any
+from kdeclare.providers.connect.worker_state import WorkersSeen
+from kdeclare.providers.connect.workers.standing import not_reached, silent
 from kdeclare.report.connect_views import ChangedView
 
 _PAUSE_S = 0.1

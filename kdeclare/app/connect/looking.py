@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from kdeclare.app.connect.which import Chosen, Named, chosen
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.connect.reading import read_workers
-from kdeclare.kinds.workers.findings import findings
-from kdeclare.kinds.workers.standing import step
-from kdeclare.kinds.workers.values import shown
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.workers import WorkersSeen
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.providers.connect.client.reading import read_workers
+from kdeclare.providers.connect.worker_state import WorkersSeen
+from kdeclare.providers.connect.workers.findings import findings
+from kdeclare.providers.connect.workers.standing import step
+from kdeclare.providers.connect.workers.values import shown
 from kdeclare.report.connect_views import OverridesView, WorkersView, WorkerView
 
 _DAY_S = 86400.0

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from kdeclare.cluster.connect.plugin.build import build
-from kdeclare.cluster.connect.plugin.install import OPEN, Installed, install
+from kdeclare.providers.connect.client.plugin.build import build
+from kdeclare.providers.connect.client.plugin.install import OPEN, Installed, install
 
 __all__ = ["OPEN", "build_plugin", "install_plugin"]
 

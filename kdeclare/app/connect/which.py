@@ -9,19 +9,19 @@ from pathlib import Path
 from kdeclare.app.connect.door import ProjectDoor
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace, log_retry
-from kdeclare.cluster.again import Again
-from kdeclare.cluster.connect.port import ConnectWorkers
-from kdeclare.cluster.connect.retrying import RetryingWorkers
-from kdeclare.cluster.port import Fault
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.connect_worker_config import ConnectWorkerConfigKind
-from kdeclare.kinds.connect_worker_config.spec import WorkerConfigBody, plain_http_warning
-from kdeclare.kinds.workers.urls import is_plain_http, wrong_url
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, gist
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.kind import Desired
 from kdeclare.manifests.reference_limits import Limits
 from kdeclare.manifests.suggest import did_you_mean
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, gist
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.client.retrying import RetryingWorkers
+from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind
+from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody, plain_http_warning
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.connect.workers.urls import is_plain_http, wrong_url
+from kdeclare.providers.kafka.client.retry import Again
 
 _KIND = ConnectWorkerConfigKind.name
 _log = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from kdeclare.app.doctor.needs import features, rights
 from kdeclare.app.doctor.problems import of_error
 from kdeclare.app.workspace import Options, Workspace, client_config
-from kdeclare.cluster.examination import Examinable
-from kdeclare.cluster.port import Fault
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.live import Broker, ClusterInfo
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.examination import Examinable
+from kdeclare.providers.kafka.live import Broker, ClusterInfo
 from kdeclare.report.doctor_views import Check, Section, Standing
 from kdeclare.report.values import plural
 
@@ -36,7 +36,7 @@ _UNREACHABLE = "unreachable"
 
 def reach_kafka(servers: str, config: Mapping[str, str], timeout_s: float) -> Examinable:
     """Real brokers. Raises KdeclareError."""
-    from kdeclare.cluster.kafka import connect
+    from kdeclare.providers.kafka.client import connect
 
     return connect(servers, config, timeout_s=timeout_s)
 
@@ -45,7 +45,7 @@ def cluster_sections(
     workspace: Workspace, options: Options, reaching: Reaching
 ) -> tuple[list[Section], str | None]:
     """All that concerns the cluster, and its id where it was reached."""
-    from kdeclare.cluster.kafka import provided  # most commands meet no cluster
+    from kdeclare.providers.kafka.client import provided  # most commands meet no cluster
 
     try:
         config = client_config(workspace.project, options, workspace.environ)

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Mapping
 
 from kdeclare.app.doctor.problems import of_error
-from kdeclare.cluster.sandbox.java import installed_java
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.report.doctor_views import Check, Section, Standing
+from kdeclare.sandbox.java import installed_java
 from kdeclare.version import VERSION
 
 _JAVA_FOR = "kdeclare sandbox, and kdeclare fleet on Spark, alone"
@@ -26,7 +26,7 @@ def _java(environ: Mapping[str, str]) -> tuple[Check, ...]:
         found = Check("Java", Standing.OK, f"{java.version} at {java.path}", _JAVA_FOR)
     except KdeclareError as problem:
         return (of_error("Java", Standing.WARNING, problem, _JAVA_FOR),)
-    from kdeclare.cluster.connect.plugin.build import find_javac
+    from kdeclare.providers.connect.client.plugin.build import find_javac
 
     try:
         return found, Check("Java compiler", Standing.OK, find_javac(environ, java.path), _JAVAC_FOR)

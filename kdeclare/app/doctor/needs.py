@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kdeclare.cluster.examination import Examination
+from kdeclare.providers.kafka.examination import Examination
 from kdeclare.report.doctor_views import Check, Standing
 from kdeclare.report.values import plural
 

@@ -1,6 +1,6 @@
 """A failure as a check."""
 
-from kdeclare.model.diagnostics import KdeclareError, gist
+from kdeclare.core.diagnostics import KdeclareError, gist
 from kdeclare.report.doctor_views import Check, Standing
 
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from kdeclare.app.doctor.problems import of_error
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Options, Workspace, open_workspace
-from kdeclare.kinds.connect_worker_config import ConnectWorkerConfigKind
+from kdeclare.core.diagnostics import KdeclareError, gist
 from kdeclare.manifests.load import Loaded
 from kdeclare.manifests.project import PROJECT_FILE
-from kdeclare.model.diagnostics import KdeclareError, gist
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind
+from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.report.doctor_views import Check, Section, Standing
 from kdeclare.report.values import plural
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from kdeclare.app.doctor.problems import of_error
 from kdeclare.app.workspace import Options, Workspace
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.state import State
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.state import State
+from kdeclare.engine.state.location import folder_of
 from kdeclare.report.doctor_views import Check, Section, Standing
 from kdeclare.report.values import plural
-from kdeclare.state.location import folder_of
 
 
 def state_section(workspace: Workspace, options: Options, cluster_id: str | None) -> Section:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from kdeclare.app.connect.door import ProjectDoor
 from kdeclare.app.doctor.problems import of_error
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.connect.port import ConnectWorkers
-from kdeclare.cluster.port import Fault
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.faults import Fault
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.report.doctor_views import Check, Section, Standing
 
 _WHY = "ConnectWorkerConfig"

@@ -11,7 +11,14 @@ from kdeclare.app.apply import How, apply_saved, stops_at_ctrl_c
 from kdeclare.app.fleet.job import FleetOptions, storage_of, the_fleet
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.fleet.saved_plans import list_some, read_cluster_plan, read_done, read_planned, write_done
-from kdeclare.applying.lookout import RunOptions
+from kdeclare.core.adoption import ADOPTION
+from kdeclare.core.changes import Reason
+from kdeclare.core.diagnostics import KdeclareError, error, gist
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.plan import Plan
+from kdeclare.core.run import RunResult
+from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.planning.planfile import PlanFile
 from kdeclare.fleet.overview import (
     AppliedCluster,
     AppliedStatus,
@@ -20,15 +27,8 @@ from kdeclare.fleet.overview import (
     PlannedCluster,
 )
 from kdeclare.fleet.storage import Storage
-from kdeclare.kinds.adoption import ADOPTION
 from kdeclare.manifests.fleet import Fleet, Rollout
 from kdeclare.manifests.fleet.spec import unknown_labels
-from kdeclare.model.changes import Reason
-from kdeclare.model.diagnostics import KdeclareError, error, gist
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import Plan
-from kdeclare.model.run import RunResult
-from kdeclare.planning.planfile import PlanFile
 from kdeclare.report.outcome import run_outcome
 
 Waves = tuple[tuple[str, ...], ...]

@@ -12,6 +12,7 @@ from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.judging import judge_of
 from kdeclare.app.fleet.reading import read_declared
 from kdeclare.app.fleet.snapshot import collect_live, snapshot_record
+from kdeclare.engine.planning.preflight import Progress, quietly
 from kdeclare.fleet.collecting import unreachable_row
 from kdeclare.fleet.completeness import refuse_incomplete
 from kdeclare.fleet.encoding import Row
@@ -20,7 +21,6 @@ from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE
 from kdeclare.fleet.snapshots import SnapshotRecord
 from kdeclare.fleet.summary import Audit, AuditRun, Earlier
-from kdeclare.planning.preflight import Progress, quietly
 from kdeclare.report.audit_html import audit_html
 from kdeclare.report.audit_json import summary_json
 from kdeclare.report.audit_markdown import audit_markdown

@@ -1,9 +1,9 @@
 """Finding the audits that a folder holds, for the next one to be compared with."""
 
+from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.fleet.folders import AUDITS, records
 from kdeclare.fleet.storage import Storage
 from kdeclare.fleet.summary import AuditSummary, Earlier
-from kdeclare.model.diagnostics import KdeclareError, error
 from kdeclare.report.audit_json import summary_from_json
 
 _LATEST = "latest"

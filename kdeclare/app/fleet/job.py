@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from kdeclare.app.fleet.packing import pack
 from kdeclare.app.fleet.reach import Reach
+from kdeclare.engine.planning.preflight import Progress
 from kdeclare.fleet.folders import refuse_other_fleet
 from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet, checked, chosen, open_fleet
-from kdeclare.planning.preflight import Progress
 
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.session import SparkConf, SparkSession

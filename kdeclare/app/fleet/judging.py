@@ -5,16 +5,18 @@ from typing import Any, cast
 
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.policies import policies_in_force
-from kdeclare.cluster.port import Cluster, ConfigQuery, Fault
+from kdeclare.core.faults import Fault
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.plan import Verdict
 from kdeclare.fleet.whole import Judge, Judged
-from kdeclare.kinds.query import Query
-from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
-from kdeclare.model.live import Snapshot
-from kdeclare.model.plan import Verdict
 from kdeclare.policy.checking import check_live
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Labels
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.query import Query
 
 
 def judge_of(reach: Reach, name: str) -> Judge | None:

@@ -14,14 +14,14 @@ from functools import cache
 from pathlib import Path
 
 from kdeclare.app.fleet.unpacking import CONTENTS, FILES, state_folder
-from kdeclare.cluster.kafka import read_properties
-from kdeclare.kinds.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
+from kdeclare.engine.state.local import RUNS, STATE
 from kdeclare.manifests.files import Files
 from kdeclare.manifests.fleet import Fleet, project_of
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, read_project
 from kdeclare.manifests.reference_limits import CI_VARIABLE
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.state.local import RUNS, STATE
+from kdeclare.providers.kafka.client import read_properties
 
 _REFERENCE = re.compile(r"\$\{(env|file)\.([^{}:]+)\}")
 _STORES = re.compile(r"ssl\.(truststore|keystore)\.location")

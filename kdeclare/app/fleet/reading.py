@@ -13,20 +13,20 @@ from kdeclare.app.plan import loaded_well
 from kdeclare.app.policies import policies_in_force
 from kdeclare.app.secrets import hasher_of
 from kdeclare.app.workspace import Workspace
+from kdeclare.core.adoption import allow_adoption
+from kdeclare.core.diagnostics import KdeclareError, gist
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
+from kdeclare.core.state import State
+from kdeclare.engine.planning.preflight import quietly
+from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.sealing import has_secrets, seal
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.kinds.adoption import allow_adoption
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
 from kdeclare.manifests.fleet import ClusterEntry
-from kdeclare.model.diagnostics import KdeclareError, gist
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.state import State
-from kdeclare.planning.preflight import quietly
-from kdeclare.planning.request import Scope
-from kdeclare.planning.sealing import has_secrets, seal
 
 
 def read_live(reach: Reach, name: str) -> Iterator[pa.RecordBatch]:

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.app.fleet.plan import OVERVIEW, plan_file
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.engine.planning.planfile import PlanFile, read_plan_file, verify_plan
 from kdeclare.fleet.overview import FleetPlan, PlannedCluster, read_overview
 from kdeclare.fleet.rows import FORMAT_VERSION
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.planning.planfile import PlanFile, read_plan_file, verify_plan
 
 _DONE = "applied.json"
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.manifests.project import Project
-from kdeclare.model.diagnostics import KdeclareError, error
 
 CONTENTS = "environ.json"
 """``driver``: the working folder there; ``cwd``: where that is in the archive; ``variables``."""

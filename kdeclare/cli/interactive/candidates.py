@@ -14,9 +14,9 @@ from kdeclare.cli.interactive.grammar import Parameter
 from kdeclare.cli.interactive.names import Names, files
 from kdeclare.cli.interactive.offer import Offer, Rule, Value, plainly
 from kdeclare.cli.interactive.place import Place
-from kdeclare.kinds.broker_config import CLUSTER_DEFAULT
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.ids import ConfigScope
+from kdeclare.core.registry import KINDS
+from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+from kdeclare.providers.kafka.ids import ConfigScope
 
 _MOST = 500
 """More candidates than this help nobody to choose."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from kdeclare.cli.interactive.names import Names
 from kdeclare.cli.interactive.offer import Offer, Value
 from kdeclare.cli.interactive.place import Place
-from kdeclare.kinds.catalog import Catalog, KeyInfo, catalog
-from kdeclare.kinds.catalog.choices import choices
-from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, catalog
+from kdeclare.providers.kafka.config.catalog.choices import choices
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 
 _READ_ONLY = "read-only"
 

@@ -12,8 +12,8 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.interactive.words import arguments
 from kdeclare.cli.line import Shared
 from kdeclare.cli.main import main
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.exits import ExitCode
 
 PROGRAM = "kdeclare"
 ABOUT: Mapping[str, str] = {

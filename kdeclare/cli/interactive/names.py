@@ -9,8 +9,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kdeclare.cli.line import Line, Shared
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.ids import ConfigResource
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.providers.kafka.ids import ConfigResource
 
 if TYPE_CHECKING:
     from kdeclare.app.workspace import Workspace

@@ -3,7 +3,7 @@
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from kdeclare.cli.line import Line, Shared
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
 
 _WIDEST = 40
 

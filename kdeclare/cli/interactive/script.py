@@ -7,8 +7,8 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.interactive.lines import Leaving, Lines
 from kdeclare.cli.interactive.words import arguments, is_continued
 from kdeclare.cli.redaction import without_secrets
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.exits import ExitCode
 
 
 def run_script(source: Iterable[str], lines: Lines, console: Console) -> ExitCode:

@@ -19,8 +19,8 @@ from kdeclare.cli.interactive.names import LiveNames
 from kdeclare.cli.interactive.prompt import prompt
 from kdeclare.cli.interactive.words import is_continued
 from kdeclare.cli.line import Shared
-from kdeclare.model.diagnostics import warning
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import warning
+from kdeclare.core.exits import ExitCode
 
 _GREETING = 'Tab completes, "help" helps, Ctrl-D leaves.'
 

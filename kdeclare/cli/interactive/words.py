@@ -4,8 +4,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.exits import ExitCode
 
 _CONTINUED = "\\\n"
 _ESCAPED_IN_DOUBLE = '"\\'

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.fleet.rows import FINDINGS, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster, refuse_lost_rows
 from kdeclare.fleet.spark import counting, memory
@@ -15,7 +16,6 @@ from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.tables import Workbench
 from kdeclare.fleet.spark.wide import WIDE, JudgeOf, notices, told, wide_findings
 from kdeclare.fleet.summary import Audit, AuditRow, AuditRun, AuditSummary, Earlier, Since, TrendPoint
-from kdeclare.model.diagnostics import KdeclareError, error
 
 REMEMBERED = ("findings", "unseen")
 """What later audits are compared with: what was found, and what was found before and not seen again."""

@@ -10,10 +10,10 @@ from uuid import uuid4
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.spark.causes import causes, shown
 from kdeclare.fleet.storage import Storage, cannot_read, cannot_write
-from kdeclare.model.diagnostics import KdeclareError
 
 _WHOLE_OBJECTS = frozenset({"s3a", "s3", "s3n", "gs", "oss", "cosn", "obs"})
 """Where a file appears when it is closed, whole; a rename would copy it once more."""

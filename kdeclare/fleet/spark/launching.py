@@ -14,10 +14,10 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
-from kdeclare.cluster.sandbox.java import find_java
+from kdeclare.core.diagnostics import error
 from kdeclare.fleet.spark.defaults import SECRET, driver_memory, local_cores
 from kdeclare.fleet.spark.problems import SparkFailure
-from kdeclare.model.diagnostics import error
+from kdeclare.sandbox.java import find_java
 
 _SHELL = "pyspark-shell"
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1"

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.fleet.spark.causes import Cause, causes, shown
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
 
 
 class SparkFailure(KdeclareError):

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.spark.defaults import local_cores
-from kdeclare.model.diagnostics import KdeclareError, error
 
 _AUTHENTICATED = "spark.authenticate"
 _ENCRYPTED = (

@@ -16,10 +16,10 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.fleet.spark.defaults import APP_NAME, session_defaults
 from kdeclare.fleet.spark.launching import java_virtual_machine, variables
 from kdeclare.fleet.spark.problems import SparkFailure, explained
-from kdeclare.model.diagnostics import KdeclareError, error
 
 _log = logging.getLogger(__name__)
 

@@ -2,12 +2,15 @@
 
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib.metadata import distribution
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
 from pyspark.sql import SparkSession
+
+from kdeclare.version import VERSION
 
 _PACKAGE = "kdeclare"
 _LEFT_OUT = ("__pycache__",)
@@ -33,7 +36,15 @@ def package_zip() -> bytes:
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, file.read_bytes())
+        for name, text in _metadata().items():
+            archive.writestr(zipfile.ZipInfo(f"{_PACKAGE}-{VERSION}.dist-info/{name}", _EPOCH), text)
     return buffer.getvalue()
+
+
+def _metadata() -> Mapping[str, str]:
+    """What the tasks find kdeclare's own providers by."""
+    found = distribution(_PACKAGE)
+    return {name: found.read_text(name) or "" for name in ("METADATA", "entry_points.txt")}
 
 
 def _files(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:

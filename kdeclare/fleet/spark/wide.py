@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from kdeclare.core.ids import ResourceId
 from kdeclare.fleet.finding import Found
 from kdeclare.fleet.rows import CLUSTER, FINDINGS, FOUND
 from kdeclare.fleet.spark.clusters import has_many, itself, of_clusters
@@ -16,7 +17,6 @@ from kdeclare.fleet.spark.diffing import RESULT
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.schemas import schema_of
 from kdeclare.fleet.whole import Judge, WholeCluster, found_in_cluster
-from kdeclare.model.ids import ResourceId
 
 JudgeOf = Callable[[str], Judge | None]
 """The judge of a cluster, None where its project has no policies; called where the task runs."""

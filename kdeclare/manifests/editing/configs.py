@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
-from kdeclare.kinds.secrets import SHOWN, is_secret
+from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.diagnostics import KdeclareError, Place, error
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.secrets import SHOWN, is_secret
 from kdeclare.manifests.editing.edits import Drop, Path, Put, Value
 from kdeclare.manifests.editing.splicing import is_null
 from kdeclare.manifests.editing.subject import Located, Subject
 from kdeclare.manifests.nodes import node_at
-from kdeclare.model.changes import FieldChange, FieldOp
-from kdeclare.model.diagnostics import KdeclareError, Place, error
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
 
 _BY_PART = (FieldOp.APPEND, FieldOp.SUBTRACT)
 _PARTS = ("append", "subtract")

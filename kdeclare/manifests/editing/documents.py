@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from yaml.nodes import Node, ScalarNode
 
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.manifests.editing.checking import done, same, tree
 from kdeclare.manifests.editing.edits import Edit
 from kdeclare.manifests.editing.spans import begin
 from kdeclare.manifests.editing.splicing import OddLayout, spliced
 from kdeclare.manifests.editing.text import BREAKS, decoded
 from kdeclare.manifests.nodes import compose
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
 
 _START = re.compile(rf"(?:\A|(?<=[{BREAKS}]))---(?=[ \t{BREAKS}]|\Z)")
 _END = re.compile(rf"(?:\A|(?<=[{BREAKS}]))(?:---|\.\.\.)(?=[ \t{BREAKS}]|\Z)")

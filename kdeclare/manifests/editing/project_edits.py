@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from kdeclare.kinds.catalog import catalog
-from kdeclare.kinds.registry import KINDS
+from kdeclare.core.changes import Action, Change, FieldChange
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.registry import KINDS
 from kdeclare.manifests.editing.configs import config_edits
 from kdeclare.manifests.editing.documents import FileEdit, NotEdited, rewritten
 from kdeclare.manifests.editing.edits import Edit
@@ -19,9 +21,7 @@ from kdeclare.manifests.nodes import find
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.sources import Document, Source, read_sources, reader_of, variable_places
 from kdeclare.manifests.wording import dotted
-from kdeclare.model.changes import Action, Change, FieldChange
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.model.ids import ResourceId
+from kdeclare.providers.kafka.config.catalog import catalog
 
 CONFIG = "configs."
 

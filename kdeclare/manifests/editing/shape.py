@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from yaml.nodes import Node, SequenceNode
 
+from kdeclare.core.changes import FieldChange
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info
 from kdeclare.manifests.editing.edits import Append, Drop, Path, Put
 from kdeclare.manifests.editing.splicing import is_null
 from kdeclare.manifests.editing.subject import Located, Subject
-from kdeclare.model.changes import FieldChange
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, info
 
 _ASSIGNMENTS: Path = ("spec", "assignments")
 _COUNTS = ("partitions", "replicationFactor")

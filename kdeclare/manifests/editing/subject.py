@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from kdeclare.kinds.catalog import Catalog
+from kdeclare.core.diagnostics import KdeclareError, Place, error
+from kdeclare.core.ids import ResourceId
 from kdeclare.manifests.editing.edits import Append, Drop, Edit, Path, Put
 from kdeclare.manifests.nodes import find, node_at, place
 from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.sources import Document, Source
 from kdeclare.manifests.substitution import names_in
 from kdeclare.manifests.wording import dotted
-from kdeclare.model.diagnostics import KdeclareError, Place, error
-from kdeclare.model.ids import ResourceId
+from kdeclare.providers.kafka.config.catalog import Catalog
 
 _OUTSIDE = {"env": "the environment kdeclare runs in gives it", "file": "a file gives it"}
 

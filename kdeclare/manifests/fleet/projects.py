@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
+from kdeclare.engine.state.location import folder_of
 from kdeclare.manifests.document import location
 from kdeclare.manifests.files import unreadable
 from kdeclare.manifests.fleet.values import ClusterEntry, Fleet
@@ -17,8 +19,6 @@ from kdeclare.manifests.project import (
     project_limits,
     read_project,
 )
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, in_order
-from kdeclare.state.location import folder_of
 
 _STATE_FOLDER = "state"
 """Where an entry without a project and without a location has its state."""

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 from yaml.nodes import MappingNode, Node, SequenceNode
 
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, in_order
 from kdeclare.manifests.document import document, location, variables_of
 from kdeclare.manifests.fleet.spec import ClusterSpec, FleetManifest, fleet_problems
 from kdeclare.manifests.fleet.values import ClusterEntry, Fleet, Rollout
@@ -15,7 +16,6 @@ from kdeclare.manifests.nodes import find, node_at, place
 from kdeclare.manifests.reading import KAFKA, TEXT, Reader
 from kdeclare.manifests.schema_errors import explain
 from kdeclare.manifests.substitution import Scope
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, in_order
 
 _MODES: Mapping[str | int, int] = {
     "metadata": TEXT,

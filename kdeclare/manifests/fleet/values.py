@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kdeclare.core.diagnostics import Diagnostic, Place
 from kdeclare.manifests.substitution import Variable
-from kdeclare.model.diagnostics import Diagnostic, Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import re
 
-from kdeclare.model.diagnostics import Place
+from kdeclare.core.diagnostics import Place
 
 _CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _NO_KEY = re.compile(r"Key not found in map : (.+)")

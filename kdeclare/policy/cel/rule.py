@@ -10,8 +10,8 @@ from functools import cache
 from time import perf_counter
 from typing import Any
 
-from kdeclare.kinds.patterns import why_invalid
-from kdeclare.model.diagnostics import Place
+from kdeclare.core.diagnostics import Place
+from kdeclare.core.patterns import why_invalid
 from kdeclare.policy.cel.bindings import Bindings, Wants
 from kdeclare.policy.cel.errors import FIELDS, NAMES, RuleProblem, explained, not_a_verdict
 from kdeclare.policy.cel.failures import failed

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kdeclare.kinds.catalog import catalog
 from kdeclare.manifests.suggest import closest, did_you_mean
-from kdeclare.model.ids import ConfigScope
 from kdeclare.policy.cel.errors import RuleProblem
 from kdeclare.policy.cel.source import Token, closed, is_text, loops, tokens
 from kdeclare.policy.interface import Action
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.ids import ConfigScope
 
 _FIELDS = ("partitions", "replicationFactor", "assignments")
 _PREFIX = "configs."

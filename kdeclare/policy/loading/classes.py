@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from kdeclare.kinds.base import Path, Problem
+from kdeclare.core.diagnostics import error
+from kdeclare.core.kind import Path, Problem
 from kdeclare.manifests.suggest import did_you_mean, one_of
-from kdeclare.model.diagnostics import error
 from kdeclare.policy.interface import TopicActionsPolicy
 from kdeclare.policy.loading.adapting import INTERFACES, AnyPolicy, adapted, interfaces_of
 from kdeclare.policy.loading.importable import elsewhere_too, modules_here

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kdeclare.kinds.base import Desired, Problem
+from kdeclare.core.diagnostics import Diagnostic, Place, error, warning
+from kdeclare.core.kind import Desired, Problem
+from kdeclare.core.plan import VerdictOutcome
 from kdeclare.manifests.policies import PolicyEntry
 from kdeclare.manifests.project import Project
-from kdeclare.model.diagnostics import Diagnostic, Place, error, warning
-from kdeclare.model.plan import VerdictOutcome
 from kdeclare.policy.cel.manifest import PolicyBody, PolicyKind, PolicySpec
 from kdeclare.policy.cel.rule import RuleError
 from kdeclare.policy.configured import ConfiguredPolicy

@@ -9,10 +9,10 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from yaml.error import Mark
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from kdeclare.kinds.base import Path, Problem
+from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.kind import Path, Problem
+from kdeclare.core.references import Referenced
 from kdeclare.manifests.schema_errors import explain
-from kdeclare.model.diagnostics import Diagnostic, error
-from kdeclare.model.references import Referenced
 
 CONFIG = "config"
 _NO_TAG = ""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from kdeclare.kinds.base import Stated
+from kdeclare.core.kind import Stated
 from kdeclare.policy.interface import Action
 from kdeclare.policy.withheld import Withheld, Withholding
 

@@ -4,11 +4,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
-from kdeclare.cluster.consistent import topics_and_moves
-from kdeclare.cluster.port import Cluster, ConfigQuery, Fault
-from kdeclare.kinds.query import Query
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import ClusterInfo, ConfigSource, Move, Snapshot, Topic
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.consistent import topics_and_moves
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import ClusterInfo, ConfigSource, Move, Snapshot, Topic
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.query import Query
 
 _T = TypeVar("_T")
 _PARTITIONS, _FACTOR = "num.partitions", "default.replication.factor"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kdeclare.kinds.verbs.base import Effect
+from kdeclare.core.operation_type import Effect
 from kdeclare.policy.interface import Action
 from kdeclare.policy.requests.facts import Facts
 

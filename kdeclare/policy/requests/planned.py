@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kdeclare.kinds.verbs.base import Effect
-from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.operations import Operation
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operation_type import Effect
+from kdeclare.core.operations import Operation
+from kdeclare.core.registry import VERBS
 from kdeclare.policy.interface import Action, TopicState
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Outlook

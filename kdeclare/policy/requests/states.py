@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kdeclare.kinds.verbs.base import Effect
+from kdeclare.core.operation_type import Effect
 from kdeclare.policy.interface import PolicyViolation, TopicState
 from kdeclare.policy.requests.facts import Facts
 

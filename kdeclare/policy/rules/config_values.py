@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from kdeclare.kinds.catalog import catalog
-from kdeclare.model.ids import ConfigScope
 from kdeclare.policy.rules.base import as_text
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.ids import ConfigScope
 
 _NEAR = 0.9
 """How alike two keys are when one of them is taken for a slip of the pen."""

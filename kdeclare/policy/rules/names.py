@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import ValidatorFunctionWrapHandler, WrapValidator
 
-from kdeclare.kinds.patterns import Pattern
-from kdeclare.model.references import Referenced
+from kdeclare.core.patterns import Pattern
+from kdeclare.core.references import Referenced
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata
 from kdeclare.policy.rules.base import Rule, Settings
 

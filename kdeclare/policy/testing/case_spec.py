@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-from kdeclare.kinds.base import Path
+from kdeclare.core.kind import Path
 from kdeclare.manifests.suggest import closest
 from kdeclare.policy.interface import Action
 from kdeclare.policy.rules.base import Text

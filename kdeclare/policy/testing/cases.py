@@ -7,15 +7,15 @@ from pathlib import Path
 from pydantic import BaseModel
 from yaml.nodes import Node, ScalarNode
 
-from kdeclare.kinds.base import Problem
+from kdeclare.core.diagnostics import Diagnostic, Place, error, in_order
+from kdeclare.core.kind import Problem
+from kdeclare.core.plan import VerdictOutcome
 from kdeclare.manifests.files import Files, read
 from kdeclare.manifests.nodes import compose, find
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.shapes import Shapes
 from kdeclare.manifests.substitution import Scope
-from kdeclare.model.diagnostics import Diagnostic, Place, error, in_order
-from kdeclare.model.plan import VerdictOutcome
 from kdeclare.policy.interface import Action
 from kdeclare.policy.testing.case_spec import (
     CaseSpec,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kdeclare.kinds.verbs.topics import ASSIGNED
 from kdeclare.policy.interface import Action
 from kdeclare.policy.withheld import Withheld, Withholding
+from kdeclare.providers.kafka.operations.topics import ASSIGNED
 
 Labels = frozenset[tuple[str, str]]
 """Labels as pairs, for looking them up."""

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.manifests.suggest import did_you_mean
-from kdeclare.model.diagnostics import Diagnostic, error
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.plan import Verdict, VerdictOutcome
 from kdeclare.policy.asking import Asking
 from kdeclare.policy.cel.rule import RuleFailed
 from kdeclare.policy.configured import ConfiguredPolicy

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.connect.opening import opened
-from kdeclare.cluster.connect.port import NOT_AUTHORIZED
-from kdeclare.cluster.port import Fault
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.core.faults import Fault
+from kdeclare.providers.connect.client.opening import opened
+from kdeclare.providers.connect.client.port import NOT_AUTHORIZED
+from kdeclare.providers.connect.worker_state import WorkerGroup
 from tests.kafka.connect.asking import KEYSTORE, PATH, TRUSTSTORE
 from tests.kafka.connect.test_settings import basic
 from tests.kafka.connect.workers import OPEN, Worker, Workshop, started

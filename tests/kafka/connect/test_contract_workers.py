@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.connect import port
-from kdeclare.cluster.connect.opening import opened
-from kdeclare.cluster.connect.port import ConnectWorkers
-from kdeclare.cluster.connect.reading import read_workers
-from kdeclare.cluster.connect.rollout import check, through_any
-from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
-from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, Keystore
-from kdeclare.cluster.port import Fault
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.workers.standing import differing, not_reached, silent
-from kdeclare.model.workers import Certificate, WorkerGroup, WorkersSeen, overrides_hash
+from kdeclare.core.faults import Fault
+from kdeclare.core.kind import Desired
+from kdeclare.providers.connect.client import port
+from kdeclare.providers.connect.client.opening import opened
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.client.reading import read_workers
+from kdeclare.providers.connect.client.rollout import check, through_any
+from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup, WorkersSeen, overrides_hash
+from kdeclare.providers.connect.workers.standing import differing, not_reached, silent
+from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
+from kdeclare.providers.kafka.testing.workers import LOCATION, PASSWORD, Keystore
 from tests.cases import case
 from tests.engine.world import World, desired
 from tests.kafka.connect import certificates

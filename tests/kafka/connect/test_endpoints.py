@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.sandbox import run_kafka_tool
+from kdeclare.sandbox import run_kafka_tool
 from tests.cases import case
 from tests.kafka.connect.asking import (
     KEYSTORE,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.connect.plugin.build import EXTENSION, compile_sources, find_javac, jar_name
-from kdeclare.cluster.sandbox.connect_jars import connect_jars
+from kdeclare.providers.connect.client.plugin.build import EXTENSION, compile_sources, find_javac, jar_name
+from kdeclare.sandbox.connect_jars import connect_jars
 
 pytestmark = pytest.mark.kafka
 

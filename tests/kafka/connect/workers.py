@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from kdeclare.cluster.connect.plugin.build import EXTENSION
-from kdeclare.cluster.sandbox import processes
-from kdeclare.cluster.sandbox.config import render
-from kdeclare.cluster.sandbox.connect_jars import ConnectJars
-from kdeclare.cluster.sandbox.java import find_java
-from kdeclare.cluster.sandbox.processes import Recorded
+from kdeclare.providers.connect.client.plugin.build import EXTENSION
+from kdeclare.sandbox import processes
+from kdeclare.sandbox.config import render
+from kdeclare.sandbox.connect_jars import ConnectJars
+from kdeclare.sandbox.java import find_java
+from kdeclare.sandbox.processes import Recorded
 from tests.kafka.connect.asking import HOST, Asking, trusting
 from tests.kafka.connect.certificates import PASSWORD, Certificates
 

@@ -40,8 +40,8 @@ from kdeclare.api import (
     validation_outcome,
     write_manifests,
 )
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Cluster
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.conftest import kdeclare as kdeclare
 from tests.unit.report.sample_plans import SAMPLES

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kdeclare.app.client_config import read_client_config
-from kdeclare.cluster.kafka.properties import client_arguments
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.providers.kafka.client.properties import client_arguments
 
 
 def written(folder: Path, **properties: str) -> Path:

@@ -12,14 +12,14 @@ import pytest
 from kdeclare.app.doctor import examined
 from kdeclare.app.doctor.needs import features, rights
 from kdeclare.app.workspace import Options
-from kdeclare.cluster.examination import Examinable, Examination
-from kdeclare.cluster.port import Fault
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, error, warning
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.live import Broker, ClusterInfo
-from kdeclare.model.state import State
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.state import State
+from kdeclare.engine.state.location import open_store
+from kdeclare.providers.kafka.examination import Examinable, Examination
+from kdeclare.providers.kafka.live import Broker, ClusterInfo
 from kdeclare.report.doctor_views import Check, DoctorView, Standing
-from kdeclare.state.location import open_store
 
 OK, SKIPPED, WARNING, FAILED = Standing.OK, Standing.SKIPPED, Standing.WARNING, Standing.FAILED
 ALL = frozenset({"CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"})

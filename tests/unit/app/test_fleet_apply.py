@@ -4,9 +4,9 @@ import pytest
 
 from kdeclare.app.fleet.plan import _narrowed
 from kdeclare.cli.fleet import without_settings
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.exits import ExitCode
 from kdeclare.fleet.overview import AppliedCluster, AppliedStatus, FleetApply
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.exits import ExitCode
 from kdeclare.report.fleet_outcome import apply_exit
 
 

@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from kdeclare.app.fleet.judging import judged
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import NewTopic
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.plan import VerdictOutcome
 from kdeclare.fleet.bodies import snapshot_of_all
 from kdeclare.fleet.collecting import live_rows
 from kdeclare.fleet.whole import Judged
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.live import Snapshot
-from kdeclare.model.plan import VerdictOutcome
 from kdeclare.policy.checking import check_live
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
 from kdeclare.policy.requests.facts import Facts
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.fleet.wholes import NOW
 
 TOPICS = [ResourceId("Topic", name) for name in ("clicks", "orders")]

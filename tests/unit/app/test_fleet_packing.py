@@ -14,11 +14,11 @@ import pytest
 from kdeclare.app.fleet.packing import pack
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.fleet.reading import read_declared
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.state import State
+from kdeclare.engine.state.location import open_store
 from kdeclare.fleet.spark.shipping import package_zip
 from kdeclare.manifests.fleet import open_fleet
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.state import State
-from kdeclare.state.location import open_store
 
 FILES = {
     "ops/fleet.yaml": """\

@@ -16,12 +16,13 @@ import pytest
 from kdeclare.app.fleet import reach as reaching
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.fleet.reading import read_declared, read_live
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault, NewTopic
+from kdeclare.core.faults import Fault
+from kdeclare.core.secret_hashes import KEY_VARIABLE, matches
+from kdeclare.core.state import Leftovers, State
+from kdeclare.engine.state.location import open_store
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.kinds.secret_hashes import KEY_VARIABLE, matches
-from kdeclare.model.state import Leftovers, State
-from kdeclare.state.location import open_store
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 FLEET = """\
 apiVersion: kdeclare/v1

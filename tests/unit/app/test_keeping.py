@@ -9,12 +9,13 @@ import pytest
 
 from kdeclare.app.keeping import KeptConnections
 from kdeclare.app.workspace import Options
-from kdeclare.cluster.connect.port import ConnectWorkers, Door
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Cluster, Fault, FaultKind
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.live import ClusterInfo
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.connect.client.port import ConnectWorkers, Door
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.live import ClusterInfo
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 
 class Breakable(MemoryCluster):

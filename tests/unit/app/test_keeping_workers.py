@@ -8,14 +8,15 @@ import pytest
 
 from kdeclare.app.connect.door import ProjectDoor
 from kdeclare.app.keeping import KeptConnections
-from kdeclare.cluster.connect import port
-from kdeclare.cluster.connect.port import Door
-from kdeclare.cluster.connect.rest import PATH
-from kdeclare.cluster.kafka.adapter import KafkaCluster
-from kdeclare.cluster.kafka.wire import Wire
-from kdeclare.cluster.port import Cluster, Fault
-from kdeclare.model.live import ClusterInfo
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.core.faults import Fault
+from kdeclare.providers.connect.client import port
+from kdeclare.providers.connect.client.port import Door
+from kdeclare.providers.connect.client.rest import PATH
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.client.adapter import KafkaCluster
+from kdeclare.providers.kafka.client.wire import Wire
+from kdeclare.providers.kafka.live import ClusterInfo
+from kdeclare.providers.kafka.port import Cluster
 from tests.unit.connect.https_stub import https, pair
 
 

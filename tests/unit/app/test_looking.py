@@ -7,16 +7,17 @@ import pytest
 from kdeclare.app.looking import WhichTopics, describe_topics, list_topics
 from kdeclare.app.replica_sizes import ReplicaSizes
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.memory.partitions import PartitionState
-from kdeclare.cluster.port import Fault, LogDir, NewTopic
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.faults import Fault
+from kdeclare.core.health import Condition
+from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import Project
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.health import Condition
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.model.live import Topic
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.port import LogDir, NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
+from kdeclare.providers.kafka.testing.partitions import PartitionState
 from kdeclare.report.topic_views import Sizes, TopicsView
-from kdeclare.state.memory import MemoryStore
 from tests.beds import all_created
 
 OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = Condition

@@ -4,15 +4,15 @@ import pytest
 
 from kdeclare.app.looking_configs import WhichResources, describe_configs
 from kdeclare.app.workspace import Workspace
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import NewTopic
-from kdeclare.kinds.catalog import catalog
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import Project
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.live import ConfigSource
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ConfigSource
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.config_views import ConfigsView
-from kdeclare.state.memory import MemoryStore
 
 TOPIC, BROKER = ConfigScope
 ALL_BROKERS = ConfigResource(BROKER, "")

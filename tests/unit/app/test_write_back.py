@@ -9,9 +9,9 @@ import pytest
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.write_back import declared_places, sources_of
 from kdeclare.app.write_back_checks import check_outcome
-from kdeclare.kinds.secrets import SHOWN
-from kdeclare.model.changes import Action
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.changes import Action
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.secrets import SHOWN
 from kdeclare.report.manifest_diff import manifest_diff
 from tests.unit.app.write_back_project import (
     PROJECT,

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back import Prepared, prepare
-from kdeclare.cluster.port import Cluster
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import open_project
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
+from kdeclare.providers.kafka.port import Cluster
 from kdeclare.report.manifest_diff import manifest_diff
-from kdeclare.state.memory import MemoryStore
 
 HEAD = "apiVersion: kdeclare/v1\nkind: {}\nmetadata: {{name: {}}}\n"
 

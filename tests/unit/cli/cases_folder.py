@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from kdeclare.cluster.memory import MemoryCluster, MemoryWorkers
-from kdeclare.cluster.memory.workers import STATIC, Keystore
-from kdeclare.cluster.port import NewTopic
-from kdeclare.kinds.broker_config import CLUSTER_DEFAULT
-from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
+from kdeclare.providers.kafka.testing.workers import STATIC, Keystore
 from kdeclare.version import VERSION
 from tests.beds import all_created
 from tests.unit.cli.command_line import CommandLine, Ran

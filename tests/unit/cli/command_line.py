@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from kdeclare.app import workspace
-from kdeclare.applying.clock import SystemClock
 from kdeclare.cli.main import main
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Cluster
+from kdeclare.engine.executor.clock import SystemClock
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from kdeclare.cluster import sandbox
-from kdeclare.cluster.sandbox import SandboxSettings, SandboxStatus
+from kdeclare import sandbox
+from kdeclare.sandbox import SandboxSettings, SandboxStatus
 from tests.unit.cli.command_line import CommandLine
 
 

@@ -13,13 +13,14 @@ import pytest
 from kdeclare.app.fleet import reach
 from kdeclare.app.fleet.plan import plan_file, read_plan
 from kdeclare.app.fleet.reach import Reach
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Cluster, Fault, NewTopic
+from kdeclare.core.faults import Fault
+from kdeclare.core.plan import Summary
+from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.state.local import LocalStore
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
-from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.plan import Summary
-from kdeclare.planning.request import Scope
-from kdeclare.state.local import LocalStore
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import Cluster, NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.cli.command_line import CommandLine, Ran
 
 NAMES = ("eu-1", "eu-2", "us-1")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault, FaultKind
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.cli.command_line import CommandLine
 
 FORBIDDEN = Fault("TOPIC_AUTHORIZATION_FAILED", "Topic authorization failed.")

@@ -8,7 +8,7 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.planning.planfile_schema import plan_schema
+from kdeclare.engine.planning.planfile_schema import plan_schema
 from kdeclare.report.run_schema import run_schema
 from kdeclare.report.view_schemas import view_schemas
 from tests.unit.cli.cases_folder import FOLDER, FORMATS, Case, bring_about, cases, golden, index, page, run

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from kdeclare import sandbox
 from kdeclare.app import status
 from kdeclare.app.recovering import recover_if_possible
 from kdeclare.app.workspace import Options, open_workspace
-from kdeclare.applying.clock import SystemClock
 from kdeclare.cli import running
-from kdeclare.cluster import sandbox
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Alteration, ConfigOp, NewTopic
-from kdeclare.cluster.sandbox import BrokerStatus, SandboxSettings, SandboxStatus
-from kdeclare.model.changes import FieldOp
-from kdeclare.model.diagnostics import Diagnostic
-from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.core.changes import FieldOp
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.engine.executor.clock import SystemClock
+from kdeclare.engine.state.local import LocalStore
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.local_schemas import local_schemas
-from kdeclare.state.local import LocalStore
+from kdeclare.sandbox import BrokerStatus, SandboxSettings, SandboxStatus
 from tests.engine.moving import throttles
 from tests.unit.cli.command_line import CommandLine
 

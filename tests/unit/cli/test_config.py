@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from kdeclare.cluster.port import ConfigQuery, NewTopic
-from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import ConfigQuery, NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 

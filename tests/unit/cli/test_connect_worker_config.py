@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from kdeclare.app.connect import which
-from kdeclare.cluster.connect.port import Changes, Door
-from kdeclare.cluster.memory import MemoryWorkers
-from kdeclare.cluster.memory.workers import LOCATION, PASSWORD, Keystore
-from kdeclare.cluster.port import Fault, FaultKind
-from kdeclare.model.workers import Certificate, WorkerGroup
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.connect.client.port import Changes, Door
+from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup
+from kdeclare.providers.kafka.testing import MemoryWorkers
+from kdeclare.providers.kafka.testing.workers import LOCATION, PASSWORD, Keystore
 from tests.unit.cli.command_line import CommandLine
 
 PLACEHOLDER = "${file:/etc/connect/secrets.properties:keystore}"

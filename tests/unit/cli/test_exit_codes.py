@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from kdeclare.app import workspace
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Cluster, Fault, NewTopic
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.state.local import LocalStore
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.faults import Fault
+from kdeclare.engine.state.local import LocalStore
+from kdeclare.providers.kafka.port import Cluster, NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.cli.command_line import CommandLine, Ran
 
 Case = Callable[[CommandLine], Ran]

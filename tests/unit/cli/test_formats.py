@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sarif_pydantic import Sarif
 
-from kdeclare.cluster.port import Fault
-from kdeclare.planning.planfile import load_plan
+from kdeclare.core.faults import Fault
+from kdeclare.engine.planning.planfile import load_plan
 from tests.unit.cli.command_line import CommandLine, Ran
 
 

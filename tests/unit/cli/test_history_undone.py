@@ -2,7 +2,8 @@
 
 import json
 
-from kdeclare.cluster.port import Fault, NewTopic
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.port import NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.memory.partitions import PartitionState
-from kdeclare.cluster.port import Fault, NewTopic
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing.partitions import PartitionState
 from tests.unit.cli.command_line import CommandLine
 
 LONG = "payments.captured.by-country-and-currency.europe.with-a-very-long-name.v2"
@@ -210,7 +211,14 @@ def test_a_broker_that_is_not_there_or_not_serving(shop: CommandLine) -> None:
 
 
 def test_looking_imports_only_what_it_needs(tmp_path: Path) -> None:
-    unwanted = ("rich", "networkx", "deepdiff", "cel_expr_python", "pyspark", "kdeclare.planning.build")
+    unwanted = (
+        "rich",
+        "networkx",
+        "deepdiff",
+        "cel_expr_python",
+        "pyspark",
+        "kdeclare.engine.planning.build",
+    )
     code = (
         "import sys; from kdeclare.cli.main import main;"
         "assert main(['topic', 'list', '--bootstrap-server', '127.0.0.1:1']) == 1;"

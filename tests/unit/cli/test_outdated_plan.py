@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from kdeclare.planning.plan_document import content_hash
+from kdeclare.engine.planning.plan_document import content_hash
 from tests.unit.cli.command_line import CommandLine
 
 

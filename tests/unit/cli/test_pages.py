@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from kdeclare.cluster.port import Fault
-from kdeclare.planning.planfile import load_plan
+from kdeclare.core.faults import Fault
+from kdeclare.engine.planning.planfile import load_plan
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.page_reader import Reader
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.cli.paging import Pager, fits, pager_of
-from kdeclare.model.diagnostics import KdeclareError
+from kdeclare.core.diagnostics import KdeclareError
 from tests.unit.cli.command_line import Terminal
 
 

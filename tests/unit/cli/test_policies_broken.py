@@ -218,7 +218,7 @@ import sys
 
 from kdeclare.app import workspace
 from kdeclare.cli.main import main
-from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.policy import asking
 
 asking.LIMIT_S = 0.3

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from kdeclare.planning.judging import judged
+from kdeclare.engine.planning.judging import judged
 from kdeclare.policy import RequestMetadata, TopicActionsPolicy, rules
 from kdeclare.policy.cel.bindings import READERS
 from kdeclare.policy.configured import ConfiguredPolicy

@@ -8,7 +8,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from kdeclare.cluster.port import Fault, NewTopic
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.report.policy_schemas import policy_schemas
 from tests.unit.cli.command_line import CommandLine
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.port import Fault, NewTopic
-from kdeclare.model.ids import TopicPartition
-from kdeclare.state.local import LocalStore
+from kdeclare.core.faults import Fault
+from kdeclare.engine.state.local import LocalStore
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import NewTopic
 from tests.unit.cli.command_line import CommandLine, Ran
 
 AT = TopicPartition("foo", 0)

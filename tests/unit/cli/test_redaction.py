@@ -13,8 +13,8 @@ from kdeclare.cli.line import Line
 from kdeclare.cli.main import main
 from kdeclare.cli.options import Talk
 from kdeclare.cli.redaction import holds_secret, without_secrets
-from kdeclare.kinds.catalog import catalog
-from kdeclare.model.ids import ConfigScope
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.ids import ConfigScope
 
 SECRET_KEYS = sorted(key for key, info in catalog(ConfigScope.BROKER).keys.items() if info.is_secret)
 OPTIONS = ("--config", "--add-config", "--append-config", "--subtract-config")

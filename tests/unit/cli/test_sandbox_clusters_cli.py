@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.cluster import sandbox
-from kdeclare.cluster.sandbox import BrokerStatus, GroupSettings, GroupStatus, SandboxSettings, SandboxStatus
+from kdeclare import sandbox
 from kdeclare.report.local_schemas import local_schemas
+from kdeclare.sandbox import BrokerStatus, GroupSettings, GroupStatus, SandboxSettings, SandboxStatus
 from tests.unit.cli.command_line import CommandLine
 
 

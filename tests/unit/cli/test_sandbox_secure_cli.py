@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster import sandbox
-from kdeclare.cluster.sandbox import BrokerStatus, GroupSettings, SandboxSettings, SandboxStatus
+from kdeclare import sandbox
+from kdeclare.sandbox import BrokerStatus, GroupSettings, SandboxSettings, SandboxStatus
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.sandbox_starts import starts
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.port import NewTopic
-from kdeclare.model.ids import TopicPartition
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import NewTopic
 from tests.unit.cli.command_line import CommandLine
 
 ENVIRONMENTS = {"lab": {"bootstrapServers": "lab:9092"}}

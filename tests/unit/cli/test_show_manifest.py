@@ -7,8 +7,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from kdeclare.app.show_manifest import show_manifest
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.ids import ResourceId
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.registry import KINDS
 from kdeclare.report.manifest_json import manifest_document, manifest_schemas
 from kdeclare.report.manifest_text import manifest_text
 from tests.unit.cli.command_line import CommandLine

@@ -9,7 +9,7 @@ import pytest
 from kdeclare.cli.asking import is_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.options import Talk
-from kdeclare.model.diagnostics import error, info, warning
+from kdeclare.core.diagnostics import error, info, warning
 from tests.unit.cli.command_line import CommandLine, Terminal
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.core.ids import ResourceId
 from kdeclare.manifests.files import file_name
-from kdeclare.model.ids import ResourceId
 from tests.unit.cli.command_line import CommandLine
 
 

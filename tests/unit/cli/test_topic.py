@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from kdeclare.app.by_hand import run
-from kdeclare.cluster.port import Fault, NewTopic
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.port import NewTopic
 from tests.beds import all_created
 from tests.unit.cli.command_line import CommandLine, Ran
 

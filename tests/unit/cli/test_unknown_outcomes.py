@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from kdeclare.applying.clock import SystemClock
-from kdeclare.cluster.memory import Crash
-from kdeclare.cluster.port import NewTopic
+from kdeclare.engine.executor.clock import SystemClock
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import Crash
 from tests.unit.cli.command_line import CommandLine
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cluster.connect import port
-from kdeclare.cluster.connect.answers import MAX_WORDS
-from kdeclare.cluster.connect.opening import opened
-from kdeclare.cluster.connect.rest import MAX_ANSWER_BYTES, RestWorkers
-from kdeclare.cluster.port import Fault, FaultKind
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.connect.client import port
+from kdeclare.providers.connect.client.answers import MAX_WORDS
+from kdeclare.providers.connect.client.opening import opened
+from kdeclare.providers.connect.client.rest import MAX_ANSWER_BYTES, RestWorkers
+from kdeclare.providers.connect.worker_state import WorkerGroup
 from tests.unit.connect.raw_server import answering, drip, took
 
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -44,7 +44,7 @@ def test_status_of_a_worker_that_drips_ends_in_time(what: str) -> None:
 
 
 def test_patch_at_a_worker_that_drips_may_have_been_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdeclare.cluster.connect.rest._CHANGE_S", 0.5)
+    monkeypatch.setattr("kdeclare.providers.connect.client.rest._CHANGE_S", 0.5)
     with answering(_SLOW["the body"], 0.1) as url:
         begun = time.monotonic()
         with pytest.raises(Fault) as raised:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.connect import port
-from kdeclare.cluster.connect.opening import opened
-from kdeclare.cluster.connect.reading import read_workers
-from kdeclare.cluster.connect.rest import PATH, RestWorkers
-from kdeclare.cluster.connect.x509 import certificate
-from kdeclare.cluster.port import Fault, FaultKind
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.workers import WorkerGroup
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.connect.client import port
+from kdeclare.providers.connect.client.opening import opened
+from kdeclare.providers.connect.client.reading import read_workers
+from kdeclare.providers.connect.client.rest import PATH, RestWorkers
+from kdeclare.providers.connect.client.x509 import certificate
+from kdeclare.providers.connect.worker_state import WorkerGroup
 from tests.pems import pems
 from tests.unit.connect.https_stub import Stub, https, pair
 

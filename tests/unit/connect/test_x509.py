@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.cluster.connect.x509 import certificate
+from kdeclare.providers.connect.client.x509 import certificate
 
 SUBJECTS = [
     "/CN=localhost",

@@ -7,7 +7,7 @@ import pytest
 
 from kdeclare import api
 from kdeclare.app.schema import known_kinds
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 from scripts.reference import FOLDER, pages
 from scripts.reference.documents import PRINTED_BY
 

@@ -6,6 +6,15 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, NoReturn
 
+from kdeclare.core.diagnostics import Place
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
+from kdeclare.core.secret_hashes import SecretHasher
+from kdeclare.core.secrets import Secret
+from kdeclare.engine.planning.preflight import quietly
+from kdeclare.engine.planning.sealing import seal
 from kdeclare.fleet.bodies import asked_keys, entity_of
 from kdeclare.fleet.encoding import (
     Origin,
@@ -18,20 +27,11 @@ from kdeclare.fleet.encoding import (
     unread_row,
 )
 from kdeclare.fleet.rows import CLUSTER
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.broker_config import CLUSTER_DEFAULT
-from kdeclare.kinds.catalog import catalog
-from kdeclare.kinds.placing import Replicas
-from kdeclare.kinds.placing import Wish as PlacementWish
-from kdeclare.kinds.registry import KINDS
-from kdeclare.kinds.secret_hashes import SecretHasher
-from kdeclare.kinds.secrets import Secret
-from kdeclare.kinds.verbs.configs import own_source
-from kdeclare.kinds.wishes import UNKNOWN_CONFIG, Parts, Unset, Wish, may_be_secret
-from kdeclare.model.diagnostics import Place
-from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, TopicPartition
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import (
+from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG, Parts, Unset, Wish, may_be_secret
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import (
     Broker,
     ClusterInfo,
     ConfigEntry,
@@ -42,8 +42,9 @@ from kdeclare.model.live import (
     Snapshot,
     Topic,
 )
-from kdeclare.planning.preflight import quietly
-from kdeclare.planning.sealing import seal
+from kdeclare.providers.kafka.operations.alter_configs import own_source
+from kdeclare.providers.kafka.reassignment.placing import Replicas
+from kdeclare.providers.kafka.reassignment.placing import Wish as PlacementWish
 
 TAKEN_AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -8,16 +8,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.core.changes import Action
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import CLUSTER
-from kdeclare.kinds.base import Desired
-from kdeclare.model.changes import Action
-from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.plan import Plan
-from kdeclare.planning.build import build_plan
-from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import Secrets, desired, nothing, sealed, topic
 from tests.unit.fleet.wholes import cluster_of, state_with, tables
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault, FaultKind, NewTopic
+from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.fleet import collecting
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.rows import LIVE
-from kdeclare.model.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REFUSED = Fault("TOPIC_AUTHORIZATION_FAILED", "Topic authorization failed")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.completeness import refuse_incomplete, refuse_lost_rows_of_table
-from kdeclare.model.diagnostics import KdeclareError
 
 CLUSTERS = [f"c{n}" for n in range(8)]
 

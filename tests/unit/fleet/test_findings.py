@@ -7,6 +7,12 @@ from typing import Any
 
 import pytest
 
+from kdeclare.core.diagnostics import KdeclareError, Place
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.references import Referenced
+from kdeclare.core.registry import KINDS
 from kdeclare.fleet.comparing import found, found_in
 from kdeclare.fleet.encoding import (
     Row,
@@ -21,13 +27,9 @@ from kdeclare.fleet.facts import proves_order
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import CLUSTER
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.broker_config import CLUSTER_DEFAULT
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.diagnostics import KdeclareError, Place
-from kdeclare.model.ids import ConfigResource, ConfigScope, ResourceId, TopicPartition
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import (
+from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import (
     Broker,
     ClusterInfo,
     ConfigEntry,
@@ -37,7 +39,6 @@ from kdeclare.model.live import (
     Snapshot,
     Topic,
 )
-from kdeclare.model.references import Referenced
 from tests.unit.fleet.fleets import applied, desired, never_asked, origin, own_entry
 
 INFO = ClusterInfo("id", tuple(Broker(n, "h", 9092) for n in (1, 2, 3)))

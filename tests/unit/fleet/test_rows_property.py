@@ -7,6 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.registry import KINDS
 from kdeclare.fleet.bodies import snapshot_of
 from kdeclare.fleet.comparing import found_in, parse_source
 from kdeclare.fleet.encoding import Row
@@ -14,8 +16,6 @@ from kdeclare.fleet.facts import proves_order
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import CLUSTER, DECLARED, LIVE
-from kdeclare.kinds.base import Desired, Difference
-from kdeclare.kinds.registry import KINDS
 from tests.unit.fleet.fleets import HIDDEN, PLUGIN, SECRET, Fleet, never_asked, random_fleet
 
 Key = tuple[str, str, str]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.local_storage import LocalStorage, folder_here
 from kdeclare.fleet.storage import Storage
-from kdeclare.model.diagnostics import KdeclareError
 
 
 def code_of(raised: pytest.ExceptionInfo[KdeclareError]) -> str:

@@ -6,10 +6,10 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.local_storage import LocalStorage
 from kdeclare.fleet.spark.tables import workbench
 from kdeclare.fleet.storage import cannot_write
-from kdeclare.model.diagnostics import KdeclareError
 
 NO_SPARK = cast(SparkSession, None)
 

@@ -9,20 +9,20 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdeclare.cluster.memory import MemoryCluster
+from kdeclare.core.changes import Action
+from kdeclare.core.diagnostics import Place
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
+from kdeclare.core.registry import KINDS
+from kdeclare.core.state import State
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.whole import Judged, WholeFindings, found_in_cluster
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.changes import Action
-from kdeclare.model.diagnostics import Place
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import Snapshot
-from kdeclare.model.plan import Plan, Verdict, VerdictOutcome
-from kdeclare.model.state import State
-from kdeclare.planning.build import build_plan
-from kdeclare.planning.request import PlanRequest, Scope
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import Secrets, desired, nothing, sealed, topic
 from tests.unit.fleet.wholes import GOLD, A, B, RandomCluster, cluster_of, move, state_with, whole
 

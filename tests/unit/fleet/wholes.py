@@ -5,17 +5,18 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import NewTopic
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.state import Leftovers, State
+from kdeclare.engine.planning.request import Scope
 from kdeclare.fleet.collecting import live_rows
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.fleet.whole import WholeCluster
-from kdeclare.kinds.base import Desired
-from kdeclare.model.ids import ResourceId, TopicPartition
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.state import Leftovers, State
-from kdeclare.planning.request import Scope
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import all_created
 from tests.engine.world import desired, topic
 

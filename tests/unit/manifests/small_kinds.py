@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kdeclare.kinds.base import NAME, Kind, Problem
+from kdeclare.core.diagnostics import error
+from kdeclare.core.kind import NAME, Kind, Problem
 from kdeclare.manifests.shapes import Declarable
-from kdeclare.model.diagnostics import error
 
 
 class Inner(BaseModel):

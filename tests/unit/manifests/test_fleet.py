@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from kdeclare.app.schema import known_kinds, manifest_schema
+from kdeclare.core.diagnostics import KdeclareError, Place
 from kdeclare.manifests.fleet import Fleet, chosen, open_fleet
-from kdeclare.model.diagnostics import KdeclareError, Place
 
 HEAD = "apiVersion: kdeclare/v1\nkind: Fleet\nmetadata: {name: production}\nspec:\n"
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.manifests.fleet import checked, open_fleet, project_of
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import Project
-from kdeclare.model.diagnostics import KdeclareError
 from tests.unit.manifests.small_kinds import KINDS
 
 PROJECT = """\

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import open_project
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
 from tests.unit.manifests.small_kinds import KINDS, RULES
 
 TABLES = sorted((Path(__file__).parent / "cases").glob("*.txt"))

@@ -11,13 +11,13 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from kdeclare.core.diagnostics import KdeclareError, Place
+from kdeclare.core.ids import ResourceId
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.nodes import MAX_DEPTH
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.manifests.scalars import Ambiguous, resolve
 from kdeclare.manifests.sources import read_sources, reader_of
-from kdeclare.model.diagnostics import KdeclareError, Place
-from kdeclare.model.ids import ResourceId
 from tests.unit.manifests.small_kinds import KINDS
 
 TOPIC = "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {{name: {}}}\nspec: {{partitions: 1}}\n"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.references import Referenced
 from kdeclare.manifests.substitution import Scope, Unresolved, Variable, resolve_reference, substitute
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.references import Referenced
 
 ENVIRON = {"PASSWORD": "hunter2", "USER": "me"}
 

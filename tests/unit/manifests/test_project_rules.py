@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.core.diagnostics import Diagnostic, Place
 from kdeclare.manifests.load import Loaded, load, load_rules
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.model.diagnostics import Diagnostic, Place
 from tests.unit.manifests.small_kinds import KINDS, RULES
 
 PROJECT = "{apiVersion: kdeclare/v1, kind: Project, metadata: {name: p}, spec: {SPEC}}"

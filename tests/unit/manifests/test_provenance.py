@@ -9,13 +9,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.kinds.export import quoted
+from kdeclare.core.diagnostics import Place
+from kdeclare.core.ids import ResourceId
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.manifests.provenance import EffectiveManifest, origins
 from kdeclare.manifests.sources import read_sources, reader_of
-from kdeclare.model.diagnostics import Place
-from kdeclare.model.ids import ResourceId
+from kdeclare.providers.kafka.export import quoted
 from kdeclare.report.manifest_text import manifest_text
 from tests.unit.manifests.small_kinds import KINDS
 

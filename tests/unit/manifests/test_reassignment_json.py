@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, in_order
 from kdeclare.manifests.reassignment_json import (
     Assignment,
     parse_broker_list,
@@ -13,8 +14,7 @@ from kdeclare.manifests.reassignment_json import (
     parse_topics_to_move,
     reassignment_json,
 )
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, in_order
-from kdeclare.model.ids import TopicPartition
+from kdeclare.providers.kafka.ids import TopicPartition
 from tests.cases import case
 
 FILE = "move.json"

@@ -8,8 +8,8 @@ import yaml
 
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.validate import validate
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.manifests.project import open_project
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
 
 SET = {"KAFKA_RETENTION": "1000", "TEAM": "checkout", "GH_TOKEN": "ghs_secret", "KDECLARE_X": "x"}
 CI = SET | {"CI": "true"}

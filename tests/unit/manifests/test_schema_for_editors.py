@@ -6,10 +6,10 @@ import jsonschema
 import pytest
 
 from kdeclare.app.schema import manifest_schema, overlaid_kinds, overlay_schema
-from kdeclare.kinds.catalog import catalog
-from kdeclare.kinds.catalog.hover import meanings
 from kdeclare.manifests.field_docs import FIELD_DOCS
-from kdeclare.model.ids import ConfigScope
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.catalog.hover import meanings
+from kdeclare.providers.kafka.ids import ConfigScope
 
 SCHEMA = manifest_schema(None)
 MODELS = {name: model["properties"] for name, model in SCHEMA["$defs"].items() if "properties" in model}

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from kdeclare.app.policies import _close
-from kdeclare.cluster.port import Fault
+from kdeclare.core.faults import Fault
 from kdeclare.policy.asking import Asking
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.plan import VerdictOutcome
 from kdeclare.manifests.project import Environment, Project
 from kdeclare.manifests.substitution import Variable
-from kdeclare.model.diagnostics import Diagnostic
-from kdeclare.model.plan import VerdictOutcome
 from kdeclare.policy.interface import Action
 from kdeclare.policy.testing.cases import Case, load_cases
 from kdeclare.policy.testing.given import GivenState

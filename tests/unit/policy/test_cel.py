@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from kdeclare.model.references import Referenced
+from kdeclare.core.references import Referenced
 from kdeclare.policy.cel import rule as cel
 from kdeclare.policy.cel.bindings import Bindings
 from kdeclare.policy.cel.growth import MAX_GROWTH

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault, FaultKind
-from kdeclare.kinds.base import Desired
-from kdeclare.kinds.registry import KINDS
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.plan import VerdictOutcome
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import VerdictOutcome
+from kdeclare.core.registry import KINDS
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.checking import check_declared, check_live, foresee
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
 from kdeclare.policy.requests.facts import Facts
+from kdeclare.providers.kafka.testing import MemoryCluster
 
 BOTH = ["CREATE", "MODIFY"]
 COMPACTED = {"cleanup.policy": {"append": ["compact"]}}

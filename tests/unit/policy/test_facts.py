@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from kdeclare.cluster.memory import MemoryCluster
-from kdeclare.cluster.port import Fault, FaultKind
-from kdeclare.kinds.query import Query
-from kdeclare.model.ids import TopicPartition
-from kdeclare.planning.observe import observe
+from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.policy.interface import PolicyViolation
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.states import LiveState
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import MemoryBed
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kdeclare.kinds.base import Desired
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.plan import VerdictOutcome
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError, Place, Severity
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.plan import VerdictOutcome
 from kdeclare.policy.cel.manifest import PolicyKind, PolicySpec
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
 from kdeclare.policy.interface import Action

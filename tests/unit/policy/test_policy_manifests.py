@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.core.diagnostics import Place
+from kdeclare.core.plan import VerdictOutcome
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.model.diagnostics import Place
-from kdeclare.model.plan import VerdictOutcome
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
 from kdeclare.policy.interface import Action

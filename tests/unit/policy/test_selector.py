@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.kinds.patterns import Pattern, why_invalid
-from kdeclare.model.references import Referenced
+from kdeclare.core.patterns import Pattern, why_invalid
+from kdeclare.core.references import Referenced
 from kdeclare.policy.interface import RequestMetadata
 from kdeclare.policy.selector import EVERYTHING, Selector, wrong_patterns
 from tests.unit.policy.doubles import State, created

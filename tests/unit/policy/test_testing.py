@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kdeclare.model.diagnostics import Place
-from kdeclare.model.plan import Verdict, VerdictOutcome
+from kdeclare.core.diagnostics import Place
+from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
 from kdeclare.policy.selector import Selector

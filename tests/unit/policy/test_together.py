@@ -5,8 +5,8 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.kinds.base import Desired
-from kdeclare.model.ids import ResourceId
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata

@@ -3,7 +3,7 @@
 import json
 from html.parser import HTMLParser
 
-from kdeclare.model.jsontypes import Json
+from kdeclare.core.jsontypes import Json
 
 
 class Reader(HTMLParser):

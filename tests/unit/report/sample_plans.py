@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import Place, denied, error, warning
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.operations import Operation
-from kdeclare.model.plan import (
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.diagnostics import Place, denied, error, warning
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import (
     BROKER_POLICY,
     Base,
     ClusterRef,

@@ -1,7 +1,7 @@
 """What policies said of topics and of cases, for the renderers."""
 
-from kdeclare.model.diagnostics import Place, warning
-from kdeclare.model.plan import Verdict, VerdictOutcome
+from kdeclare.core.diagnostics import Place, warning
+from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.policy.interface import Action
 from kdeclare.policy.testing.cases import Case
 from kdeclare.policy.testing.given import GivenRequest

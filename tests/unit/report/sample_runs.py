@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-from kdeclare.model.changes import Action, Change, Reason, Risk
-from kdeclare.model.diagnostics import error, warning
-from kdeclare.model.plan import Plan, Summary
-from kdeclare.model.run import OperationResult, RunResult, Status
-from kdeclare.model.state import LockInfo
+from kdeclare.core.changes import Action, Change, Reason, Risk
+from kdeclare.core.diagnostics import error, warning
+from kdeclare.core.plan import Plan, Summary
+from kdeclare.core.run import OperationResult, RunResult, Status
+from kdeclare.core.state import LockInfo
 from kdeclare.report.views import (
     MoveInFlight,
     RunDetail,

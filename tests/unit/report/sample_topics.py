@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from kdeclare.model.diagnostics import warning
-from kdeclare.model.health import Condition, conditions
-from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition
+from kdeclare.core.diagnostics import warning
+from kdeclare.core.health import Condition, conditions
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition
 from kdeclare.report.config_views import ConfigsView, ResourceConfigs
 from kdeclare.report.topic_views import (
     PartitionView,

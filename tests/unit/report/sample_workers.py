@@ -4,11 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kdeclare.app.connect.looking import workers_view
-from kdeclare.kinds.secrets import SHOWN
-from kdeclare.kinds.workers.standing import not_reached
-from kdeclare.model.changes import FieldChange, FieldOp
-from kdeclare.model.diagnostics import warning
-from kdeclare.model.workers import (
+from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.diagnostics import warning
+from kdeclare.core.secrets import SHOWN
+from kdeclare.providers.connect.worker_state import (
     Applied,
     Certificate,
     Listener,
@@ -18,6 +17,7 @@ from kdeclare.model.workers import (
     WorkerStatus,
     overrides_hash,
 )
+from kdeclare.providers.connect.workers.standing import not_reached
 from kdeclare.report.connect_views import ChangedView, OverridesView, ProposalView, VerdictView
 
 LOCATION = "listeners.https.ssl.keystore.location"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.summary import AuditSummary, ClusterSummary, HeatCell, Since, TrendPoint
-from kdeclare.model.diagnostics import KdeclareError
 from kdeclare.report.audit_json import summary_document, summary_from_json, summary_json
 from tests.browser.sample_audits import big_audit, small_audit
 from tests.unit.report.golden_files import check_golden

@@ -6,9 +6,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.core.jsontypes import Json
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.summary import Audit
-from kdeclare.model.jsontypes import Json
 from kdeclare.report.audit_html import audit_html
 from kdeclare.report.audit_words import worst_first
 from tests.browser.sample_audits import HOSTILE, big_audit, cluster, row, summary_of

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import RunResult
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.run import RunResult
 from kdeclare.report.by_hand_json import hand_document
 from kdeclare.report.by_hand_schema import by_hand_schema
 from kdeclare.report.by_hand_text import hand_text

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from kdeclare.model.changes import Reason
-from kdeclare.model.diagnostics import denied
-from kdeclare.model.plan import Ownership, Plan, Summary, Verdict
-from kdeclare.model.run import RunResult, Status
+from kdeclare.core.changes import Reason
+from kdeclare.core.diagnostics import denied
+from kdeclare.core.plan import Ownership, Plan, Summary, Verdict
+from kdeclare.core.run import RunResult, Status
 from kdeclare.report.json_output import run_document
 from kdeclare.report.markdown import plan_markdown
 from kdeclare.report.markdown_escape import code

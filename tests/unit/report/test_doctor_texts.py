@@ -6,7 +6,7 @@ import re
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 from kdeclare.report.doctor_json import doctor_document, doctor_schemas
 from kdeclare.report.doctor_text import doctor_text
 from kdeclare.report.doctor_views import Check, DoctorView, Section, Standing

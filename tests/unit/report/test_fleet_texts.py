@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.plan import Summary
 from kdeclare.fleet.overview import (
     AppliedCluster,
     AppliedStatus,
@@ -17,8 +19,6 @@ from kdeclare.fleet.overview import (
     overview_document,
     read_overview,
 )
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.plan import Summary
 from kdeclare.report.fleet_apply_text import fleet_apply_document, fleet_apply_text
 from kdeclare.report.fleet_plan_text import fleet_plan_text
 from kdeclare.report.fleet_table import table

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.model.diagnostics import denied, error, warning
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.run import RunResult
-from kdeclare.planning.planfile import plan_document, plan_id
-from kdeclare.planning.planfile_schema import plan_schema
+from kdeclare.core.diagnostics import denied, error, warning
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.run import RunResult
+from kdeclare.engine.planning.planfile import plan_document, plan_id
+from kdeclare.engine.planning.planfile_schema import plan_schema
 from kdeclare.report.json_output import (
     history_diff_document,
     history_document,

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, Place, Severity, error, warning
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.operations import Operation
-from kdeclare.model.plan import ClusterRef, Plan, Summary, Verdict
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.diagnostics import Diagnostic, Place, Severity, error, warning
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import ClusterRef, Plan, Summary, Verdict
 from kdeclare.report.markdown import LIMIT, plan_markdown, problem_markdown
 from kdeclare.report.markdown_escape import prose
 from kdeclare.report.values import clean

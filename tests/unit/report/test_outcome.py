@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from kdeclare.model.diagnostics import Diagnostic, denied, error, warning
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.plan import ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
-from kdeclare.model.run import RunResult, Status
+from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.plan import ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.core.run import RunResult, Status
 from kdeclare.report.outcome import adopting, plan_outcome, run_outcome, validation_outcome, where
 from kdeclare.report.views import ValidationView
 from tests.unit.report.sample_plans import CREATE_ORDERS, ORDERS, SAMPLES, plan

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.operations import Operation
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operations import Operation
 from kdeclare.report.plan_assignments import NAMED, Held, assignments_of
 
 RACKS = {1: "b", 2: "a", 3: "b", 4: "a"}

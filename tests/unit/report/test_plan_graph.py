@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.operations import Operation
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operations import Operation
 from kdeclare.report.graph_text import levels
 from kdeclare.report.plan_graph import ALONE, WIDEST, critical_path, drawing
 

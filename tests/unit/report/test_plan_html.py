@@ -9,15 +9,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.synthetic.plans import big_plan
-from kdeclare.kinds.secrets import SHOWN
-from kdeclare.kinds.verbs.registry import VERBS
-from kdeclare.model.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.model.diagnostics import Place, denied, warning
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.operations import Operation
-from kdeclare.model.plan import ClusterRef, Plan, Summary, Verdict, VerdictOutcome
-from kdeclare.model.run import Status
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.diagnostics import Place, denied, warning
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import ClusterRef, Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.core.registry import VERBS
+from kdeclare.core.run import Status
+from kdeclare.core.secrets import SHOWN
 from kdeclare.report.plan_html import plan_html, run_html
 from kdeclare.report.plan_page_data import listed_changes
 from kdeclare.report.plan_page_said import MOST, plan_notes, plan_risks, run_notes, run_troubles

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.exits import ExitCode
 from kdeclare.report.policy_json import policy_check_document, policy_test_document
 from kdeclare.report.policy_schemas import policy_schemas
 from kdeclare.report.policy_text import cases_outcome, cases_text, check_outcome, check_text, tallies

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import ReplicaDirs
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import ReplicaDirs
 from kdeclare.report.reassign_dirs_text import (
     DirState,
     dirs_not_started,

@@ -3,8 +3,8 @@
 import pytest
 
 from kdeclare.manifests.reassignment_json import Assignment
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.live import Move
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Move
 from kdeclare.report.reassign_text import (
     VerifyState,
     cancelled,

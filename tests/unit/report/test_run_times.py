@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from kdeclare.model.run import Status
+from kdeclare.core.run import Status
 from kdeclare.report.run_times import seconds_of, waterfall
 from kdeclare.report.views import RunDetail, RunStep
 from tests.unit.report.sample_runs import DETAIL, START

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from sarif_pydantic import Sarif
 
-from kdeclare.model.changes import Action, Risk
-from kdeclare.model.diagnostics import Diagnostic, Place, denied, error, in_order, info, warning
-from kdeclare.model.plan import BROKER_POLICY, Plan, Verdict
+from kdeclare.core.changes import Action, Risk
+from kdeclare.core.diagnostics import Diagnostic, Place, denied, error, in_order, info, warning
+from kdeclare.core.plan import BROKER_POLICY, Plan, Verdict
 from kdeclare.report.sarif import FINGERPRINT, MOST, plan_sarif, problem_sarif, validation_sarif
 from kdeclare.report.sarif_places import Checkout, location
 from kdeclare.report.views import ValidationView

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.model.changes import Action, Change, Reason, Risk
-from kdeclare.model.diagnostics import Diagnostic, Place, Severity, denied, error, warning
-from kdeclare.model.ids import ResourceId
-from kdeclare.model.plan import Summary
-from kdeclare.planning.planfile import plan_document
+from kdeclare.core.changes import Action, Change, Reason, Risk
+from kdeclare.core.diagnostics import Diagnostic, Place, Severity, denied, error, warning
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.plan import Summary
+from kdeclare.engine.planning.planfile import plan_document
 from kdeclare.report.diagnostics_text import diagnostics_text, tally
 from kdeclare.report.graph_text import levels
 from kdeclare.report.history_text import history_diff_text, history_text, run_detail_text

@@ -6,11 +6,11 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.core.jsontypes import Json
 from kdeclare.fleet.bodies import topic_body
 from kdeclare.fleet.history import TopicVersion, Turn, turns
-from kdeclare.model.ids import TopicPartition
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition, Topic
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition, Topic
 from kdeclare.report.topic_history_text import topic_history_document, topic_history_text
 from tests.browser.sample_audits import NOON, SILENT
 from tests.unit.report.golden_files import check_golden

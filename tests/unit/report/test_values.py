@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.model.jsontypes import Json
+from kdeclare.core.jsontypes import Json
 from kdeclare.report.values import clean, duration, plural, show
 
 

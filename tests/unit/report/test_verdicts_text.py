@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kdeclare.model.plan import BROKER_POLICY, Verdict
+from kdeclare.core.plan import BROKER_POLICY, Verdict
 from kdeclare.report.plan_text import plan_text
 from kdeclare.report.verdicts_text import HINT, hint_of, policies_line, policies_text, spoken, verdict_lines
 from tests.unit.report.sample_plans import ALLOW, DENY, ORDERS, SAMPLES, WARN, plan

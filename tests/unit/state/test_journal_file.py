@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.state.journal import line, parse
-from kdeclare.state.local import LocalStore
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.engine.state.journal import line, parse
+from kdeclare.engine.state.local import LocalStore
 
 ENTRIES = ({"begin": ["a"]}, {"end": "a", "note": "é\n"}, {"begin": ["b"]})
 DATA = b"".join(line(number, entry) for number, entry in enumerate(ENTRIES, start=1))

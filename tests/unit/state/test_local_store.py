@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.model.diagnostics import Diagnostic, KdeclareError
-from kdeclare.model.state import State
-from kdeclare.state.local import LocalStore
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.core.state import State
+from kdeclare.engine.state.local import LocalStore
 
 FIRST = State("lineage-1", 1, "cluster-1", {"Topic/orders": {"partitions": 3}})
 

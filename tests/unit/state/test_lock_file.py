@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.state import State
-from kdeclare.state.local import LocalStore
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.state import State
+from kdeclare.engine.state.local import LocalStore
 
 FIRST = State("lineage-1", 1, "cluster-1", {})
 
 HOLD = """
 import sys
 from pathlib import Path
-from kdeclare.state.local import LocalStore
+from kdeclare.engine.state.local import LocalStore
 with LocalStore(Path(sys.argv[1])).lock("kdeclare apply"):
     print("held", flush=True)
     sys.stdin.readline()
@@ -30,8 +30,8 @@ with LocalStore(Path(sys.argv[1])).lock("kdeclare apply"):
 COUNT = """
 import sys, time
 from pathlib import Path
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.state.local import LocalStore
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.engine.state.local import LocalStore
 folder = Path(sys.argv[1])
 store, number = LocalStore(folder / "s"), folder / "number"
 done = 0

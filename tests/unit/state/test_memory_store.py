@@ -5,8 +5,8 @@ from typing import Literal
 
 import pytest
 
-from kdeclare.model.state import State
-from kdeclare.state.memory import Crash, MemoryStore, Step
+from kdeclare.core.state import State
+from kdeclare.engine.state.memory import Crash, MemoryStore, Step
 
 FIRST = State("lineage-1", 1, "cluster-1", {})
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.exits import ExitCode
-from kdeclare.model.jsontypes import Json
-from kdeclare.model.state import LockInfo, State
-from kdeclare.state.document import decode, encode
-from kdeclare.state.local import LocalStore
-from kdeclare.state.location import open_store
-from kdeclare.state.memory import MemoryStore
-from kdeclare.state.port import StateStore
-from kdeclare.state.runs import is_run_id, new_run_id
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.state import LockInfo, State
+from kdeclare.engine.state.document import decode, encode
+from kdeclare.engine.state.local import LocalStore
+from kdeclare.engine.state.location import open_store
+from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.engine.state.port import StateStore
+from kdeclare.engine.state.runs import is_run_id, new_run_id
 
 FIRST = State("lineage-1", 1, "cluster-1", {"Topic/orders": {"partitions": 3, "configs": {"a": None}}})
 

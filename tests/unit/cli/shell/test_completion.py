@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kdeclare.cli.interactive.completer import completed
 from kdeclare.cli.interactive.grammar import Command, Parameter, grammar
 from kdeclare.cli.interactive.words import quoted
-from kdeclare.model.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 
 
 @dataclass

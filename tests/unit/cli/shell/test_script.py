@@ -12,7 +12,7 @@ import pytest
 
 from kdeclare.app import workspace
 from kdeclare.cli.interactive.script import logical_lines
-from kdeclare.cluster.port import Cluster
+from kdeclare.providers.kafka.port import Cluster
 from tests.unit.cli.command_line import CommandLine, Ran
 
 

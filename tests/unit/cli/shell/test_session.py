@@ -28,10 +28,10 @@ from kdeclare.cli.interactive.session import Session
 from kdeclare.cli.line import Shared
 from kdeclare.cli.options import Talk
 from kdeclare.cli.paging import Pager
-from kdeclare.cluster.port import NewTopic
-from kdeclare.model.diagnostics import KdeclareError, error
-from kdeclare.model.ids import ConfigResource, ConfigScope
-from kdeclare.model.live import ClusterInfo
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ClusterInfo
+from kdeclare.providers.kafka.port import NewTopic
 from tests.unit.cli.command_line import CommandLine, Ran, Terminal
 
 LEAVE = "\x04"

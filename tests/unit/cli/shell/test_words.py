@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.cli.interactive.words import arguments, is_continued, quoted, words
-from kdeclare.model.diagnostics import KdeclareError
-from kdeclare.model.exits import ExitCode
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.exits import ExitCode
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""The port to a Kafka cluster and its adapters."""

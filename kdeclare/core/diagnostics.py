@@ -1,0 +1,108 @@
+"""Problems as values: what is wrong, where, why, and what to do."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+from kdeclare.core.exits import ExitCode
+
+
+class Severity(StrEnum):
+    """How bad a diagnostic is.
+
+    An error stops the plan from being applied at all; a denial (policy, guard) stops one resource.
+    """
+
+    ERROR = "error"
+    DENIED = "denied"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A position in a file; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem.
+
+    code: stable and short, for scripts (``unknown-field``).
+    summary: constant words, no names in it where that can be had.
+    detail: a full sentence with the names and values.
+    hint: what the person can do about it.
+    resource: the id of the resource concerned, if one is.
+    subject: the key, field or other resource that it is about, for code that weighs it again later.
+    """
+
+    severity: Severity
+    code: str
+    summary: str
+    detail: str = ""
+    hint: str = ""
+    place: Place | None = None
+    resource: str | None = None
+    subject: str | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether this one stops a plan from being applied."""
+        return self.severity is Severity.ERROR
+
+    @property
+    def blocks(self) -> bool:
+        """Whether this one stops its resource from being applied."""
+        return self.severity in (Severity.ERROR, Severity.DENIED)
+
+
+error = partial(Diagnostic, Severity.ERROR)
+"""A diagnostic of severity error."""
+
+denied = partial(Diagnostic, Severity.DENIED)
+"""A diagnostic of severity denied."""
+
+warning = partial(Diagnostic, Severity.WARNING)
+"""A diagnostic of severity warning."""
+
+info = partial(Diagnostic, Severity.INFO)
+"""A diagnostic of severity info."""
+
+
+def gist(diagnostics: Sequence[Diagnostic]) -> str:
+    """In one line: the first error, or what else is first, with its place, and how much more there is."""
+    errors = [d for d in diagnostics if d.is_error] or list(diagnostics)
+    first, more = errors[0], len(errors) - 1
+    place = f"{first.place}: " if first.place is not None else ""
+    return f"{place}{first.detail or first.summary}" + (f" ({more} more)" if more else "")
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Errors first, then by place, resource and code; the order in which people read them."""
+    rank = {severity: number for number, severity in enumerate(Severity)}
+
+    def key(item: Diagnostic) -> tuple[int, Place, str, str, str]:
+        place = item.place or Place("", 0, 0)
+        return rank[item.severity], place, item.resource or "", item.code, item.detail
+
+    return tuple(sorted(diagnostics, key=key))
+
+
+class KdeclareError(Exception):
+    """A failure that a person can act on: its diagnostics and the exit code that goes with it.
+
+    The command line prints the diagnostics and never a traceback for it.
+    """
+
+    def __init__(self, *diagnostics: Diagnostic, exit_code: ExitCode = ExitCode.ERROR) -> None:
+        self.diagnostics = diagnostics
+        self.exit_code = exit_code
+        super().__init__("; ".join(d.detail or d.summary for d in diagnostics))

@@ -1,0 +1,22 @@
+"""Names of resources."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ResourceId:
+    """``Kind/name`` within one cluster."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> "ResourceId":
+        """Read ``Kind/name``. Raises ValueError when there is no kind or no name."""
+        kind, slash, name = text.partition("/")
+        if not (kind and slash and name):
+            raise ValueError(f"'{text}' is not of the form KIND/NAME")
+        return cls(kind, name)

@@ -1,0 +1,199 @@
+"""What a verb is: how an operation looks at the cluster, runs, and is undone."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from kdeclare.core.changes import FieldChange
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operations import Operation
+from kdeclare.core.run import Status
+from kdeclare.core.secrets import SecretSource
+from kdeclare.core.state import Leftovers
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.port import Cluster, CreateResult
+from kdeclare.providers.kafka.query import Query
+
+View = Mapping[str, Json]
+"""The live state that an operation touches, element by element: a config key, a partition, a count.
+
+``expect`` of an operation is the view it was planned on. Comparing views is how apply finds a stale
+operation, how a time-out is settled, and how rollback finds what someone else has changed since.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """What undoing one operation comes to.
+
+    verb, args: the inverse; args is None when there is nothing to do.
+    conflicts: elements that someone else has changed since; they are left alone.
+    lost: elements that nothing brings back.
+    """
+
+    verb: str = ""
+    args: Mapping[str, Json] | None = None
+    conflicts: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an operation makes of one topic; what it says nothing of stays as it is.
+
+    created, deleted: whether the topic is there only afterwards, or only before.
+    partitions, factor: of a creation None is "Kafka's default".
+    replicas: by partition, those that are named.
+    configs: the overrides as they will be; None is "no override".
+    fields: what it is about, in the words of a plan: ``partitions``, ``replicationFactor``,
+        ``assignments``, ``configs.<key>``.
+    """
+
+    created: bool = False
+    deleted: bool = False
+    partitions: int | None = None
+    factor: int | None = None
+    replicas: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+    fields: frozenset[str] = frozenset()
+
+
+_IDENTITY = "(id of "
+
+
+def identities(topics: Iterable[str], live: Snapshot) -> dict[str, Json]:
+    """The part of a view that tells topics from later ones of the same names."""
+    found = {name: live.topics.get(name) for name in sorted(set(topics))}
+    return {f"{_IDENTITY}{name})": topic.topic_id if topic else None for name, topic in found.items()}
+
+
+def identity_claims(topics: Iterable[str]) -> dict[str, str]:
+    """The claims of those elements; no operation produces them."""
+    return {f"{_IDENTITY}{name})": f"topic-id/{name}" for name in set(topics)}
+
+
+def is_identity(element: str) -> bool:
+    """Whether an element of a view says which topic it is about."""
+    return element.startswith(_IDENTITY)
+
+
+def expected_topics(op: Operation) -> frozenset[str]:
+    """The topics that ``op`` was planned on and whose ids it knows."""
+    named = (element for element, value in op.expect.items() if is_identity(element) and value)
+    found = frozenset(element.removeprefix(_IDENTITY).removesuffix(")") for element in named)
+    return found | {op.args["topic"]} if op.args.get("topic_id") else found
+
+
+def other_topic(op: Operation, now: View) -> bool:
+    """Whether a topic that ``op`` was planned on is gone, or another one by now."""
+    return any(is_identity(e) and now.get(e) != value for e, value in op.expect.items())
+
+
+def joined(value: Json) -> str:
+    """A config value as Kafka takes it; the elements of a list are joined by commas."""
+    return ",".join(value) if isinstance(value, list | tuple) else str(value)
+
+
+class Verb(Protocol):
+    """One verb of the plan format; what most verbs have in common is here. All but `execute` is pure."""
+
+    name: str
+    arguments: type
+    """The TypedDict that its arguments are, in a plan file."""
+    validates: bool = False
+    """Whether Kafka can check it without doing it (validate-only)."""
+    has_timeout: bool = False
+    """Whether its request says for how long brokers may work on it (timeoutMs)."""
+    moves: bool = False
+    """Whether it goes on in the cluster after the request: it moves the replicas of partitions."""
+    makes: bool = False
+    """Whether it makes what others can be about."""
+    destroys: bool = False
+    """Whether what it is on is gone afterwards."""
+    waits: bool = False
+    """Whether it begins only when none of its partitions is being moved."""
+    accompanies: bool = False
+    """Whether it is there only for the moves of other operations."""
+    spreads: bool = False
+    """Whether what it is for follows one after the other, once it has been done."""
+    tidies: bool = False
+    """Whether it takes away what the run has put somewhere, and so runs also when the run is stopped."""
+
+    def query(self, op: Operation) -> Query:
+        """What must be observed for a view."""
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """The live state that ``op`` touches, in the form of ``op.expect``."""
+
+    def after(self, op: Operation) -> View:
+        """The view once ``op`` has been done."""
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """What ``op`` changes, for people; where no diff has said it (a rollback)."""
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """What ``op`` makes of which topics, for policies about topics; steps of the engine's own make
+        nothing of any."""
+        return {}
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """What is left of ``op`` when nothing is to be done about these topics; None if nothing is."""
+        return op
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """The elements of the view under names that are unique in the cluster."""
+
+    def item(self, op: Operation) -> str:
+        """What stands for ``op`` in a request: Kafka takes it only once there."""
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """The claims that ``op`` changes; what needs it cannot be checked for them before it has run."""
+
+    def lagging(self, op: Operation, live: Snapshot) -> tuple[str, ...]:
+        """Of what `spreads`: who has not followed yet, and why, in words."""
+        return ()
+
+    def is_repeatable(self, op: Operation) -> bool:
+        """Whether sending ``op`` again does no harm and tells what became of it the first time."""
+        return False
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, CreateResult]:
+        """Run a batch; a result for each operation id. Raises Fault when the request failed whole."""
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """What undoes ``op``, which has been done whole or in part, given the view as it is now."""
+
+    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+        """What is still to be done once all moves are over, given what was before ``op`` ended so."""
+        return before
+
+
+def batches(verb: Verb, operations: Sequence[Operation], size: int) -> Iterator[list[Operation]]:
+    """Groups of at most ``size`` operations of one verb in which no item appears twice."""
+    rest = list(operations)
+    while rest:
+        batch: dict[str, Operation] = {}
+        later: list[Operation] = []
+        for op in rest:
+            if len(batch) < size and verb.item(op) not in batch:
+                batch[verb.item(op)] = op
+            else:
+                later.append(op)
+        yield list(batch.values())
+        rest = later
+
+
+def with_inverse(verb: Verb, op: Operation) -> Operation:
+    """``op`` with what undoes it, as far as that can be said before it has run."""
+    undo = verb.undo(op, verb.after(op), allow_data_loss=False)
+    if undo.lost or undo.args is None:
+        lost = ", ".join(undo.lost) or "nothing"
+        return replace(op, irreversible=op.irreversible or f"Cannot be brought back: {lost}.")
+    return replace(op, inverse={"verb": undo.verb, "args": undo.args})
+
+
+def with_args(op: Operation, args: Mapping[str, Json]) -> Operation:
+    """``op`` with other args, where what undoes it takes the same."""
+    return replace(op, args=args, inverse={**(op.inverse or {}), "args": args})

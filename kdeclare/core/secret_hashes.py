@@ -1,0 +1,129 @@
+"""Hashes of secrets: what plans and states keep to see that a value has changed (decision 21).
+
+``pbkdf2$<salt>$<hex>`` is slow on purpose; ``hmac$<key id>$<salt>$<hex>`` takes a key that no file holds.
+A hash is compared with its own salt and key, so that those made by earlier versions stay comparable.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.scrubber import SCRUBBER
+
+KEY_VARIABLE = "KDECLARE_SECRET_KEY"
+"""Environment variable: the key that hashes are made with. Whoever has the state alone can test no guess."""
+OLD_KEY_VARIABLE = "KDECLARE_OLD_SECRET_KEY"
+"""Environment variable: the key before, with which hashes are compared until they are made anew."""
+KEY_MISSING = "secret-key-missing"
+"""Code of the error that says that no key is given, although hashes were made with one."""
+
+_ITERATIONS = 100_000  # some 25 ms
+_SALT_LENGTH = 32
+"""Hexadecimal digits. The salts of 0.1 have 16: they followed from the resource and the key alone."""
+_SHORTEST_KEY = 16
+
+
+class _KeyRing:
+    """Keys of this process by id. Which one a hash needs, the hash says itself."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, bytes] = {}
+
+    def add(self, key: str) -> str:
+        """Keep a key; its id."""
+        raw = key.encode()
+        key_id = hmac.digest(raw, b"kdeclare key id", "sha256").hex()[:8]
+        self._keys[key_id] = raw
+        SCRUBBER.register(key)
+        return key_id
+
+    def find(self, key_id: str) -> bytes | None:
+        """The key, if it was given."""
+        return self._keys.get(key_id)
+
+
+_KEYS = _KeyRing()
+
+
+@dataclass(frozen=True, slots=True)
+class SecretHasher:
+    """Makes new hashes.
+
+    scope: where the secrets belong: a state's lineage, or what is known before there is one.
+    key_id: of the key to make them with; None for PBKDF2.
+    """
+
+    scope: str
+    key_id: str | None = None
+
+    def make_hash(self, resource: str, key: str, value: str) -> str:
+        """The hash of the value of one config. Equal values elsewhere have other hashes."""
+        place = f"kdeclare/2/{self.scope}/{resource}/{key}"
+        salt = hashlib.sha256(place.encode()).hexdigest()[:_SALT_LENGTH]
+        return _hash_with(f"pbkdf2${salt}" if self.key_id is None else f"hmac${self.key_id}${salt}", value)
+
+    def is_current(self, known: str) -> bool:
+        """Whether a hash is of the kind that is made now; the salt may be of an earlier scope."""
+        scheme, *key_id, salt, _ = known.split("$")
+        return (scheme, key_id) == self._scheme and len(salt) == _SALT_LENGTH
+
+    @property
+    def _scheme(self) -> tuple[str, list[str]]:
+        return ("pbkdf2", []) if self.key_id is None else ("hmac", [self.key_id])
+
+
+def read_keys(environ: Mapping[str, str]) -> str | None:
+    """Take the keys from the environment; the id of the one for new hashes, if there is one.
+
+    Raises KdeclareError for a key that could be guessed.
+    """
+    ids = {name: _KEYS.add(_checked(name, environ[name])) for name in _given(environ)}
+    return ids.get(KEY_VARIABLE)
+
+
+def _given(environ: Mapping[str, str]) -> Iterable[str]:
+    return (name for name in (KEY_VARIABLE, OLD_KEY_VARIABLE) if environ.get(name))
+
+
+def _checked(name: str, key: str) -> str:
+    if len(key) < _SHORTEST_KEY:
+        raise KdeclareError(
+            error(
+                "weak-key",
+                "The key for hashes of secrets is too short",
+                f"{name} has {len(key)} characters; it needs {_SHORTEST_KEY} at least.",
+                hint="Use a random one: openssl rand -hex 32",
+            )
+        )
+    return key
+
+
+def can_compare(known: str) -> bool:
+    """Whether the key that a hash was made with is there, if it needs one."""
+    scheme, *rest = known.split("$")
+    return scheme != "hmac" or _KEYS.find(rest[0]) is not None
+
+
+def hash_like(known: str, value: str) -> str | None:
+    """The hash of ``value`` made as ``known`` was made; None where its key is not there."""
+    return _hash_with(known.rpartition("$")[0], value) if can_compare(known) else None
+
+
+def matches(known: str, value: str) -> bool:
+    """Whether ``value`` is the one that the hash ``known`` was made of; no, where its key is not there."""
+    found = hash_like(known, value)
+    return found is not None and hmac.compare_digest(found, known)
+
+
+@lru_cache(maxsize=65_536)
+def _hash_with(how: str, value: str) -> str:
+    """how: a hash without its last part. Kept, as it is asked for again whenever workers are watched."""
+    scheme, *key_id, salt = how.split("$")
+    if scheme == "hmac":
+        key = _KEYS.find(key_id[0])
+        assert key is not None, "see can_compare"
+        return f"{how}${hmac.digest(key, f'{salt}/{value}'.encode(), 'sha256').hex()}"
+    return f"{how}${hashlib.pbkdf2_hmac('sha256', value.encode(), salt.encode(), _ITERATIONS).hex()}"

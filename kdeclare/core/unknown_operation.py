@@ -1,0 +1,66 @@
+"""What stands for a verb that this kdeclare does not have: its operations can be shown, never run.
+
+A run of a provider that is not installed, or of a newer kdeclare, must not keep `status`, `history` and the
+recovery of later commands from working.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from kdeclare.core.changes import FieldChange
+from kdeclare.core.faults import Fault, FaultKind, Result
+from kdeclare.core.operation_type import Undo, Verb, View
+from kdeclare.core.operations import Operation
+from kdeclare.core.secrets import SecretSource
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.query import Query
+
+_EFFECT = "effect"
+
+
+class UnknownVerb(Verb):
+    """Sees nothing, does nothing, and cannot be undone."""
+
+    arguments = dict
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def query(self, op: Operation) -> Query:
+        """Nothing."""
+        return Query()
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """That nobody can tell."""
+        return {_EFFECT: "unknown"}
+
+    def after(self, op: Operation) -> View:
+        """That it was done, which nobody can tell."""
+        return {_EFFECT: "done"}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """None that could be told."""
+        return ()
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """Itself."""
+        return {_EFFECT: f"operation/{op.id}"}
+
+    def item(self, op: Operation) -> str:
+        """Itself."""
+        return op.id
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """Nothing that could be told."""
+        return frozenset()
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """A fault for each."""
+        text = f"This kdeclare has no verb '{self.name}'."
+        return {op.id: Fault("UNKNOWN_VERB", text, FaultKind.REFUSED) for op in ops}
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """It cannot be undone here."""
+        return Undo(lost=(f"what {self.name} did",))

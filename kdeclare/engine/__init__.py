@@ -1,0 +1,1 @@
+"""Planning, execution and state: what kdeclare does with resources of any kind."""

@@ -1,0 +1,76 @@
+"""What kdeclare is responsible for after a run, whole or in part."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import KINDS, VERBS
+from kdeclare.core.run import OperationResult
+from kdeclare.core.state import Leftovers, State
+from kdeclare.providers.kafka.topic.diff import TOPIC_ID
+
+
+def owned_after(
+    plan: Plan, results: Mapping[str, OperationResult], resources: Mapping[str, Json]
+) -> dict[str, Json]:
+    """The owned resources once the results of a run are taken into account."""
+    by_resource: dict[str, list[Operation]] = {}
+    for op in plan.operations:
+        by_resource.setdefault(str(op.resource), []).append(op)
+    owned = dict(resources)
+    for item in plan.ownership:
+        operations = by_resource.get(str(item.id), [])
+        done = tuple(op for op in operations if _went_well(results.get(op.id)))
+        changed_since = resources.get(str(item.id)) != item.before
+        if not done and (operations or changed_since):
+            continue  # nothing came of it, or it was left out as stale: the record is as it is
+        if item.id.kind not in KINDS:
+            continue  # of a provider that is not installed: nobody here can say what is owned now
+        kind = KINDS[item.id.kind]
+        record = kind.settle(item.before, item.after, done, len(done) == len(operations))
+        record = _with_new_id(record, done, results)
+        if record is None:
+            owned.pop(str(item.id), None)
+        else:
+            owned[str(item.id)] = record
+    return owned
+
+
+def _with_new_id(record: Json, done: Sequence[Operation], results: Mapping[str, OperationResult]) -> Json:
+    """The record of a topic that the run created; where nothing proves its id, the next apply adds it."""
+    created = next((op for op in done if op.verb == "topic.create"), None)
+    if record is None or created is None:
+        return record
+    rest = {name: value for name, value in record.items() if name != TOPIC_ID}
+    found = results[created.id].topic_id
+    return {**rest, TOPIC_ID: found} if found else rest
+
+
+def left_after(plan: Plan, results: Mapping[str, OperationResult], before: Leftovers) -> Leftovers:
+    """What is still to be tidied up once the results of a run are taken into account."""
+    for op in plan.operations:
+        result = results.get(op.id)
+        if result is not None:
+            before = VERBS[op.verb].leaves(op, result.status, before)
+    return before
+
+
+def next_state(plan: Plan, results: Mapping[str, OperationResult], state: State | None) -> State | None:
+    """The state to write after a run; None where the run has done nothing.
+
+    What was mended in the cluster alone raises the serial, too: to mend the same once more is another plan.
+    """
+    resources = owned_after(plan, results, state.resources if state else {})
+    leftovers = left_after(plan, results, state.leftovers if state else Leftovers())
+    if state is None:
+        return State(str(uuid.uuid4()), 1, plan.cluster.id, resources, leftovers)
+    unchanged = dict(state.resources) == resources and state.leftovers == leftovers
+    if unchanged and not any(map(_went_well, results.values())):
+        return None
+    return State(state.lineage, state.serial + 1, state.cluster_id, resources, leftovers)
+
+
+def _went_well(result: OperationResult | None) -> bool:
+    return result is not None and result.had_effect

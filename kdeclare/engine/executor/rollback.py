@@ -1,0 +1,373 @@
+"""Undoing a run: a plan of its own, made from what the run began and what the cluster has now."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kdeclare.core.changes import Action, Change, Reason, Risk
+from kdeclare.core.diagnostics import Diagnostic, Severity, in_order, warning
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_type import Undo, View, with_inverse
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import Base, Ownership, Plan, Summary
+from kdeclare.core.registry import KINDS, VERBS
+from kdeclare.core.run import Status
+from kdeclare.core.secret_hashes import KEY_MISSING
+from kdeclare.core.secrets import SecretSource
+from kdeclare.core.state import Leftovers, State
+from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
+from kdeclare.engine.executor.entries import RunRecord
+from kdeclare.engine.executor.expectations import find_unrevealable
+from kdeclare.engine.executor.ownership import owned_after
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.query import merge
+from kdeclare.providers.kafka.reassignment.batching import at_pace
+from kdeclare.providers.kafka.reassignment.disk_capacity import lack_of_room
+from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.risks import highest_risk
+from kdeclare.providers.kafka.visibility import Patience, Sighting, observe_expected
+
+CONFLICT = "conflict"
+IRREVERSIBLE = "irreversible"
+HAS_RECORDS = "has-records"
+
+PENDING = "pending"
+
+LEFT_ALONE = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
+"""Diagnostics that say that a rollback does not bring everything back (exit 5)."""
+
+WORTH_ANOTHER_TRY = frozenset({HAS_RECORDS, PENDING})
+"""Those of them that a later rollback of the same run may bring back."""
+
+_RECREATED, _UNPROVEN, _NO_IDS = "recreated", "unproven", "no-topic-ids"
+_NOT_PROVEN = {
+    _RECREATED: (
+        "the topic that the run created is gone, and another one has its name now",
+        "To delete that one: kdeclare topic delete {name}",
+    ),
+    _UNPROVEN: (
+        "the journal has no id of the topic that the run created (its outcome was not acknowledged, or "
+        "kdeclare 0.1 ran it), so another client may have created this one",
+        "To delete it anyway: kdeclare topic delete {name}",
+    ),
+    _NO_IDS: (
+        "the cluster has no topic ids (KIP-516, Kafka 2.8), so another client may have created this one",
+        "To delete it anyway, roll back with --delete-by-name.",
+    ),
+}
+"""Why a topic is not deleted that may be another one than the run created, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One operation of the run, and what undoes it (None: nothing to do, or nothing can be done).
+
+    is_pending: no broker shows the topic that it created, and the controller does not say that it is gone.
+    """
+
+    original: Operation
+    inverse: Operation | None
+    undo: Undo
+    is_pending: bool = False
+
+
+def rollback_plan(
+    run: Plan,
+    record: RunRecord,
+    state: State | None,
+    cluster: Cluster,
+    secrets: SecretSource,
+    *,
+    pace: Pace,
+    allow_data_loss: bool,
+    delete_by_name: bool = False,
+    patience: Patience | None = None,
+) -> Plan:
+    """The plan that undoes ``record``; what cannot be undone is named in its diagnostics.
+
+    pace: of moves back that went there at no pace of their own. delete_by_name: undo creations also where the
+    cluster has no topic ids. patience: with brokers that do not show yet what the run created.
+    Raises Fault.
+    """
+    known = set(record.begun)
+    begun = [op for op in run.operations if op.id in known and _may_have_acted(op, record)]
+    created = [op.args["topic"] for op in begun if op.verb == "topic.create"]
+    query = merge(VERBS[op.verb].query(op) for op in begun)
+    seen = observe_expected(cluster, query, created, patience or Patience(), await_unsettled=True)
+    live = seen.live
+    steps = [
+        _by_id(step, record, live, delete_by_name=delete_by_name)
+        for step in _steps(begun, record, seen, allow_data_loss=allow_data_loss)
+    ]
+    steps, problems = _possible(steps, cluster, secrets)
+    left = state.leftovers if state else Leftovers()
+    operations, said = at_pace(_linked(steps), cluster, live, pace, left)
+    cramped = lack_of_room(operations, cluster, pace)
+    # whoever goes back is told, and not stopped
+    problems += [*said, *(replace(d, severity=Severity.WARNING) for d in cramped)]
+    problems += [_problem(step, what, code) for step in steps for what, code in _left(step.undo)]
+    problems += [_still_pending(step.original) for step in steps if step.is_pending]
+    changes = _changes(operations)
+    resources = state.resources if state else {}
+    return Plan(
+        project=run.project,
+        env=run.env,
+        cluster=run.cluster,
+        base=Base(state.lineage if state else None, state.serial if state else 0),
+        summary=_summary(changes, operations),
+        changes=changes,
+        operations=operations,
+        ownership=tuple(_ownership(run, record, steps, resources)),
+        diagnostics=in_order(dict.fromkeys(problems)),  # batches have the same to say
+        undoes=record.run_id,
+        racks=run.racks,
+    )
+
+
+def _may_have_acted(op: Operation, record: RunRecord) -> bool:
+    """Whether there can be anything to undo: what was refused whole has changed nothing.
+
+    Of a reassignment that was refused, other partitions may be moving (KIP-455).
+    """
+    result = record.results.get(op.id)
+    if result is None or VERBS[op.verb].moves or result.is_in_part:
+        return True
+    refused = result.status is Status.FAILED and result.error != OUTCOME_UNCLEAR
+    untouched = (Status.DENIED, Status.STALE, Status.SKIPPED, Status.INTERRUPTED)
+    return not refused and result.status not in untouched
+
+
+def _steps(
+    begun: Sequence[Operation], record: RunRecord, seen: Sighting, *, allow_data_loss: bool
+) -> list[_Step]:
+    """Backwards through the run; each step sees what undoing the later ones will have left."""
+    overlay: dict[str, Json] = {}
+    steps: list[_Step] = []
+    hidden, live = seen.pending | seen.unsettled, seen.live
+    for op in reversed(begun):
+        verb = VERBS[op.verb]
+        if op.verb == "topic.create" and op.args["topic"] in hidden:
+            undo = verb.undo(op, verb.after(op), allow_data_loss=allow_data_loss)
+            steps.append(_Step(op, None, undo, is_pending=True))
+            continue
+        claims = verb.claims(op)
+        view = _acknowledged(op, record, verb.view(op, live))
+        now = {element: overlay.get(claims.get(element, element), value) for element, value in view.items()}
+        undo = verb.undo(op, now, allow_data_loss=allow_data_loss)
+        inverse = _inverse(op, undo, now, live)
+        if inverse is not None:
+            made = VERBS[inverse.verb]
+            after = made.after(inverse)
+            overlay |= {claim: after[e] for e, claim in made.claims(inverse).items() if e in after}
+        steps.append(_Step(op, inverse, undo))
+    return steps
+
+
+def _acknowledged(op: Operation, record: RunRecord, view: View) -> View:
+    """A topic that the cluster said is deleted is gone, also where brokers show this very topic still."""
+    result = record.results.get(op.id)
+    deleted = VERBS[op.verb].destroys and op.args.get("topic_id") and result is not None and result.is_good
+    return VERBS[op.verb].after(op) if deleted and view == op.expect else view
+
+
+def _by_id(step: _Step, record: RunRecord, live: Snapshot, *, delete_by_name: bool) -> _Step:
+    """Topics are deleted by the id in the journal; one that the run may not have created stays."""
+    inverse = step.inverse
+    if inverse is None or inverse.verb != "topic.delete":
+        return step
+    topic = live.topics[inverse.args["topic"]]
+    result = record.results.get(step.original.id)
+    proven = result.topic_id if result else None
+    if proven is not None and proven == topic.topic_id:
+        bare = replace(inverse, args={**inverse.args, "topic_id": proven}, inverse=None, irreversible=None)
+        return replace(step, inverse=with_inverse(VERBS[inverse.verb], bare))
+    if not topic.topic_id and delete_by_name:
+        return step
+    what = _NO_IDS if not topic.topic_id else _UNPROVEN if proven is None else _RECREATED
+    return replace(step, inverse=None, undo=Undo(conflicts=(what,)))
+
+
+def _inverse(op: Operation, undo: Undo, now: Mapping[str, Json], live: Snapshot) -> Operation | None:
+    if undo.args is None:
+        return None
+    verb = VERBS[undo.verb]
+    bare = Operation(f"undo:{op.id}", undo.verb, op.resource, undo.args, {})
+    # the inverse can look at other elements than the operation did (a topic's id, say)
+    expect = {**verb.view(bare, live), **{e: v for e, v in now.items() if undo.verb == op.verb}}
+    touched = verb.claims(bare)
+    return with_inverse(verb, replace(bare, expect={e: v for e, v in expect.items() if e in touched}))
+
+
+def _possible(
+    steps: list[_Step], cluster: Cluster, secrets: SecretSource
+) -> tuple[list[_Step], list[Diagnostic]]:
+    """Without what would lose records, and without secrets that are no longer to be had."""
+    careful = [s.inverse.args["topic"] for s in steps if s.inverse and s.inverse.args.get("require_empty")]
+    counts = cluster.record_counts(careful) if careful else {}
+    unrevealable = find_unrevealable((step.inverse for step in steps if step.inverse), secrets)
+    for of_keys in unrevealable.values():
+        for problem in of_keys.values():
+            if KEY_MISSING in {d.code for d in problem.diagnostics}:
+                raise problem  # with the key, all of it can be brought back
+    kept: list[_Step] = []
+    problems: list[Diagnostic] = []
+    for step in steps:
+        inverse = step.inverse
+        if inverse is not None and counts.get(inverse.args.get("topic", "")):
+            problems.append(_holds_records(inverse, counts[inverse.args["topic"]]))
+            step = replace(step, inverse=None)
+        elif inverse is not None and (gone := list(unrevealable.get(inverse.id, ()))):
+            problems += [_secret_gone(inverse, key) for key in gone]
+            step = replace(step, inverse=_without(inverse, gone))
+        kept.append(step)
+    return kept, problems
+
+
+def _without(op: Operation, keys: Sequence[str]) -> Operation | None:
+    left = [item for item in op.args["ops"] if item["key"] not in keys]
+    if not left:
+        return None
+    expect = {key: value for key, value in op.expect.items() if key not in keys}
+    bare = replace(op, args={**op.args, "ops": left}, expect=expect, inverse=None, irreversible=None)
+    return with_inverse(VERBS[op.verb], bare)
+
+
+def _linked(steps: Sequence[_Step]) -> list[Operation]:
+    """The edges of the run, turned round."""
+    inverses = {step.original.id: step.inverse for step in steps if step.inverse}
+    needs: dict[str, dict[str, str]] = {}
+    for step in steps:
+        for need in step.original.needs:
+            if need in inverses and step.inverse is not None:
+                needs.setdefault(need, {})[step.inverse.id] = "undone in the reverse order"
+    return [replace(op, needs=needs.get(original, {})) for original, op in inverses.items() if op]
+
+
+def _left(undo: Undo) -> Iterable[tuple[str, str]]:
+    yield from ((what, CONFLICT) for what in undo.conflicts)
+    yield from ((what, IRREVERSIBLE) for what in undo.lost)
+
+
+def _problem(step: _Step, what: str, code: str) -> Diagnostic:
+    resource = str(step.original.resource)
+    if what in _NOT_PROVEN:
+        text, hint = _NOT_PROVEN[what]
+        return warning(
+            CONFLICT,
+            "Not proven to be the topic that the run created",
+            f"{resource}: {text}, so it is not deleted.",
+            hint=hint.format(name=step.original.resource.name),
+            resource=resource,
+            subject=what,
+        )
+    if code == CONFLICT:
+        return warning(
+            CONFLICT,
+            "Changed by someone else since",
+            f"{resource}: {what} is no longer as the run left it, so it is left alone.",
+            hint="Change it by hand, or declare what it should be and apply.",
+            resource=resource,
+            subject=what,
+        )
+    gone = VERBS[step.original.verb].destroys
+    stays = " The topic stays deleted, and kdeclare no longer owns it." if gone else ""
+    return warning(
+        IRREVERSIBLE,
+        "Cannot be undone",
+        f"{resource}: nothing brings back {what}.{stays}",
+        hint="Declare it and apply to create it again, without its records." if gone else "",
+        resource=resource,
+        subject=what,
+    )
+
+
+def _still_pending(op: Operation) -> Diagnostic:
+    return warning(
+        PENDING,
+        "Not visible yet",
+        f"{op.resource} was created by the run, and no broker shows it yet. It exists, or the controller "
+        "could not be asked, so it is neither deleted nor taken for gone.",
+        hint="Roll the run back again once the brokers have caught up, or wait longer with "
+        "--visibility-timeout.",
+        resource=str(op.resource),
+    )
+
+
+def _holds_records(op: Operation, count: int) -> Diagnostic:
+    return warning(
+        HAS_RECORDS,
+        "The topic holds records",
+        f"{op.resource} was created by the run and holds {count} records by now, so it is not deleted.",
+        hint="Roll back with --allow-data-loss to delete it all the same.",
+        resource=str(op.resource),
+    )
+
+
+def _secret_gone(op: Operation, key: str) -> Diagnostic:
+    return warning(
+        IRREVERSIBLE,
+        "The earlier secret cannot be had",
+        f"{op.resource}: the earlier secret of {key} is no longer where its reference points.",
+        resource=str(op.resource),
+        subject=key,
+    )
+
+
+def _changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
+    by_resource: dict[ResourceId, list[Operation]] = {}
+    for op in operations:
+        by_resource.setdefault(op.resource, []).append(op)
+    return tuple(_change(id_, ops) for id_, ops in sorted(by_resource.items()))
+
+
+def _change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
+    """Undoing has risks of its own: to lower a retention that the run raised deletes records."""
+    deletes = any(VERBS[op.verb].destroys for op in operations)
+    creates = any(op.verb == "topic.create" for op in operations)
+    action = Action.DELETE if deletes else Action.CREATE if creates else Action.UPDATE
+    fields = tuple(f for op in operations for f in VERBS[op.verb].fields(op))
+    if id_.kind in KINDS:  # not for what accompanies the moves of several resources
+        fields = tuple(KINDS[id_.kind].assess_field(action, f) for f in fields)
+    risk = highest_risk(fields, least=Risk.DESTRUCTIVE if deletes else Risk.SAFE)
+    return Change(id_, action, Reason.ROLLBACK, risk, fields)
+
+
+def _ownership(
+    run: Plan, record: RunRecord, steps: Sequence[_Step], resources: Mapping[str, Json]
+) -> Iterable[Ownership]:
+    """Back to what it was before the run; what is not brought back then belongs to whoever changed it.
+
+    A topic that stays because of its records stays owned, and what later runs took over does, too.
+    """
+    left = owned_after(run, record.results, {str(o.id): o.before for o in run.ownership if o.before})
+    by_resource: dict[ResourceId, list[_Step]] = {}
+    for step in steps:
+        by_resource.setdefault(step.original.resource, []).append(step)
+    for item in run.ownership:
+        current = resources.get(str(item.id))
+        mine = by_resource.get(item.id, [])
+        stuck = any(step.inverse is None and (step.undo.args or _is_gone(step)) for step in mine)
+        if current == left.get(str(item.id)) and not stuck:
+            after = item.before
+        elif item.id.kind not in KINDS:
+            continue  # of a provider that is not installed
+        else:
+            undone = tuple(step.inverse for step in mine if step.inverse)
+            after = KINDS[item.id.kind].settle(current, item.before, undone, all_done=False)
+        if after != current or any(step.inverse for step in mine):
+            yield Ownership(item.id, current, after)
+
+
+def _is_gone(step: _Step) -> bool:
+    """Whether its resource was deleted for good, so that there is nothing to own."""
+    return bool(step.undo.lost) and VERBS[step.original.verb].destroys
+
+
+def _summary(changes: Sequence[Change], operations: Sequence[Operation]) -> Summary:
+    return Summary(
+        create=sum(c.action is Action.CREATE for c in changes),
+        update=sum(c.action is Action.UPDATE for c in changes),
+        delete=sum(c.action is Action.DELETE for c in changes),
+        reassign=sum(len(o.args["partitions"]) for o in operations if VERBS[o.verb].moves),
+    )

@@ -1,0 +1,199 @@
+"""Stepping through a plan's graph: one thread owns graph and journal, a few others send batches."""
+
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from threading import Event, Lock
+
+from kdeclare.core.operation_type import batches
+from kdeclare.core.operations import Operation
+from kdeclare.core.registry import VERBS
+from kdeclare.core.run import OperationResult, Status
+from kdeclare.engine.executor.attempt import Attempt
+from kdeclare.engine.executor.clock import Clock, timestamp, timestamp_in
+from kdeclare.engine.executor.entries import BeginLine, Line, as_json, end_line
+from kdeclare.engine.executor.lookout import Lookout, RunOptions
+from kdeclare.engine.planning.preflight import Progress
+from kdeclare.engine.state.port import Journal
+
+Results = dict[str, OperationResult]
+
+NOT_BEGUN = (Status.SKIPPED, Status.INTERRUPTED, Status.STALE)
+"""How operations end that were never begun."""
+
+
+UNANSWERED = "Waiting for the effect of requests without an answer"
+
+
+class Scheduler:
+    """Runs the operations of one plan. ``stop`` set from outside ends it in good order."""
+
+    def __init__(
+        self,
+        operations: Sequence[Operation],
+        attempt: Attempt,
+        journal: Journal,
+        clock: Clock,
+        options: RunOptions,
+        progress: Progress,
+        stop: Event,
+    ) -> None:
+        """Nothing is sent before `run`."""
+        self._operations = {op.id: op for op in operations}
+        self._attempt = replace(attempt, resend=self._begin)
+        self._journal = journal
+        self._writing = Lock()
+        self._clock = clock
+        self._options = options
+        self._progress = progress
+        self._stop = stop
+        self._todo = dict(self._operations)
+        self._position = {id_: number for number, id_ in enumerate(self._operations)}
+        self._dependents: dict[str, list[Operation]] = {}
+        for op in operations:
+            for id_ in op.after:
+                self._dependents.setdefault(id_, []).append(op)
+        # Only what may have become due is looked at again: all of thousands of operations on every step would
+        # take time that grows with the square of their number.
+        self._candidates = set(self._operations)
+        self._has_failed = False
+        self._flying: dict[Future[Results], list[Operation]] = {}
+        self._lookout = Lookout(attempt.cluster, clock, options, progress, operations)
+        self.results: Results = {}
+
+    def run(self) -> Results:
+        """A result for every operation, in the plan's order."""
+        pool = ThreadPoolExecutor(self._options.workers, thread_name_prefix="apply")
+        try:
+            self._step_through(pool)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # a request that hangs must not hold us up
+            raise
+        pool.shutdown()
+        self._leave(list(self._todo))
+        return {id_: self.results[id_] for id_ in self._operations}
+
+    def _step_through(self, pool: ThreadPoolExecutor) -> None:
+        while True:
+            self._launch(pool)
+            if not self._flying and self._lookout.is_idle:
+                return
+            self._land()
+            self._end(self._lookout.look(give_up=self._stop.is_set() or not self._options.wait))
+            if not self._flying:
+                self._lookout.pause()
+
+    @property
+    def _stopping(self) -> bool:
+        return self._stop.is_set() or (self._options.fail_fast and self._has_failed)
+
+    def _launch(self, pool: ThreadPoolExecutor) -> None:
+        if self._stopping:
+            self._leave([op.id for op in self._todo.values() if not VERBS[op.verb].tidies])
+        ready: dict[str, list[Operation]] = {}
+        due = [id_ for id_ in self._candidates if id_ in self._todo]
+        for id_ in sorted(due, key=self._position.__getitem__):
+            op = self._todo[id_]
+            if not self._is_due(op):
+                self._candidates.discard(id_)  # the end of what it waits for brings it back
+            elif not self._lookout.holds(op, self._followed(op)):
+                self._candidates.discard(id_)
+                ready.setdefault(op.verb, []).append(op)
+        for verb, operations in ready.items():
+            # what destroys looks for records first, and must not wait for brokers to follow an earlier batch
+            size = len(operations) if VERBS[verb].destroys else self._options.batch
+            for batch in batches(VERBS[verb], operations, size):
+                self._begin(batch)
+                for op in batch:
+                    del self._todo[op.id]
+                self._flying[pool.submit(self._attempt.run, batch)] = batch
+
+    def _begin(self, batch: Sequence[Operation]) -> None:
+        """Record that a request is about to be sent; also called from the threads that send."""
+        deadline = timestamp_in(self._clock, self._attempt.deadline_s(batch[0].verb))
+        ids = [op.id for op in batch]
+        self._record(BeginLine(at=timestamp(self._clock), ids=ids, deadline=deadline))
+
+    def _record(self, line: Line) -> None:
+        with self._writing:
+            self._journal.append(as_json(line))
+
+    def _is_due(self, op: Operation) -> bool:
+        """Whether all that comes before it is over. What tidies up needs something to tidy up."""
+        if any(self._status(need) is not Status.DONE for need in op.needs):
+            return False
+        if any(id_ in self._operations and id_ not in self.results for id_ in op.follows):
+            return False
+        followed = self._followed(op)
+        return not (VERBS[op.verb].tidies and followed) or any(s not in NOT_BEGUN for s in followed)
+
+    def _followed(self, op: Operation) -> list[Status]:
+        return [self.results[id_].status for id_ in op.follows if id_ in self.results]
+
+    def _status(self, id_: str) -> Status | None:
+        result = self.results.get(id_)
+        return result.status if result else None
+
+    def _land(self) -> None:
+        if not self._flying:
+            return
+        # a bounded wait, so that a Ctrl-C is seen while a request hangs
+        landed, _ = wait(self._flying, timeout=self._options.poll_s, return_when=FIRST_COMPLETED)
+        if not landed and self._attempt.unanswered:
+            self._progress(UNANSWERED, len(self.results), len(self._operations))
+        for future in landed:
+            batch = self._flying.pop(future)
+            results = future.result()
+            moving = {op.id for op in batch if VERBS[op.verb].moves and results[op.id].status is Status.DONE}
+            self._lookout.follow(op for op in batch if op.id in moving)
+            self._end([r for r in results.values() if r.id not in moving])
+
+    def _end(self, results: Sequence[OperationResult]) -> None:
+        if not results:
+            return
+        skipped: list[OperationResult] = []
+        for result in results:
+            self._todo.pop(result.id, None)
+            self._keep(result)
+            if result.status is not Status.DONE:
+                skipped += self._skip_dependents(result)
+        self._record(end_line(timestamp(self._clock), [*results, *skipped]))
+        self._progress("Applying", len(self.results), len(self._operations))
+
+    def _keep(self, result: OperationResult) -> None:
+        self.results[result.id] = result
+        self._has_failed = self._has_failed or result.status is Status.FAILED
+        self._candidates.update(op.id for op in self._dependents.get(result.id, ()))
+
+    def _skip_dependents(self, of: OperationResult) -> list[OperationResult]:
+        """Everything that needs it, however far, and what gets no turn while it goes on."""
+        goes_on = of.status in (Status.STARTED, Status.UNKNOWN)
+        skipped: list[OperationResult] = []
+        causes = [of.id]
+        while causes:
+            cause = causes.pop()
+            for op in self._dependents.get(cause, ()):
+                if op.id not in self._todo:
+                    continue
+                # what waits looks for itself
+                waits = goes_on and not VERBS[op.verb].waits and cause in op.follows
+                if waits or cause in op.needs:
+                    causes.append(op.id)
+                    text = f"It waits for {of.id}, which goes on." if goes_on else f"It needs {of.id}."
+                    skipped.append(OperationResult(op.id, Status.SKIPPED, None, text, of.id))
+                    del self._todo[op.id]
+        skipped.sort(key=lambda result: self._position[result.id])
+        for result in skipped:
+            self._keep(result)
+        return skipped
+
+    def _leave(self, ids: Sequence[str]) -> None:
+        """What is not begun any more."""
+        self._lookout.drop(ids)
+        for id_ in ids:
+            op = self._todo.pop(id_)
+            result = OperationResult(id_, Status.INTERRUPTED)
+            if VERBS[op.verb].tidies:
+                cause = next(iter(op.follows), None)
+                result = OperationResult(id_, Status.SKIPPED, None, "There is nothing to tidy up.", cause)
+            self._keep(result)

@@ -1,0 +1,63 @@
+"""Whether a request took effect: expected and actual state side by side, until they agree (KIP-4).
+
+KIP-4, "Topic Metadata Request": requests are asynchronous, and metadata is what tells that they are done.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kdeclare.core.operation_type import is_identity
+from kdeclare.core.operations import Operation
+from kdeclare.core.registry import VERBS
+from kdeclare.engine.executor.clock import Clock
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.query import merge
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was seen last, and what of it is not as it should be.
+
+    unlike: by operation id, the elements of its view that differ; empty where all agree.
+    seconds: how long it took until all agreed, or until time was up.
+    """
+
+    live: Snapshot
+    unlike: Mapping[str, tuple[str, ...]]
+    seconds: float
+
+
+def verify(cluster: Cluster, operations: Sequence[Operation], clock: Clock, timeout_s: float) -> Verified:
+    """Read what ``operations``, which were done, are about, until it is as they leave it or time is up.
+
+    Throttles and elections, which are there for the sake of moves, are left out.
+    Raises Fault when the cluster does not answer.
+    """
+    operations = [op for op in operations if not VERBS[op.verb].accompanies]
+    query = merge(VERBS[op.verb].query(op) for op in operations)
+    last = {claim: op.id for op in operations for claim in VERBS[op.verb].claims(op).values()}
+    begun, pause = clock.monotonic(), _FIRST_PAUSE_S
+    while True:
+        live = observe(cluster, query)
+        unlike = {op.id: found for op in operations if (found := _differing(op, live, last))}
+        passed = clock.monotonic() - begun
+        if not unlike or passed >= timeout_s:
+            return Verified(live, unlike, passed)
+        clock.sleep(min(pause, timeout_s - passed))
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+def _differing(op: Operation, live: Snapshot, last: Mapping[str, str]) -> tuple[str, ...]:
+    """The elements that ``op`` is the last one to do something about, and that are not as it leaves them."""
+    verb = VERBS[op.verb]
+    now, claims = verb.view(op, live), verb.claims(op)
+    return tuple(
+        element
+        for element, value in verb.after(op).items()
+        if not is_identity(element) and last[claims[element]] == op.id and now.get(element) != value
+    )

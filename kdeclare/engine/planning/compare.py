@@ -1,0 +1,289 @@
+"""Diffing every resource in scope, and deciding about those that are declared no longer."""
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+
+from kdeclare.core.adoption import ADOPTION, allow_adoption
+from kdeclare.core.changes import Action, Change, Reason, Risk
+from kdeclare.core.diagnostics import Diagnostic, Severity, denied, error, warning
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.manifests.suggest import did_you_mean
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.query import Query, merge
+from kdeclare.providers.kafka.reassignment.placing import Placer
+from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT, TOPIC_ID
+
+_TOPIC = "Topic"
+_WHERE_REPLICAS_ARE = {"replicas", "assignments", "replicationFactor"}
+_AWAITED = "Apply waits for it before it goes on."
+_OVERRIDDEN = "--override-reassignments: its partitions are sent elsewhere."
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One resource in scope: what is declared, what is owned, and what the diff says of the two."""
+
+    id: ResourceId
+    desired: Desired | None
+    owned: Json
+    difference: Difference
+
+    @property
+    def change(self) -> Change | None:
+        """The change, if the resource is not in order."""
+        return self.difference.change
+
+
+def what_to_observe(request: PlanRequest) -> Query:
+    """All that the resources in scope need, in one query."""
+    return merge(
+        KINDS[id_.kind].query(id_.name, desired.body if desired else None, owned)
+        for id_, desired, owned in _in_scope(request)
+    )
+
+
+def owned_topics(request: PlanRequest, query: Query) -> list[str]:
+    """The topics that the plan is about and that are owned, so that they are expected to exist."""
+    ids = (ResourceId.parse(text) for text in _owned(request))
+    return sorted(id_.name for id_ in ids if id_.kind == _TOPIC and id_.name in query.topics)
+
+
+def compare(
+    request: PlanRequest, live: Snapshot, place: Placer, pending: Set[str] = frozenset()
+) -> list[Compared]:
+    """Every resource in scope, in the order of their ids.
+
+    pending: topics that exist and that no broker shows yet; nothing is planned about them.
+    """
+    result = []
+    foreign = _moved_by_others(request, live)
+    for id_, desired, owned in _in_scope(request):
+        query = KINDS[id_.kind].query(id_.name, desired.body if desired else None, owned)
+        if live.hidden and (unseen := sorted(query.topics & live.hidden)) and id_ not in request.scope.forget:
+            result.append(Compared(id_, desired, owned, _hidden(id_, desired, owned, unseen)))
+            continue
+        difference = KINDS[id_.kind].diff(id_, desired, live, owned, place)
+        if desired is None:
+            difference = _undeclared(request, id_, owned, difference)
+        else:
+            own = not foreign if query.every_topic else foreign.isdisjoint(query.topics)
+            difference = _let_through(request, difference, own=own)
+        if request.scope.by_hand:
+            difference = _by_hand(difference)
+        if id_.kind == _TOPIC and id_.name in pending:
+            difference = _held_back(id_, owned, difference)
+        result.append(Compared(id_, desired, owned, difference))
+    changing = {str(item.id) for item in result if item.desired and item.change}
+    return [replace(item, difference=_weighed(changing, item.difference)) for item in result]
+
+
+def _held_back(id_: ResourceId, owned: Json, difference: Difference) -> Difference:
+    """Neither created again nor let go of."""
+    problem = denied(
+        "pending",
+        "Not visible yet",
+        f"{id_} exists, says the controller, and no broker shows it yet. Nothing is planned about it.",
+        hint="Plan again once the brokers have caught up, or wait longer with --visibility-timeout.",
+        resource=str(id_),
+    )
+    change = difference.change
+    held = replace(change, blocked=problem.code) if change else None
+    return Difference(held, owned, diagnostics=(problem,))
+
+
+def unknown_names(request: PlanRequest) -> Iterator[Diagnostic]:
+    """Targets and resources to forget that are nowhere."""
+    declared = {d.id for d in request.desired}
+    owned = _owned(request)
+    for target in sorted(request.scope.targets - declared):
+        if str(target) in owned:
+            yield error(
+                "orphaned-target",
+                "Not declared anymore",
+                f"--target names {target}, which kdeclare manages but no manifest declares anymore.",
+                hint=f"Pass --delete {target} to delete it, or --forget {target} to release it.",
+            )
+            continue
+        yield error(
+            "unknown-target",
+            "No such resource",
+            f"--target names {target}, which no manifest declares.",
+            hint=did_you_mean(str(target), map(str, sorted(declared)))
+            or "See the ids that kdeclare plan shows, of the form Kind/name.",
+        )
+    chosen = request.scope.selector
+    if chosen and declared and not any(map(request.scope.covers, request.desired)):
+        labels = ", ".join(f"{key}={value}" for key, value in sorted(chosen.items()))
+        yield warning(
+            "nothing-selected",
+            "Nothing is selected",
+            f"No resource that is declared has the labels {labels}.",
+            hint="Look at metadata.labels of the manifests.",
+        )
+    for option, ids in (("--forget", request.scope.forget), ("--delete", request.scope.deletes)):
+        for id_ in sorted(ids):
+            if str(id_) not in owned:
+                detail = f"{option} names {id_}, which kdeclare does not own."
+                yield error("unknown-resource", "Not owned", detail)
+            elif id_ in declared:
+                yield error(
+                    "still-declared",
+                    "Still declared",
+                    f"{option} names {id_}, which a manifest still declares.",
+                    hint="Take it out of the manifests first.",
+                )
+    if request.scope.deletes and not request.scope.complete:
+        yield error(
+            "incomplete-project",
+            "Only part of the project was loaded",
+            "--delete needs to know that no manifest declares the resource.",
+            hint="Run the command without PATH, so that all manifests of the project are loaded.",
+        )
+    for id_ in sorted(request.scope.forget & request.scope.deletes):
+        yield error(
+            "contradicting-options", "Both deleted and released", f"--delete and --forget name {id_}."
+        )
+
+
+def _owned(request: PlanRequest) -> Mapping[str, Json]:
+    return request.state.resources if request.state else {}
+
+
+def _in_scope(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None, Json]]:
+    if request.scope.by_hand:
+        yield from _asked_for(request)
+        return
+    owned = _owned(request)
+    allow = allow_adoption if request.scope.adopt else _unchanged
+    declared = {str(d.id): allow(d) for d in request.desired}
+    named = {str(id_) for id_ in request.scope.forget | request.scope.deletes}
+    for text in sorted({*declared, *owned}):
+        desired = declared.get(text)
+        if desired is not None and request.scope.covers(desired):
+            yield desired.id, desired, owned.get(text)
+        elif desired is None and (request.scope.whole or text in named):
+            id_ = ResourceId.parse(text)
+            if id_.kind in KINDS:
+                yield id_, None, owned[text]
+
+
+def _unchanged(desired: Desired) -> Desired:
+    return desired
+
+
+def _asked_for(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None, Json]]:
+    """What is owned says only what must not be deleted."""
+    asked: dict[ResourceId, Desired | None] = dict.fromkeys(request.scope.removals)
+    asked |= {desired.id: allow_adoption(desired) for desired in request.desired}
+    for id_ in sorted(asked):
+        owned = _owned(request).get(str(id_))
+        if owned is not None:  # whoever names a topic means the one that is there
+            owned = {name: value for name, value in owned.items() if name != TOPIC_ID}
+        if id_ in request.scope.protected:
+            owned = {**(owned or {}), "preventDestroy": True}
+        yield id_, asked[id_], None if asked[id_] else owned
+
+
+def _by_hand(difference: Difference) -> Difference:
+    change = difference.change
+    if change is None:
+        return difference
+    diagnostics = tuple(d for d in difference.diagnostics if d.code != ADOPTION)  # nothing is taken over
+    blocked = next((d.code for d in diagnostics if d.blocks), None)
+    fields = tuple(replace(field, reason=None) for field in change.fields)
+    change = replace(change, reason=Reason.ASKED, fields=fields, blocked=blocked)
+    return replace(difference, change=change, diagnostics=diagnostics, unmanaged=())
+
+
+def _undeclared(request: PlanRequest, id_: ResourceId, owned: Json, difference: Difference) -> Difference:
+    """Forgotten, deleted where that was allowed, else an orphan; what is gone anyway is just let go of."""
+    change = difference.change
+    if request.scope.by_hand:
+        return difference
+    if id_ in request.scope.forget:
+        return Difference(Change(id_, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE))
+    if change is None:
+        return Difference(None, diagnostics=difference.diagnostics)
+    if request.scope.allow_deletes or id_ in request.scope.deletes:
+        stopped = next((d.code for d in difference.diagnostics if d.blocks), None)
+        return replace(
+            difference,
+            change=replace(change, blocked=stopped),
+            owned=owned if stopped else None,
+        )
+    orphan = replace(change, action=Action.NO_OP, risk=Risk.SAFE, fields=())
+    return Difference(orphan, owned, (), (_orphaned(id_),))
+
+
+def _hidden(id_: ResourceId, desired: Desired | None, owned: Json, topics: list[str]) -> Difference:
+    """Leave a resource as it is: what the principal may not see may well be there."""
+    named = ", ".join(topics)
+    say, left = (denied, "is left as it is") if desired else (warning, "is left as it is and stays owned")
+    found = say(
+        "not-visible",
+        "Topic cannot be seen",
+        f"{id_} {left}: without the right Describe on {named}, it cannot be told whether it exists.",
+        hint=f"Ask for Describe and DescribeConfigs on topic {topics[0]}.",
+        place=desired.source if desired else None,
+        resource=str(id_),
+    )
+    return Difference(None, owned, (), (found,))
+
+
+def _orphaned(id_: ResourceId) -> Diagnostic:
+    return warning(
+        "orphaned",
+        "Declared no longer",
+        f"{id_} is owned by kdeclare and no manifest declares it any more; it is left as it is.",
+        hint=f"Declare it again, delete it with --allow-deletes, or release it with --forget {id_}.",
+        resource=str(id_),
+    )
+
+
+def _moved_by_others(request: PlanRequest, live: Snapshot) -> Set[str]:
+    """The topics of which something is being moved that kdeclare itself has not begun to move."""
+    own = frozenset(request.state.leftovers.moves if request.state else ())
+    return {partition.topic for partition in live.moves if str(partition) not in own}
+
+
+def _let_through(request: PlanRequest, difference: Difference, *, own: bool) -> Difference:
+    """A move is no reason for a denial where people have said what to do about it, or where it is one's own.
+
+    What an earlier run has begun is waited for.
+    """
+    scope = request.scope
+    about = {f.path.split(".")[0] for f in difference.change.fields} if difference.change else set()
+    overridden = scope.override_moves and about <= _WHERE_REPLICAS_ARE
+    if not (scope.await_moves or overridden or own):
+        return difference
+    hint = _OVERRIDDEN if overridden and not scope.await_moves else _AWAITED
+    diagnostics = tuple(
+        replace(d, severity=Severity.WARNING, hint=hint) if d.code == MOVE_IN_FLIGHT else d
+        for d in difference.diagnostics
+    )
+    return _reconsidered(difference, diagnostics)
+
+
+def _reconsidered(difference: Difference, diagnostics: tuple[Diagnostic, ...]) -> Difference:
+    """With other diagnostics, which may block the change no longer."""
+    change = difference.change
+    if change is not None and change.blocked:
+        change = replace(change, blocked=next((d.code for d in diagnostics if d.blocks), None))
+    return replace(difference, diagnostics=diagnostics, change=change)
+
+
+def _weighed(changing: Set[str], difference: Difference) -> Difference:
+    """What is wrong with a resource that this very plan changes is only a matter of order."""
+    if not any(d.subject in changing for d in difference.diagnostics if d.subject):
+        return difference
+    diagnostics = tuple(
+        replace(d, severity=Severity.WARNING, hint="Plan again once that has been applied.")
+        if d.subject in changing
+        else d
+        for d in difference.diagnostics
+    )
+    return replace(_reconsidered(difference, diagnostics), deferred=True)

@@ -1,0 +1,155 @@
+"""A plan as JSON-able data, and its id: the contract that scripts and plan files rely on."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from kdeclare.core.changes import Change, FieldChange, Reason
+from kdeclare.core.diagnostics import Diagnostic, Place
+from kdeclare.core.jsontypes import fingerprint
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import FORMAT_VERSION, Plan, Summary, Verdict
+from kdeclare.version import VERSION
+
+NOT_HASHED = frozenset({"plan_id", "created_at", "signature"})
+SUMMARY_FIELDS = tuple(Summary.__dataclass_fields__)
+
+
+def plan_document(
+    plan: Plan, created_at: datetime | None = None, kdeclare_version: str = VERSION
+) -> dict[str, Any]:
+    """The plan as JSON-able data by the contract (docs/schemas/plan.schema.json)."""
+    body = plan_body(plan, kdeclare_version)
+    head = {
+        "format_version": FORMAT_VERSION,
+        "plan_id": fingerprint(body),
+        "created_at": timestamp(created_at) if created_at else None,
+    }
+    return head | body
+
+
+def plan_id(plan: Plan, kdeclare_version: str = VERSION) -> str:
+    """SHA-256, in hex: equal plans made by equal versions have equal ids."""
+    return fingerprint(plan_body(plan, kdeclare_version))
+
+
+def timestamp(moment: datetime) -> str:
+    """UTC, ISO 8601, to the second: ``2026-01-31T12:00:00Z``."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def diagnostic_document(item: Diagnostic) -> dict[str, Any]:
+    """One diagnostic as JSON-able data; the same shape in every output."""
+    return {
+        "severity": item.severity.value,
+        "code": item.code,
+        "summary": item.summary,
+        "detail": item.detail,
+        "hint": item.hint,
+        "place": _place_document(item.place),
+        "resource": item.resource,
+        "subject": item.subject,
+    }
+
+
+def verdict_document(verdict: Verdict) -> dict[str, Any]:
+    """One verdict as JSON-able data; ``topic`` and ``override`` are there only where they are set."""
+    document = {
+        "policy": verdict.policy,
+        "resource": verdict.resource,
+        "outcome": verdict.outcome.value,
+        "message": verdict.message,
+    }
+    if verdict.topic is not None:
+        document["topic"] = verdict.topic
+    if verdict.override is not None:
+        document["override"] = verdict.override
+    return document
+
+
+def summary_document(summary: Summary) -> dict[str, int]:
+    """The counts by name."""
+    return {name: getattr(summary, name) for name in SUMMARY_FIELDS}
+
+
+def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, Any]:
+    """The document without ``plan_id`` and ``created_at``: all that the id covers."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "kdeclare_version": kdeclare_version,
+        "project": plan.project,
+        "env": plan.env,
+        "cluster": {"id": plan.cluster.id, "name": plan.cluster.name},
+        "base": {"lineage": plan.base.lineage, "serial": plan.base.serial},
+        "summary": summary_document(plan.summary),
+        "changes": [_change_document(c) for c in plan.changes],
+        "operations": [_operation_document(o) for o in plan.operations],
+        "ownership": [{"id": str(o.id), "before": o.before, "after": o.after} for o in plan.ownership],
+        "verdicts": [verdict_document(v) for v in plan.verdicts],
+        "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
+        "unmanaged_configs": {id_: list(keys) for id_, keys in plan.unmanaged_configs.items()},
+        "undoes": plan.undoes,
+        "max_deletes": plan.max_deletes,
+        **({"labels": {topic: dict(found) for topic, found in plan.labels.items()}} if plan.labels else {}),
+        **({"racks": {str(broker): rack for broker, rack in plan.racks.items()}} if plan.racks else {}),
+    }
+
+
+def _change_document(change: Change) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "id": str(change.id),
+        "action": change.action.value,
+        "reason": change.reason.value,
+        "risk": change.risk.value,
+        "risks": [risk.value for risk in change.risks],
+        "fields": [_field_document(item, change.reason) for item in change.fields],
+        "source": _place_document(change.source),
+    }
+    if change.blocked is not None:
+        document["blocked"] = change.blocked
+    return document
+
+
+def _field_document(item: FieldChange, reason: Reason) -> dict[str, Any]:
+    return {
+        "path": item.path,
+        "op": item.op.value,
+        "before": item.before,
+        "after": item.after,
+        "value": item.value,
+        "risk": item.risk.value,
+        "cause": item.cause,
+        "reason": (item.reason or reason).value,
+    }
+
+
+def _operation_document(operation: Operation) -> dict[str, Any]:
+    needs = sorted(operation.needs)  # equal plans, equal ids: the order of a mapping means nothing
+    document: dict[str, Any] = {
+        "id": operation.id,
+        "verb": operation.verb,
+        "resource": str(operation.resource),
+        "needs": needs,
+        "args": dict(operation.args),
+        "expect": dict(operation.expect),
+    }
+    if operation.follows:
+        document["follows"] = sorted(operation.follows)
+    if operation.after:
+        document["reasons"] = {id_: operation.after[id_] for id_ in sorted(operation.after)}
+    if (operation.inverse is None) == (operation.irreversible is None):
+        raise ValueError(f"operation '{operation.id}' needs an inverse or a reason why there is none")
+    if operation.inverse is not None:
+        document["inverse"] = dict(operation.inverse)
+    else:
+        document["irreversible"] = operation.irreversible
+    return document
+
+
+def _place_document(place: Place | None) -> dict[str, Any] | None:
+    return None if place is None else {"file": place.file, "line": place.line, "column": place.column}
+
+
+def content_hash(document: Mapping[str, Any]) -> str:
+    """The id that fits a plan document."""
+    return fingerprint({key: value for key, value in document.items() if key not in NOT_HASHED})

@@ -1,0 +1,152 @@
+"""Kafka's own word before anything is done: validate-only requests, in batches."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Protocol
+
+from kdeclare.core.diagnostics import Diagnostic, error, warning
+from kdeclare.core.faults import Fault
+from kdeclare.core.operation_type import batches
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import STALE, Verdict, denied_by_brokers
+from kdeclare.core.registry import VERBS
+from kdeclare.core.run import MoveProgress
+from kdeclare.core.secrets import SecretSource
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.port import (
+    MADE_ALREADY,
+    POLICY_VIOLATION,
+    QUOTA_EXCEEDED,
+    QUOTA_HINT,
+    TOPIC_EXISTS,
+    Cluster,
+)
+from kdeclare.providers.kafka.query import merge
+
+BATCH = 2000
+"""Operations at a time. The cluster's adapter makes requests of them, and sends the next one before the
+answer to the last."""
+
+
+class Progress(Protocol):
+    """What long work tells about itself."""
+
+    def __call__(self, what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
+        """What is being done, how much of it is done and how much there is (0: nobody knows).
+
+        moves: more about replicas on their way.
+        """
+
+
+def quietly(what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
+    """A `Progress` for what nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What the cluster would refuse: as diagnostics, and as verdicts where a policy of its own decides."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+
+def preflight(
+    cluster: Cluster, operations: Sequence[Operation], secrets: SecretSource, progress: Progress
+) -> Refused:
+    """Have the cluster check what can be checked. Raises Fault when it does not answer."""
+    by_id = {op.id: op for op in operations}
+    checked = [op for op in operations if _can_be_checked(op, by_id)]
+    refused: list[tuple[Operation, Fault]] = []
+    done = 0
+    for verb in sorted({op.verb for op in checked}):
+        mine = [op for op in checked if op.verb == verb]
+        for batch in batches(VERBS[verb], mine, BATCH):
+            results = VERBS[verb].execute(cluster, batch, secrets, validate_only=True)
+            refused += [(by_id[id_], fault) for id_, fault in results.items() if isinstance(fault, Fault)]
+            done += len(batch)
+            progress("Checking with the cluster", done, len(checked))
+    overtaken = _find_overtaken(cluster, refused)
+    return Refused(
+        tuple(
+            _overtaken(op, fault) if op.id in overtaken else _refusal(op, fault)
+            for op, fault in refused
+            if fault.error != POLICY_VIOLATION
+        ),
+        tuple(
+            denied_by_brokers(str(op.resource), fault.message)
+            for op, fault in refused
+            if fault.error == POLICY_VIOLATION
+        ),
+    )
+
+
+def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
+    """Not what builds on an earlier step: the cluster would judge it by what it has now."""
+    if not VERBS[op.verb].validates:
+        return False
+    before = [by_id[need].verb for need in op.needs]
+    changing = (verb for verb in before if VERBS[verb].makes or VERBS[verb].destroys or VERBS[verb].waits)
+    return op.verb not in before and not any(changing)
+
+
+def _find_overtaken(cluster: Cluster, refused: Sequence[tuple[Operation, Fault]]) -> Set[str]:
+    """The operations that are refused because somebody else has changed their resource since it was read.
+
+    A topic that exists although it was read as absent is such a case even if brokers do not show it yet.
+    """
+    suspects = [op for op, fault in refused if fault.error in MADE_ALREADY]
+    if not suspects:
+        return set()
+    live = observe(cluster, merge(VERBS[op.verb].query(op) for op in suspects))
+    changed = {op.id for op in suspects if VERBS[op.verb].view(op, live) != op.expect}
+    return changed | {op.id for op, fault in refused if fault.error == TOPIC_EXISTS}
+
+
+def _overtaken(op: Operation, fault: Fault) -> Diagnostic:
+    return error(
+        STALE,
+        "The plan is stale",
+        f"{op.resource} was changed by someone else while the plan was made: "
+        f"{fault.message} ({fault.error}).",
+        hint="Plan again.",
+        resource=str(op.resource),
+    )
+
+
+def _refusal(op: Operation, fault: Fault) -> Diagnostic:
+    if fault.error.endswith("AUTHORIZATION_FAILED"):
+        # whoever plans need not be who applies, so this is no reason to refuse the plan
+        return warning(
+            "not-authorized",
+            "The cluster did not check this change",
+            f"{op.resource}: this principal lacks the right {_right(op)} ({fault.error}).",
+            hint="Apply it as a principal that has the right.",
+            resource=str(op.resource),
+        )
+    over_quota = fault.error == QUOTA_EXCEEDED
+    hint = "Correct the manifest; nothing was changed."
+    if over_quota:
+        hint = f"Checks count, too: plan with --no-preflight to leave them out. {QUOTA_HINT}"
+    return error(
+        "quota-exceeded" if over_quota else "refused-by-cluster",
+        "Mutation quota exceeded" if over_quota else "The cluster refuses this change",
+        f"{op.resource}: {fault.message or 'no reason given'} ({fault.error}).",
+        hint=hint,
+        resource=str(op.resource),
+    )
+
+
+def _right(op: Operation) -> str:
+    """The right of Kafka's ACLs that an operation takes, and on what."""
+    name = op.resource.name
+    if op.verb == "topic.create":
+        return f"Create on topic {name} or on the cluster"
+    if op.verb == "partitions.increase":
+        return f"Alter on topic {name}"
+    if op.verb == "configs.alter":
+        of_topic = op.args["entity_type"] == ConfigScope.TOPIC
+        return (
+            f"AlterConfigs on topic {op.args['entity_name']}" if of_topic else "AlterConfigs on the cluster"
+        )
+    return "to change the worker config of these Connect workers"

@@ -1,0 +1,52 @@
+"""What moves that are over have left to be done: throttles that nobody needs, leaders to be elected."""
+
+from collections.abc import Collection
+
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import Plan
+from kdeclare.core.state import Leftovers
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.operations.elect import election
+from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, throttling
+
+RESOURCE = ResourceId("Moves", "leftovers")
+_CLEAR = ClearThrottle()
+
+
+def tidying(
+    left: Leftovers, live: Snapshot, relocating: Collection[int], *, keep_throttles: bool
+) -> tuple[Operation, ...]:
+    """What can be done now. Pure.
+
+    relocating: brokers that are still moving replicas between log directories.
+    """
+    down = [broker.id for broker in live.cluster.brokers if broker.fenced]
+    mine = [move for partition, move in live.moves.items() if str(partition) in left.moves]
+    involved = {broker for move in mine for broker in move.replicas}.union(relocating)
+    needless = throttles.needless(left.throttles, live.moves.keys(), involved)
+    entries, _ = throttles.without_brokers(needless, down)
+    nothing: dict[str, Json] = {"partitions": []}
+    clear = entries and not keep_throttles
+    found = [throttling(_CLEAR, str(RESOURCE), RESOURCE, entries, nothing)] if clear else []
+    due = {p: b for p, b in left.elections.items() if _is_due(TopicPartition.parse(p), b, live)}
+    return (*found, *([election(str(RESOURCE), RESOURCE, due, {})] if due else ()))
+
+
+def _is_due(partition: TopicPartition, preferred: int, live: Snapshot) -> bool:
+    """Whether there is something to be done now: elect it, or forget about it as another is preferred."""
+    if partition in live.moves:
+        return False
+    topic = live.topics.get(partition.topic)
+    if topic is None or partition.partition >= len(topic.partitions):
+        return True
+    state = topic.partitions[partition.partition]
+    return state.replicas[:1] != (preferred,) or preferred in live.cluster.serving.intersection(state.isr)
+
+
+def is_housekeeping(plan: Plan) -> bool:
+    """Whether a plan only tidies up: there is nothing in it that a person would want undone."""
+    return bool(plan.operations) and all(op.resource == RESOURCE for op in plan.operations)

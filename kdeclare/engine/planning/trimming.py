@@ -1,0 +1,93 @@
+"""What is left of operations when some topics must be left alone: all that has nothing to do with those."""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operations import Operation
+from kdeclare.core.registry import VERBS
+from kdeclare.providers.kafka.operations.partitions import topics_of
+
+_Reasons = dict[str, str]
+
+
+def trimmed(
+    operations: Sequence[Operation], denied: Mapping[ResourceId, Set[str]]
+) -> tuple[tuple[Operation, ...], frozenset[ResourceId]]:
+    """What is left of the operations, which are in order, and the resources of which nothing is.
+
+    denied: by resource, the topics that it must leave alone. Of a move of several topics, the others stay.
+    """
+    kept = _without(operations, denied)
+    moving = _moved(kept.values())
+    idle = topics_of(_moved(operations) - moving) - topics_of(moving)
+    for op in operations:
+        rest = VERBS[op.verb].less(op, idle) if VERBS[op.verb].accompanies else None
+        if rest is not None:
+            kept[op.id] = rest
+    _drop_idle(kept, operations)
+    left = _rewired(kept, operations)
+    return left, _acting(operations) - _acting(left)
+
+
+def _without(operations: Iterable[Operation], denied: Mapping[ResourceId, Set[str]]) -> dict[str, Operation]:
+    """The steps that change something, without what is denied and without what needs that."""
+    left: dict[str, Operation] = {}
+    gone: set[str] = set()
+    for op in operations:
+        if VERBS[op.verb].accompanies:
+            continue
+        rest = VERBS[op.verb].less(op, denied.get(op.resource, frozenset()))
+        if rest is None or not gone.isdisjoint(op.needs):
+            gone.add(op.id)
+        else:
+            left[op.id] = rest
+    return left
+
+
+def _moved(operations: Iterable[Operation]) -> set[str]:
+    return {name for op in operations if VERBS[op.verb].moves for name in op.args["partitions"]}
+
+
+def _acting(operations: Iterable[Operation]) -> frozenset[ResourceId]:
+    return frozenset(op.resource for op in operations if not VERBS[op.verb].accompanies)
+
+
+def _drop_idle(kept: dict[str, Operation], operations: Sequence[Operation]) -> None:
+    """Take out what others were to wait for, and nobody does any more."""
+    awaited = {need for op in operations for need in op.needs}
+    needed: set[str] = set()
+    for op in reversed(operations):
+        if op.id not in kept:
+            continue
+        if VERBS[op.verb].accompanies and op.id in awaited and op.id not in needed:
+            del kept[op.id]
+        else:
+            needed |= op.needs.keys()
+
+
+def _rewired(kept: Mapping[str, Operation], operations: Iterable[Operation]) -> tuple[Operation, ...]:
+    """In order, with edges among what is left: who came after a step that only waited comes after what
+    that one waited for."""
+    edges: dict[str, tuple[_Reasons, _Reasons]] = {}
+    left = []
+    for op in operations:
+        needs: _Reasons = {}
+        follows: _Reasons = {}
+        for before, reason in op.needs.items():
+            if before in kept:
+                needs[before] = reason
+            elif before in edges:
+                needs |= edges[before][0]
+                follows |= edges[before][1]
+        for before, reason in op.follows.items():
+            if before in kept:
+                follows[before] = reason
+            elif before in edges:
+                follows |= {**edges[before][0], **edges[before][1]}
+        if op.id in kept:
+            same = needs == op.needs and follows == op.follows
+            left.append(kept[op.id] if same else replace(kept[op.id], needs=needs, follows=follows))
+        elif VERBS[op.verb].accompanies:
+            edges[op.id] = needs, follows
+    return tuple(left)

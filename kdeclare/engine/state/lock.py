@@ -1,0 +1,145 @@
+"""One lock file, locked by the operating system (flock), so that it never outlives its holder.
+
+The text in the file is for messages only. The file is never removed: whoever opens it locks the same
+inode. Only `take_from` puts another inode in its place, so a lock counts only while the path still
+leads to the inode that was locked.
+"""
+
+import fcntl
+import getpass
+import json
+import os
+import random
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kdeclare.core.state import LockInfo
+from kdeclare.engine.state.durable import make_folder, replace_file, write_all
+from kdeclare.engine.state.problems import explained, lock_lost, not_the_holder, taken
+
+_UNKNOWN = LockInfo("an unknown user", 0, "an unknown command", "an unknown time")
+
+
+def describe_self(what: str) -> LockInfo:
+    """Who is asking: this user, host and process, now."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        user = str(os.getuid())
+    since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return LockInfo(f"{user}@{socket.gethostname()}", os.getpid(), what, since)
+
+
+class FileLock:
+    """The lock at one path. Creates the file, and its folder, when it is first locked."""
+
+    def __init__(self, path: Path) -> None:
+        """A lock at ``path``; nothing is touched yet."""
+        self._path = path
+        self._held: int | None = None
+
+    @contextmanager
+    def hold(self, what: str) -> Iterator[None]:
+        """Hold the lock while the block runs. Raises KdeclareError as `StateStore.lock` says."""
+        while (fd := self._acquire()) is None:
+            holder = self.holder()
+            if holder is not None:
+                raise taken(holder)
+        try:
+            self._held = fd
+            with explained("lock", self._path):
+                _write_info(fd, describe_self(what))
+            yield
+        finally:
+            self._held = None
+            with suppress(OSError):
+                os.ftruncate(fd, 0)
+            os.close(fd)
+
+    def check(self) -> None:
+        """Raise KdeclareError when this object held the lock and someone has broken it since."""
+        with explained("read", self._path):
+            lost = self._held is not None and not self._is_current(self._held)
+        if lost:
+            raise lock_lost()
+
+    def holder(self) -> LockInfo | None:
+        """Who holds the lock now, or None. Needs read access only."""
+        for _ in range(20):
+            with explained("read", self._path):
+                info, certain = self._look()
+            if certain:
+                return info
+            time.sleep(0.005)  # it changes hands just now, or its holder has yet to write who it is
+        return _UNKNOWN
+
+    def take_from(self, holder: LockInfo) -> None:
+        """Break the lock of ``holder``. Raises KdeclareError as `StateStore.break_lock` says."""
+        now = self.holder()
+        if now != holder:
+            raise not_the_holder(holder, now)
+        with explained("write", self._path):
+            replace_file(self._path, b"")
+
+    def _acquire(self) -> int | None:
+        """The locked file, or None when someone else has it."""
+        with explained("lock", self._path):
+            make_folder(self._path.parent)
+            while True:
+                fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                try:
+                    if _flock(fd, fcntl.LOCK_EX):
+                        if self._is_current(fd):
+                            locked, fd = fd, -1
+                            return locked
+                    elif not _flock(fd, fcntl.LOCK_SH) and self._is_current(fd):
+                        return None
+                finally:
+                    if fd >= 0:
+                        os.close(fd)
+                # the lock was broken just now, or someone only looked at it: look again
+                time.sleep(random.uniform(0.001, 0.01))
+
+    def _look(self) -> tuple[LockInfo | None, bool]:
+        """The holder, None when nobody holds it; and whether that is certain."""
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None, True
+        try:
+            if _flock(fd, fcntl.LOCK_SH):
+                return None, True
+            info = LockInfo(**json.loads(os.read(fd, 65536)))
+        except (ValueError, TypeError):
+            return None, False
+        else:
+            return info, self._is_current(fd)
+        finally:
+            os.close(fd)
+
+    def _is_current(self, fd: int) -> bool:
+        """Whether the path still leads to the file that ``fd`` is."""
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(fd))
+        except FileNotFoundError:
+            return False
+
+
+def _flock(fd: int, how: int) -> bool:
+    """Whether the lock was to be had at once."""
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write_info(fd: int, info: LockInfo) -> None:
+    text = json.dumps({"who": info.who, "pid": info.pid, "what": info.what, "since": info.since})
+    os.ftruncate(fd, 0)
+    os.lseek(fd, 0, os.SEEK_SET)
+    write_all(fd, text.encode() + b"\n")

@@ -1,0 +1,1 @@
+"""The built-in providers: one package for each external system."""

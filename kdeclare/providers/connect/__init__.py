@@ -1,0 +1,1 @@
+"""Kafka Connect: the dynamic configuration of workers."""

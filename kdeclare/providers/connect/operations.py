@@ -1,0 +1,189 @@
+"""Changing what Connect workers share (KIP-1185): every worker is asked, one PATCH is sent, all follow."""
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.faults import Fault, FaultKind, Result
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_type import Undo, Verb, View
+from kdeclare.core.operations import Operation
+from kdeclare.core.secrets import SecretSource, is_secret
+from kdeclare.providers.connect.client.port import Changes
+from kdeclare.providers.connect.client.rollout import change, check
+from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs
+from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
+from kdeclare.providers.connect.workers.group_json import group_from
+from kdeclare.providers.connect.workers.standing import IN_STEP, not_reached, refusing
+from kdeclare.providers.connect.workers.values import is_mark, kept, kept_of, shown_of
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.query import Query
+
+_REFUSED = "refused"
+
+
+def group_of(op: Operation) -> WorkerGroup:
+    """The workers that an operation is about."""
+    return group_from(op.args["workers"])
+
+
+class PatchWorkers(Verb):
+    """args: {workers: {urls, …}, ops: [{key, op, value}], again: [URL, …]}.
+
+    value: a text, or a secret's reference and hash; None for DELETE. An op that overwrites an owned secret
+    has that secret's record as ``was``. again: the workers for whose sake values are sent that are there
+    already, as these workers have refused them.
+    """
+
+    name = "connect.worker-config.patch"
+    arguments = PatchWorkersArgs
+    validates = True
+    spreads = True
+
+    def query(self, op: Operation) -> Query:
+        """Its workers."""
+        return Query(workers=frozenset({group_of(op)}))
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """The raw overrides of its keys, secrets as marks; and of workers to be told again, how they are.
+
+        Raises Fault where no worker tells.
+        """
+        seen = live.workers[group_of(op)]
+        overrides, place = _told(seen), str(group_of(op))
+        view: dict[str, Json] = {
+            item["key"]: kept(place, item["key"], overrides.get(item["key"]), _hashes(item))
+            for item in op.args["ops"]
+        }
+        late = {standing.url for standing in refusing(seen)}
+        return view | {url: _REFUSED if url in late else IN_STEP for url in _again(op)}
+
+    def after(self, op: Operation) -> View:
+        """The overrides once the ops are done; the workers are all in step."""
+        done = {item["key"]: kept_of(item["value"]) for item in op.args["ops"]}
+        return {**op.expect, **done, **dict.fromkeys(_again(op), IN_STEP)}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """One a key."""
+        after = self.after(op)
+        return tuple(
+            FieldChange(
+                f"configs.{item['key']}",
+                FieldOp(item["op"]),
+                shown_of(op.expect.get(item["key"])),
+                shown_of(after[item["key"]]),
+            )
+            for item in op.args["ops"]
+        )
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """It is about no topic."""
+        return op
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """One a key, and one a worker that is told again."""
+        names = [*(item["key"] for item in op.args["ops"]), *_again(op)]
+        return {name: f"connect/{group_of(op)}/{name}" for name in names}
+
+    def item(self, op: Operation) -> str:
+        """The workers: two changes of one group are made one after the other."""
+        return str(group_of(op))
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """All of it."""
+        return frozenset(self.claims(op).values())
+
+    def lagging(self, op: Operation, live: Snapshot) -> tuple[str, ...]:
+        """The workers that do not run on all overrides yet, or show another certificate than they say.
+
+        Where no worker has read the change yet, all of them are in step with what was before.
+        """
+        seen = live.workers[group_of(op)]
+        if seen.overrides is None:
+            return (_unknown(seen),)
+        after, now = self.after(op), self.view(op, live)
+        unread = [item["key"] for item in op.args["ops"] if now[item["key"]] != after[item["key"]]]
+        if unread:
+            return (f"no worker shows {', '.join(unread)} as it was sent",)
+        return tuple(f"{standing.url}: {standing.why}" for standing in not_reached(seen, seen.overrides))
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """Have every worker check the change; then, unless that is all, one PATCH through one of them."""
+        return {op.id: _patched(cluster, op, secrets, validate_only=validate_only) for op in ops}
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Bring back the earlier value of each key that still is as the operation left it."""
+        after = self.after(op)
+        back: list[dict[str, Json]] = []
+        conflicts: list[str] = []
+        lost: list[str] = []
+        for item in op.args["ops"]:
+            key = item["key"]
+            before, current = op.expect.get(key), now.get(key)
+            if current == before:
+                continue
+            if current != after[key]:
+                conflicts.append(key)
+            elif is_mark(before) and not _known_again(item.get("was")):
+                lost.append(f"the secret of {key}")
+            else:
+                back.append(_inverse(item, before))
+        args = {"workers": op.args["workers"], "ops": back} if back else None
+        return Undo(self.name, args, tuple(conflicts), tuple(lost))
+
+
+def _hashes(item: Mapping[str, Json]) -> list[str]:
+    """Of the secrets that an operation sets and replaces."""
+    values: list[Any] = [item["value"], item.get("was")]
+    return [value["secret"] for value in values if is_secret(value)]
+
+
+def _again(op: Operation) -> Sequence[str]:
+    return list(op.args.get("again", ()))
+
+
+def _told(seen: WorkersSeen) -> Mapping[str, str]:
+    if seen.overrides is None:
+        raise Fault("WORKER_UNREACHABLE", _unknown(seen), FaultKind.UNKNOWN)
+    return seen.overrides
+
+
+def _unknown(seen: WorkersSeen) -> str:
+    reasons = "; ".join(f"{worker.url}: {worker.trouble}" for worker in seen.workers if worker.trouble)
+    return f"no worker tells its overrides ({reasons or 'no reason given'})"
+
+
+def _patched(cluster: Cluster, op: Operation, secrets: SecretSource, *, validate_only: bool) -> Result:
+    workers = cluster.workers(group_of(op))
+    changes = _changes(op, secrets)
+    try:
+        if validate_only:
+            check(workers, changes)
+        else:
+            change(workers, changes)
+    except Fault as fault:
+        return fault
+    return None
+
+
+def _changes(op: Operation, secrets: SecretSource) -> Changes:
+    return {
+        item["key"]: secrets.reveal(item["value"]) if is_secret(item["value"]) else item["value"]
+        for item in op.args["ops"]
+    }
+
+
+def _known_again(record: Json) -> bool:
+    """Whether a secret can be had by its reference."""
+    return is_secret(record) and record.get("reference") is not None
+
+
+def _inverse(item: Mapping[str, Json], before: Json) -> dict[str, Json]:
+    was = {"was": item["value"]} if is_secret(item["value"]) else {}
+    if before is None:
+        return {"key": item["key"], "op": FieldOp.DELETE, "value": None, **was}
+    value = dict(item["was"]) if is_mark(before) else before
+    return {"key": item["key"], "op": FieldOp.SET, "value": value, **was}

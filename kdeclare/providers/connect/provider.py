@@ -1,0 +1,9 @@
+"""The provider of Kafka Connect, as its entry point names it."""
+
+from kdeclare.core.provider import Provider
+from kdeclare.providers.connect.operations import PatchWorkers
+from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind
+
+PROVIDER = Provider(
+    "connect", kinds=(ConnectWorkerConfigKind(),), operation_types=(PatchWorkers(),), builds_on=("kafka",)
+)

@@ -1,0 +1,110 @@
+"""Kind `ConnectWorkerConfig`: dynamic overrides that the workers of a Connect cluster share (KIP-1185)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from kdeclare.core.changes import Action, Change, FieldChange
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired, Difference, Problem, Stated
+from kdeclare.core.operations import Operation
+from kdeclare.core.secrets import Secret
+from kdeclare.providers.connect.worker_config.body_json import body_from, body_json, record_of
+from kdeclare.providers.connect.worker_config.diff import diff_worker_config, group_for
+from kdeclare.providers.connect.worker_config.operations import keys_of, worker_operation
+from kdeclare.providers.connect.worker_config.spec import (
+    ConnectWorkerConfigSpec,
+    WorkerConfigBody,
+    parse_worker_config,
+)
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placer
+from kdeclare.providers.kafka.risks import assess_worker_field
+
+
+class ConnectWorkerConfigKind:
+    """Workers exist, so every change is an update; it owns the keys that it declares."""
+
+    name = "ConnectWorkerConfig"
+    spec: type[BaseModel] = ConnectWorkerConfigSpec
+    config_scope: ConfigScope | None = None
+    in_brokers = False
+    exclusive: Mapping[str, frozenset[str]] = {}
+
+    def parse(self, name: str, spec: ConnectWorkerConfigSpec) -> tuple[WorkerConfigBody, tuple[Problem, ...]]:
+        """See `core.kind.Kind`."""
+        return parse_worker_config(name, spec)
+
+    def query(self, name: str, body: WorkerConfigBody | None, owned: Json) -> Query:
+        """Its workers."""
+        return Query(workers=frozenset({group_for(body, owned)}))
+
+    def diff(
+        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> Difference:
+        """See `core.kind.Kind`."""
+        return diff_worker_config(resource, desired, live, owned)
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """See `providers.kafka.risks`."""
+        return assess_worker_field(field)
+
+    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
+        """Nothing."""
+        return ()
+
+    def wants(self, name: str, body: WorkerConfigBody) -> Mapping[str, Json]:
+        """Its keys at each of its workers; of secrets nobody can tell whether they are the same."""
+        return {
+            f"{key} at {url}": record_of(wish)["value"]
+            for key, wish in body.configs.items()
+            for url in body.group.urls
+            if not isinstance(wish, Secret)
+        }
+
+    def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """Nothing."""
+        return {}
+
+    def states(self, name: str, body: WorkerConfigBody) -> Mapping[str, Stated]:
+        """Nothing of any topic."""
+        return {}
+
+    def operations(
+        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> tuple[Operation, ...]:
+        """One PATCH; none where nothing of what is declared no longer is left."""
+        return (worker_operation(change, desired, live, owned),) if change.fields else ()
+
+    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        """See `core.kind.Kind`."""
+        if all_done:
+            return after
+        if not done:
+            return before
+        keys = keys_of(done)
+        old, new = (before or {}).get("configs", {}), (after or {}).get("configs", {})
+        kept = {key: record for key, record in old.items() if key not in keys}
+        configs = kept | {key: record for key, record in new.items() if key in keys}
+        return {"workers": (after or before)["workers"], "configs": configs}
+
+    def alone(self, name: str, body: WorkerConfigBody) -> bool:
+        """As far as brokers go."""
+        return True
+
+    def to_json(self, name: str, body: WorkerConfigBody) -> Json:
+        """See `core.kind.Kind`."""
+        return body_json(body)
+
+    def from_json(self, json: Json) -> WorkerConfigBody:
+        """See `core.kind.Kind`."""
+        return body_from(json)
+
+    def export(self, live: Snapshot) -> Mapping[str, str]:
+        """Nothing: brokers know of no Connect workers."""
+        return {}

@@ -1,0 +1,70 @@
+"""From a change of worker overrides to its one operation: all keys go in one PATCH."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from kdeclare.core.changes import Change, FieldChange, FieldOp
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.operation_type import with_inverse
+from kdeclare.core.operations import Operation
+from kdeclare.core.secrets import Secret, is_secret
+from kdeclare.providers.connect.operations import PatchWorkers
+from kdeclare.providers.connect.worker_config.body_json import record_of
+from kdeclare.providers.connect.worker_config.diff import PREFIX, group_for
+from kdeclare.providers.connect.workers.group_json import group_json
+from kdeclare.providers.kafka.config.config_ops import config_fields, key_of
+from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish
+from kdeclare.providers.kafka.live import Snapshot
+
+_PATCH = PatchWorkers()
+
+
+def worker_operation(change: Change, desired: Desired | None, live: Snapshot, owned: Json) -> Operation:
+    """The operation of a change.
+
+    Where the overrides are as declared and workers have refused them, they are sent once more as they are.
+    """
+    body = desired.body if desired else None
+    records: Mapping[str, Json] = (owned or {}).get("configs", {})
+    fields = config_fields(change.fields)
+    again = [] if fields else [f.path.removeprefix(PREFIX) for f in change.fields if _is_worker(f)]
+    wishes: Mapping[str, Wish] = body.configs if body else {}
+    ops = [_as_is(key, wish) for key, wish in sorted(wishes.items()) if not isinstance(wish, Unset)]
+    args: dict[str, Json] = {
+        "workers": group_json(group_for(body, owned)),
+        "ops": ops if again else [_op(field, records) for field in fields],
+    }
+    if again:
+        args["again"] = again
+    bare = Operation(f"{_PATCH.name}:{change.id}", _PATCH.name, change.id, args, {})
+    op = replace(bare, expect=_PATCH.view(bare, live))
+    return replace(op, inverse={"verb": _PATCH.name, "args": args}) if again else with_inverse(_PATCH, op)
+
+
+def keys_of(operations: Sequence[Operation]) -> frozenset[str]:
+    """The keys that operations are about."""
+    return frozenset(item["key"] for op in operations for item in op.args["ops"])
+
+
+def _is_worker(field: FieldChange) -> bool:
+    return field.path.startswith(PREFIX)
+
+
+def _as_is(key: str, wish: Wish) -> dict[str, Json]:
+    value = wish.value if isinstance(wish, Whole) else None
+    return {
+        "key": key,
+        "op": str(FieldOp.SET),
+        "value": record_of(wish) if isinstance(wish, Secret) else value,
+    }
+
+
+def _op(field: FieldChange, records: Mapping[str, Json]) -> dict[str, Json]:
+    key = key_of(field)
+    op: dict[str, Json] = {
+        "key": key,
+        "op": str(field.op),
+        "value": field.value if field.value is not None else field.after,
+    }
+    return op | ({"was": records[key]} if is_secret(records.get(key)) else {})

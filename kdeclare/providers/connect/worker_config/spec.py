@@ -1,0 +1,179 @@
+"""What a ConnectWorkerConfig manifest can say, and what is wrong with it whatever the workers have."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kdeclare.core.adoption import SettingsLifecycle
+from kdeclare.core.diagnostics import Diagnostic, error, warning
+from kdeclare.core.kind import Path, Problem
+from kdeclare.core.references import Referenced
+from kdeclare.providers.connect.worker_state import HEADER_NAME, WorkerGroup
+from kdeclare.providers.connect.workers.urls import is_plain_http, wrong_url
+from kdeclare.providers.connect.workers.values import is_placeholder, is_sensitive
+from kdeclare.providers.kafka.config.wishes import LITERAL_SECRET, Unset, Whole, Wish, as_secret, config_text
+from kdeclare.providers.kafka.reassignment.pace import Duration
+
+RAW_SECRET = "raw-secret"
+
+_THIRTY_DAYS_S = 30 * 86400.0
+_TOPIC = "Connect's config topic, which the workers' REST interface shows"
+_INSTEAD = "Write one of Connect's own placeholders, as in ${file:/etc/connect/secrets.properties:keystore}."
+
+
+class TlsSpec(BaseModel):
+    """How to connect: PEM files, relative to the project's folder."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    caFile: str | None = None  # noqa: N815
+    certFile: str | None = None  # noqa: N815
+    keyFile: str | None = None  # noqa: N815
+
+
+class ConnectWorkerConfigSpec(BaseModel):
+    """``spec`` of a ConnectWorkerConfig manifest.
+
+    workers: the URLs of all of them. config: keys as the plug-in's whitelist has them.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    workers: Annotated[list[str], Field(min_length=1)]
+    tls: TlsSpec = TlsSpec()
+    headers: dict[str, Any] = {}
+    config: dict[str, Any] = {}
+    warnBeforeExpiry: Duration | None = None  # noqa: N815
+    lifecycle: SettingsLifecycle = SettingsLifecycle()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfigBody:
+    """Declared overrides of a group of workers.
+
+    warn_before_s: how long before a certificate ends that is worth a warning, in seconds.
+    """
+
+    group: WorkerGroup
+    configs: Mapping[str, Wish] = field(default_factory=dict)
+    warn_before_s: float = _THIRTY_DAYS_S
+    adopt: bool = False
+
+
+def parse_worker_config(
+    name: str, spec: ConnectWorkerConfigSpec
+) -> tuple[WorkerConfigBody, tuple[Problem, ...]]:
+    """The body of a spec, and what is wrong with it; offline."""
+    resource = f"ConnectWorkerConfig/{name}"
+    problems = [*_url_problems(resource, spec.workers), *_tls_problems(resource, spec.tls)]
+    if spec.headers:
+        problems += _plain_http_problems(resource, spec.workers)
+    headers: list[tuple[str, str]] = []
+    for header, value in spec.headers.items():
+        wrong = _header_problem(header, value)
+        if wrong is not None:
+            problems.append(_wrong(resource, ("headers", header), *wrong))
+        else:
+            headers.append((header, value.reference))
+    wishes: dict[str, Wish] = {}
+    for key, raw in spec.config.items():
+        wish, said = parse_value(resource, key, raw)
+        problems += [Problem(("config", key), item) for item in said]
+        if wish is not None:
+            wishes[key] = wish
+    tls = spec.tls
+    urls = tuple(dict.fromkeys(url.rstrip("/") for url in spec.workers))
+    group = WorkerGroup(urls, tls.caFile, tls.certFile, tls.keyFile, tuple(headers))
+    before = _THIRTY_DAYS_S if spec.warnBeforeExpiry is None else spec.warnBeforeExpiry
+    return WorkerConfigBody(group, wishes, before, spec.lifecycle.adopt), tuple(problems)
+
+
+def parse_value(resource: str, key: str, raw: object) -> tuple[Wish | None, tuple[Diagnostic, ...]]:
+    """What is wanted of one key, and what there is to say of that."""
+    if raw is None:
+        return Unset(), ()
+    if isinstance(raw, Mapping | list | tuple):
+        detail = f"'{key}' takes one value, and not a list or a mapping."
+        return None, (
+            error("invalid-config", "Invalid config value", detail, resource=resource, subject=key),
+        )
+    text = config_text(raw)
+    if not is_sensitive(key) or (is_placeholder(text) and not isinstance(text, Referenced)):
+        return Whole(str(text)), ()
+    secret = as_secret(Whole(text))
+    return secret, (_literal(resource, key) if secret.reference is None else raw_secret(resource, key),)
+
+
+def _url_problems(resource: str, urls: list[str]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for n, url in enumerate(urls):
+        what = wrong_url(url)
+        if not what and url.rstrip("/") in seen:
+            what = f"'{url}' is named twice."
+        if what:
+            yield _wrong(resource, ("workers", n), what)
+        seen.add(url.rstrip("/"))
+
+
+def _plain_http_problems(resource: str, urls: list[str]) -> Iterator[Problem]:
+    for n, url in enumerate(urls):
+        if not wrong_url(url) and is_plain_http(url):
+            yield Problem(("workers", n), plain_http_warning(url, resource))
+
+
+def plain_http_warning(url: str, resource: str | None = None) -> Diagnostic:
+    """Headers hold logins, which everybody on the way can read."""
+    return warning(
+        "plain-http",
+        "Secret sent without encryption",
+        f"The headers that go to {url} can be read on the network.",
+        hint="Use an https:// address.",
+        resource=resource,
+    )
+
+
+def _tls_problems(resource: str, tls: TlsSpec) -> Iterator[Problem]:
+    if tls.keyFile is not None and tls.certFile is None:
+        yield _wrong(resource, ("tls", "keyFile"), "'keyFile' is the key of 'certFile', which is missing.")
+
+
+def _header_problem(header: str, value: object) -> tuple[str, str] | None:
+    """What is wrong, and what to do. No message repeats a value: it may be secret."""
+    if not HEADER_NAME.fullmatch(header):
+        return f"'{header}' cannot be the name of an HTTP header.", ""
+    if not isinstance(value, Referenced):
+        instead = "Write ${env.NAME} or ${file.PATH}, with what goes before it."
+        return f"'{header}' is written out, for everybody to read; headers are given by reference.", instead
+    if not value.isprintable() or not value.isascii():
+        return f"'{header}' holds what no HTTP header can.", ""
+    return None
+
+
+def _wrong(resource: str, path: Path, detail: str, hint: str = "") -> Problem:
+    wrong = error(
+        "invalid-worker-config", "Invalid ConnectWorkerConfig", detail, hint=hint, resource=resource
+    )
+    return Problem(path, wrong)
+
+
+def raw_secret(resource: str | None, key: str) -> Diagnostic:
+    """KIP-1185 keeps overrides raw, so a password that is no placeholder stands in Connect's topic."""
+    return warning(
+        RAW_SECRET,
+        "Secret goes into Connect's topic",
+        f"'{key}' is sensitive, and its value will stand in {_TOPIC}.",
+        hint=_INSTEAD,
+        resource=resource,
+        subject=key,
+    )
+
+
+def _literal(resource: str, key: str) -> Diagnostic:
+    return warning(
+        LITERAL_SECRET,
+        "Secret written into a manifest",
+        f"'{key}' is sensitive; its value stands in the manifest, and would stand in {_TOPIC}.",
+        hint=_INSTEAD,
+        resource=resource,
+        subject=key,
+    )

@@ -1,0 +1,72 @@
+"""Values of worker configs: which are secret, and what of those may be shown and kept.
+
+A placeholder of Connect's own config providers (``${file:/etc/secrets:key}``) is no secret: it stands in the
+topic as it is, and each worker resolves it (KIP-297). Any other value of a password is one.
+"""
+
+import re
+from collections.abc import Sequence
+
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.secret_hashes import SecretHasher, hash_like, matches
+from kdeclare.core.secrets import SHOWN, is_secret
+
+_SENSITIVE = re.compile(
+    r"(password|passphrase|secret|token|credentials?|jaas\.config"
+    r"|ssl\.keystore\.key|ssl\.keystore\.certificate\.chain|ssl\.truststore\.certificates)$",
+    re.IGNORECASE,
+)
+"""Keys of type PASSWORD (SslConfigs, SaslConfigs), and what plug-ins are likely to call theirs."""
+
+_PLACEHOLDER = re.compile(r"\$\{[^{}]*?:(?:[^{}]*?:)?[^{}]*?\}")
+"""ConfigTransformer.DEFAULT_PATTERN: ``${provider:[path:]key}``."""
+_MARK = 8
+
+
+def is_sensitive(key: str) -> bool:
+    """Whether the value of a key must not be seen."""
+    return _SENSITIVE.search(key) is not None
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text is placeholders and nothing else."""
+    return bool(text) and not _PLACEHOLDER.sub("", text)
+
+
+def shown(key: str, raw: str | None) -> Json:
+    """A raw value for people."""
+    if raw is None or not is_sensitive(key) or is_placeholder(raw):
+        return raw
+    return SHOWN
+
+
+def kept(place: str, key: str, raw: str | None, known: Sequence[str]) -> Json:
+    """A raw value as views hold it: of a secret, a mark that tells it from other values.
+
+    place: where it stands. known: hashes of what it may be, whose marks are to be the same.
+    """
+    if raw is None or shown(key, raw) != SHOWN:
+        return raw
+    same = next((one for one in known if matches(one, raw)), None)
+    alike = hash_like(known[0], raw) if known else None
+    return _marked(same or alike or SecretHasher(place).make_hash(place, key, raw))
+
+
+def kept_of(value: Json) -> Json:
+    """The same of what an operation is to set: a text, or a secret's reference and hash."""
+    return _marked(value["secret"]) if is_secret(value) else value
+
+
+def shown_of(kept_value: Json) -> Json:
+    """What a view holds, for people."""
+    return SHOWN if is_mark(kept_value) else kept_value
+
+
+def is_mark(kept_value: Json) -> bool:
+    """Whether a view's value stands for a secret."""
+    return isinstance(kept_value, str) and kept_value.startswith(SHOWN)
+
+
+def _marked(known: str) -> str:
+    """The end of the slow hash: enough to see a change by, too little to test guesses with."""
+    return f"{SHOWN} #{known[-_MARK:]}"

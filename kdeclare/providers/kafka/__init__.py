@@ -1,0 +1,1 @@
+"""Kafka: topics, broker configs and reassignments."""

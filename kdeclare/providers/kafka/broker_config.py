@@ -1,0 +1,264 @@
+"""Kind `BrokerConfig`: dynamic configs of one broker, or of all of them by default."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kdeclare.core.adoption import SettingsLifecycle, adopt_settings
+from kdeclare.core.changes import Action, Change, FieldChange, Reason
+from kdeclare.core.diagnostics import Diagnostic, error, warning
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import NAME, Desired, Difference, Problem, Stated
+from kdeclare.core.operations import Operation
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.catalog.hover import config_keys
+from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, ConfigDiff, ConfigSide, diff_configs
+from kdeclare.providers.kafka.config.config_ops import by_occurrence, config_fields, config_operations
+from kdeclare.providers.kafka.config.thread_pools import in_steps
+from kdeclare.providers.kafka.config.wish_json import wishes_from, wishes_json
+from kdeclare.providers.kafka.config.wishes import Wish, literal_secret, parse_wishes
+from kdeclare.providers.kafka.export import config_lines, manifest
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.operations.alter_configs import own_source
+from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placer
+from kdeclare.providers.kafka.risks import assess_broker_field, highest_risk
+
+CLUSTER_DEFAULT = "cluster-default"
+CLUSTER_DEFAULTS = ConfigResource(ConfigScope.BROKER, "")
+
+HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
+"""With eligible leader replicas on, the cluster keeps a cluster-wide value and refuses to delete it."""
+
+
+class BrokerConfigSpec(BaseModel):
+    """``spec`` of a BrokerConfig manifest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    configs: Annotated[dict[str, Any], Field(json_schema_extra=config_keys(ConfigScope.BROKER))] = {}
+    unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
+    lifecycle: SettingsLifecycle = SettingsLifecycle()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfigBody:
+    """Declared dynamic configs."""
+
+    configs: Mapping[str, Wish] = field(default_factory=dict)
+    remove_unmanaged: bool = False
+    adopt: bool = False
+
+
+class BrokerConfigKind:
+    """Brokers' dynamic configs (KIP-226): brokers exist, so every change is an update."""
+
+    name = "BrokerConfig"
+    spec: type[BaseModel] = BrokerConfigSpec
+    config_scope: ConfigScope | None = ConfigScope.BROKER
+    in_brokers = True
+    exclusive: Mapping[str, frozenset[str]] = {}
+
+    def parse(self, name: str, spec: BrokerConfigSpec) -> tuple[BrokerConfigBody, tuple[Problem, ...]]:
+        """See `core.kind.Kind`."""
+        resource = f"{self.name}/{name}"
+        wishes, problems = parse_wishes(resource, spec.configs, catalog(ConfigScope.BROKER))
+        problems += tuple(_scope_problems(resource, name, spec))
+        if name != CLUSTER_DEFAULT and parse_broker_id(name) is None:
+            wrong = error(
+                "illegal-broker-name",
+                "Illegal broker name",
+                f"'{name}' is neither '{CLUSTER_DEFAULT}' nor a broker id.",
+                hint="Write the id as Kafka does: digits 0 to 9, no leading zeros, at most 2147483647.",
+                resource=resource,
+            )
+            problems += (Problem(NAME, wrong),)
+        body = BrokerConfigBody(wishes, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
+        return body, problems
+
+    def query(self, name: str, body: BrokerConfigBody | None, owned: Json) -> Query:
+        """Its declared and owned keys, and whatever else is set on it."""
+        resource = _entity(name)
+        keys = frozenset(body.configs if body else ()) | frozenset((owned or {}).get("configs", ()))
+        return Query(frozenset(), {resource: ConfigQuery(resource, keys, overrides=True)})
+
+    def diff(
+        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> Difference:
+        """See `core.kind.Kind`."""
+        if desired is not None and not _registered(resource, live):
+            return Difference(None, owned, (), (_unknown_broker(resource, desired, live),))
+        entity = _entity(resource.name)
+        side = ConfigSide(
+            str(resource),
+            live.configs.get(entity, {}),
+            own_source(entity),
+            catalog(ConfigScope.BROKER),
+            HELD_BY_CLUSTER if resource.name == CLUSTER_DEFAULT else frozenset(),
+        )
+        body: BrokerConfigBody = desired.body if desired else BrokerConfigBody()
+        was = (owned or {}).get("configs", {})
+        configs = diff_configs(side, body.configs, was, reset_unmanaged=body.remove_unmanaged)
+        if desired is None:
+            return _undeclared(resource, configs)
+        change = None
+        known = [_kept(resource, key, desired) for key in configs.kept]
+        known += [literal_secret(str(resource), key, desired.source) for key in configs.literal]
+        drifted = tuple(f"configs.{key}" for key in configs.drifted)
+        if configs.fields:
+            reason = Reason.DRIFTED if configs.drifted else Reason.CHANGED
+            fields = tuple(map(assess_broker_field, configs.fields))
+            risk = highest_risk(fields)
+            change = Change(resource, Action.UPDATE, reason, risk, fields, desired.source)
+            # what unmanagedConfigs: remove resets, it resets by what the manifest says once that was applied
+            adopted = [key for key in configs.unowned if key in body.configs or owned is None]
+            if adopted:
+                change, found = adopt_settings(change, desired, adopted, drifted, Reason.CHANGED)
+                known.append(found)
+        return Difference(
+            change, {"configs": configs.owned}, configs.unmanaged, tuple(known), drifted=drifted
+        )
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """See `providers.kafka.risks`."""
+        return assess_broker_field(field)
+
+    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
+        """Nothing."""
+        return ()
+
+    def wants(self, name: str, body: BrokerConfigBody) -> Mapping[str, Json]:
+        """Nothing that another kind can speak about."""
+        return {}
+
+    def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """Nothing."""
+        return {}
+
+    def states(self, name: str, body: BrokerConfigBody) -> Mapping[str, Stated]:
+        """Nothing of any topic."""
+        return {}
+
+    def operations(
+        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> tuple[Operation, ...]:
+        """One atomic operation, and one more for every doubling of a thread pool."""
+        entity = _entity(change.id.name)
+        stages = in_steps(by_occurrence(config_fields(change.fields)), live.configs.get(entity, {}))
+        return tuple(config_operations(change.id, entity, stages, owned, live))
+
+    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        """See `core.kind.Kind`."""
+        if all_done:
+            return after
+        if not done:
+            return before
+        keys = {item["key"] for op in done for item in op.args["ops"]}
+        old, new = (before or {}).get("configs", {}), (after or {}).get("configs", {})
+        kept = {k: v for k, v in old.items() if k not in keys}
+        return {"configs": kept | {k: v for k, v in new.items() if k in keys}}
+
+    def alone(self, name: str, body: BrokerConfigBody) -> bool:
+        """Always."""
+        return True
+
+    def to_json(self, name: str, body: BrokerConfigBody) -> Json:
+        """See `core.kind.Kind`; what is as by default is left out."""
+        stated: dict[str, Json] = {"configs": wishes_json(body.configs, catalog(ConfigScope.BROKER))}
+        stated |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
+        return stated | ({"adopt": True} if body.adopt else {})
+
+    def from_json(self, json: Json) -> BrokerConfigBody:
+        """See `core.kind.Kind`."""
+        remove, adopt = json.get("removeUnmanaged", False), json.get("adopt", False)
+        return BrokerConfigBody(wishes_from(json["configs"]), remove, adopt)
+
+    def export(self, live: Snapshot) -> Mapping[str, str]:
+        """One manifest for each broker, and for the cluster default, that has something set."""
+        texts: dict[str, str] = {}
+        for entity, entries in live.configs.items():
+            if entity.scope is not ConfigScope.BROKER:
+                continue
+            name = entity.name or CLUSTER_DEFAULT
+            side = ConfigSide(f"{self.name}/{name}", entries, own_source(entity), catalog(entity.scope))
+            held = HELD_BY_CLUSTER if not entity.name else frozenset()
+            lines = config_lines(side, [k for k in sorted(entries) if k not in NEVER_RESET | held])
+            if lines:
+                comments = [f"Dynamic configs imported from cluster {live.cluster.id}."]
+                texts[name] = manifest(self.name, name, lines, comments)
+        return texts
+
+
+def _entity(name: str) -> ConfigResource:
+    return ConfigResource(ConfigScope.BROKER, "" if name == CLUSTER_DEFAULT else name)
+
+
+def _registered(resource: ResourceId, live: Snapshot) -> bool:
+    known = {str(broker.id) for broker in live.cluster.brokers}
+    return resource.name == CLUSTER_DEFAULT or resource.name in known
+
+
+def _unknown_broker(resource: ResourceId, desired: Desired, live: Snapshot) -> Diagnostic:
+    known = ", ".join(str(broker.id) for broker in live.cluster.brokers)
+    return error(
+        "unknown-broker",
+        "No such broker",
+        f"Broker {resource.name} is not registered in the cluster; it has {known}.",
+        hint="Correct the id, or start the broker first.",
+        place=desired.source,
+        resource=str(resource),
+    )
+
+
+def _undeclared(resource: ResourceId, configs: ConfigDiff) -> Difference:
+    """What deleting it would mean: the owned keys reset. Brokers exist, so it is an update."""
+    fields = tuple(map(assess_broker_field, configs.fields))
+    return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, highest_risk(fields), fields))
+
+
+def _kept(resource: ResourceId, key: str, desired: Desired) -> Diagnostic:
+    return warning(
+        "undeletable-config",
+        "The cluster keeps this config",
+        f"'{key}' is declared no longer, but Kafka refuses to delete it from the cluster default, "
+        "so its value stays and kdeclare lets go of it.",
+        place=desired.source,
+        resource=str(resource),
+        subject=key,
+    )
+
+
+def _scope_problems(resource: str, name: str, spec: BrokerConfigSpec) -> Iterator[Problem]:
+    keys = catalog(ConfigScope.BROKER)
+    for key in spec.configs:
+        info = keys.get(key)
+        if info is not None and info.mode == "per-listener":
+            yield _misplaced(
+                resource,
+                key,
+                f"'{key}' can be changed at run time only for one listener of one broker.",
+                f"Write listener.name.<listener>.{key}, in a BrokerConfig named by a broker id.",
+            )
+        elif info is not None and info.mode == "per-broker" and name == CLUSTER_DEFAULT:
+            yield _misplaced(
+                resource,
+                key,
+                f"'{key}' can only be set on a broker id, not on '{CLUSTER_DEFAULT}'.",
+                "Write one BrokerConfig a broker.",
+            )
+
+
+def _misplaced(resource: str, key: str, detail: str, hint: str) -> Problem:
+    wrong = error(
+        "misplaced-config",
+        "Config set in the wrong place",
+        detail,
+        hint=hint,
+        resource=resource,
+        subject=key,
+    )
+    return Problem(("configs", key), wrong)

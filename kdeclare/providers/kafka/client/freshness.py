@@ -1,0 +1,123 @@
+"""Keeping reads from being older than what the controller had committed when they began.
+
+With KRaft a broker answers reads from its own copy of the metadata, which follows the controller by
+milliseconds, and by seconds after thousands of topics were created. Two numbers tell how far it is:
+the high watermark of the metadata log (DescribeQuorum, KIP-595), and the offset that a broker's copy
+has reached, which ApiVersions gives as FinalizedFeaturesEpoch (KIP-584).
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Collection
+from typing import Any
+
+from kafka.protocol.admin import DescribeQuorumRequest
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.client.faults import fault_for_code
+from kdeclare.providers.kafka.client.wire import Wire
+
+_GOOD_FOR_S = 1.0
+"""How long brokers count as up to date, unless something was written here meanwhile."""
+_PATIENCE_S = 0.5
+"""How long to wait for all brokers; after that, those that are up to date have to do."""
+_LIMIT_S = 30.0
+"""How long to wait for any broker, at first and after a write; then an old answer is better than none."""
+_POLL_S = 0.01
+_POLL_LIMIT_S = 0.2
+
+_log = logging.getLogger(__name__)
+
+
+class Freshness:
+    """Which brokers know all that is committed. Safe to use from several threads."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._lock = threading.Lock()
+        self._written = 0
+        self._seen = -1
+        self._at = float("-inf")
+        self._nodes: list[int] = []
+        self._known = True
+        self._ready = False
+
+    def wrote(self) -> None:
+        """Something may have been changed: what was up to date no longer is."""
+        self._written += 1
+
+    def nodes(self, must: Collection[int] = ()) -> list[int]:
+        """Brokers to read from, all of ``must`` among them if they are up. Raises Fault."""
+        if not self._known:
+            return self._wire.brokers()
+        with self._lock:
+            written = self._written
+            recent = time.monotonic() - self._at < _GOOD_FOR_S
+            if not (recent and written == self._seen and set(must) <= set(self._nodes)):
+                limit_s = _PATIENCE_S if written == self._seen else _LIMIT_S
+                self._nodes = self._caught_up(set(must), limit_s)
+                self._seen, self._at = written, time.monotonic()
+            return list(self._nodes)
+
+    def is_caught_up(self) -> bool:
+        """Whether the brokers that are read from know all that is committed now. Raises Fault."""
+        with self._lock:
+            self._at = float("-inf")
+        self.nodes()
+        return self._known and self._ready
+
+    def _caught_up(self, must: set[int], limit_s: float) -> list[int]:
+        begun = time.monotonic()
+        live = self._wire.brokers()
+        try:
+            committed = self._wire.ask_one(_quorum(), _high_watermark)
+        except Fault as fault:
+            if fault.error in ("UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"):
+                _log.info("brokers cannot be checked for how recent their answers are: %s", fault)
+                self._known = False
+                return live
+            raise
+        pending, ready = set(live), list[int]()
+        while pending:
+            requests = {node: [api_versions()] for node in pending}
+            for node, (epoch,) in self._wire.ask_each(requests, _epoch).items():
+                if isinstance(epoch, Fault):
+                    pending.discard(node)
+                elif epoch >= committed - 1:
+                    pending.discard(node)
+                    ready.append(node)
+            waited = time.monotonic() - begun
+            if not pending or waited > limit_s or (ready and waited > _PATIENCE_S and not must & pending):
+                break
+            time.sleep(min(_POLL_LIMIT_S, max(_POLL_S, waited / 10)))
+        if pending:
+            _log.info("brokers that are behind the controller: %s", sorted(pending))
+        self._ready = bool(ready)
+        return sorted(ready) or live
+
+
+def api_versions() -> Any:
+    """The request that tells the finalized features of a cluster, and how far a broker's copy of them is."""
+    return ApiVersionsRequest(version=3, client_software_name="kdeclare", client_software_version="1")
+
+
+def _quorum() -> Any:
+    kind = DescribeQuorumRequest.TopicData
+    log = kind(topic_name="__cluster_metadata", partitions=[kind.PartitionData(partition_index=0)])
+    return DescribeQuorumRequest(topics=[log])
+
+
+def _high_watermark(response: Any) -> int:
+    partition = response.topics[0].partitions[0] if response.topics else response
+    for code in (response.error_code, partition.error_code):
+        if code:
+            raise fault_for_code(code, "", changes=False)
+    return int(partition.high_watermark)
+
+
+def _epoch(response: Any) -> int:
+    if response.error_code:
+        raise fault_for_code(response.error_code, "", changes=False)
+    return int(response.finalized_features_epoch)

@@ -1,0 +1,254 @@
+"""Tokens for SASL OAUTHBEARER, by the client credentials grant (RFC 6749, KIP-768) or from a file."""
+
+import base64
+import http.client
+import json
+import math
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from kafka import errors as client
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
+from kdeclare.core.scrubber import SCRUBBER
+from kdeclare.providers.kafka.client.http_deadline import PlainHandler, TlsHandler
+from kdeclare.providers.kafka.client.problems import problem
+from kdeclare.providers.kafka.client.tls import ssl_context
+
+_URL = "sasl.oauthbearer.token.endpoint.url"
+_CREDENTIALS = "sasl.oauthbearer.client.credentials."
+_RETRIEVERS = ("", "DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
+_FRESH = 0.8
+"""After which part of its life a token is asked for anew; as Kafka's sasl.login.refresh.window.factor."""
+_LIFE_S = 300.0
+"""How long a token is taken to live whose endpoint does not say."""
+_LONGEST_MS = (1 << 31) - 1
+"""Kafka's own limit of a time."""
+_MOST = 1 << 20
+"""Bytes of an answer that are accepted."""
+
+
+class Token(NamedTuple):
+    """What an endpoint gives out, and for how many seconds it can be used."""
+
+    text: str
+    life_s: float
+
+
+class Tokens(AbstractTokenProvider):  # type: ignore[misc]
+    """kafka-python's source of tokens: keeps one for most of its life."""
+
+    def __init__(self, fetch: Callable[[], Token], extensions: Mapping[str, str]) -> None:
+        """fetch: gets a new one; may raise KdeclareError."""
+        super().__init__()
+        self._fetch = fetch
+        self._extensions = dict(extensions)
+        self._lock = threading.Lock()
+        self._token = ""
+        self._fresh_until = 0.0
+
+    def first(self) -> None:
+        """Get one now, so that what is wrong is said before any broker is asked. Raises KdeclareError."""
+        with self._lock:
+            token = self._fetch()
+            self._token = token.text
+            SCRUBBER.register(token.text)
+            self._fresh_until = time.monotonic() + _FRESH * token.life_s
+
+    def token(self) -> str:
+        """The token, as kafka-python wants it; a failure is one of its own errors."""
+        if time.monotonic() >= self._fresh_until:
+            try:
+                self.first()
+            except KdeclareError as exc:
+                raise client.SaslAuthenticationFailedError(str(exc)) from exc
+        return self._token
+
+    def extensions(self) -> dict[str, str]:
+        """SASL extensions (KIP-342)."""
+        return self._extensions
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The secret is for the endpoint, and not for where that one points to."""
+
+    def redirect_request(self, *_: object) -> None:
+        """None is an HTTPError with the very status."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """Where tokens are asked for, and as whom."""
+
+    url: str
+    client_id: str
+    secret: str = field(repr=False)
+    scope: str
+    urlencoded: bool
+    timeout_s: float
+    properties: Mapping[str, str] = field(repr=False)
+
+    def ask(self) -> Token:
+        """Raises KdeclareError; no message holds the secret."""
+        pair = (self.client_id, self.secret)
+        user, secret = map(urllib.parse.quote_plus, pair) if self.urlencoded else pair
+        form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
+        request = urllib.request.Request(
+            self.url,
+            urllib.parse.urlencode(form).encode(),
+            {
+                "Authorization": "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode(),
+                "Accept": "application/json",
+            },
+        )
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirects(), PlainHandler(self.timeout_s)]
+        if self.url.startswith("https:"):
+            handlers.append(TlsHandler(ssl_context(self.properties), self.timeout_s))
+        try:
+            with urllib.request.build_opener(*handlers).open(request, timeout=self.timeout_s) as answer:
+                content = answer.read(_MOST + 1)
+        except urllib.error.HTTPError as exc:
+            raise _no_token(self.url, f"it answers {exc.code} {_told(exc)}".rstrip()) from exc
+        except urllib.error.URLError as exc:
+            raise _no_token(self.url, str(exc.reason)) from exc
+        except TimeoutError as exc:
+            raise _no_token(self.url, f"no answer within {self.timeout_s:g} s") from exc
+        except http.client.InvalidURL as exc:
+            raise _no_token(self.url, "it is no URL") from exc
+        except http.client.HTTPException as exc:
+            raise _no_token(self.url, f"it does not answer as HTTP wants it ({type(exc).__name__})") from exc
+        except (OSError, OverflowError, ValueError) as exc:
+            raise _no_token(self.url, str(exc)) from exc
+        if len(content) > _MOST:
+            raise _no_token(self.url, f"its answer is larger than {_MOST} bytes")
+        return _token(self.url, content)
+
+
+def _token(url: str, content: bytes) -> Token:
+    """What an endpoint's answer holds (RFC 6749, section 5.1)."""
+    try:
+        found = json.loads(content)
+        text, life_s = found["access_token"], float(found.get("expires_in") or _LIFE_S)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
+        raise _no_token(url, "its answer is no JSON with an access_token") from exc
+    if not isinstance(text, str) or not text.strip():
+        raise _no_token(url, "the access_token of its answer is no text")
+    return Token(text, life_s if math.isfinite(life_s) else _LIFE_S)
+
+
+def plain_http_warnings(properties: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+    """Warn where the client secret and the token go over the network unencrypted."""
+    if urllib.parse.urlsplit(properties.get(_URL, "").strip()).scheme != "http":
+        return ()
+    detail = f"{_URL} is an http:// address: the client secret and the token can be read on the network."
+    return (warning("plain-http", "Secret sent without encryption", detail, hint="Use an https:// address."),)
+
+
+def token_provider(properties: Mapping[str, str], jaas: Mapping[str, str]) -> Tokens:
+    """The source of tokens that properties and JAAS options describe; nothing is asked yet.
+
+    Raises KdeclareError.
+    """
+    retriever = properties.get("sasl.oauthbearer.jwt.retriever.class", "").strip()
+    if retriever.rpartition(".")[2] not in _RETRIEVERS:
+        raise problem(
+            "sasl.oauthbearer.jwt.retriever.class",
+            f"kdeclare cannot do what {retriever} does",
+            hint="Client credentials and a token from a file (file:///PATH) can be had.",
+        )
+    url = properties.get(_URL, "").strip()
+    try:
+        parts = urllib.parse.urlsplit(url)
+        parts.port  # noqa: B018  looked at here, it can be wrong, too
+    except ValueError as exc:
+        raise problem(_URL, f"'{url}' is no URL ({exc})") from exc
+    scheme = parts.scheme
+    extensions = {
+        name.removeprefix("extension_"): value
+        for name, value in jaas.items()
+        if name.startswith("extension_")
+    }
+    if scheme == "file":
+        path = Path(urllib.parse.unquote(parts.path))
+        return Tokens(lambda: _from_file(path), extensions)
+    if scheme not in ("http", "https"):
+        raise problem(
+            _URL,
+            f"'{url}' is no URL of a token endpoint" if url else "it is missing",
+            hint="OAUTHBEARER works with an endpoint that gives tokens for client credentials (https://…), "
+            "or with a token in a file (file:///PATH).",
+        )
+    endpoint = _endpoint(properties, jaas, url)
+    return Tokens(endpoint.ask, extensions)
+
+
+def _endpoint(properties: Mapping[str, str], jaas: Mapping[str, str], url: str) -> _Endpoint:
+    said = {
+        "clientId": properties.get(f"{_CREDENTIALS}client.id") or jaas.get("clientId"),
+        "clientSecret": properties.get(f"{_CREDENTIALS}client.secret") or jaas.get("clientSecret"),
+    }
+    missing = [name for name, value in said.items() if not value]
+    if missing:
+        raise problem("sasl.jaas.config", f"it has no {' and no '.join(missing)}")
+    return _Endpoint(
+        url,
+        str(said["clientId"]),
+        str(said["clientSecret"]),
+        properties.get("sasl.oauthbearer.scope") or jaas.get("scope") or "",
+        properties.get("sasl.oauthbearer.header.urlencode", "false").strip().lower() == "true",
+        _timeout_s(properties),
+        {name: value for name, value in jaas.items() if name.startswith("ssl.")},
+    )
+
+
+def _timeout_s(properties: Mapping[str, str]) -> float:
+    """For connecting and for the answer alike: Kafka has one each, ten seconds by default."""
+    names = ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
+    for name in names:
+        text = properties.get(name, "1").strip()
+        if (
+            not (text.isascii() and text.isdecimal())
+            or len(text) > len(str(_LONGEST_MS))
+            or int(text) > _LONGEST_MS
+        ):
+            raise problem(name, f"'{text}' is not a whole number up to {_LONGEST_MS}")
+    return max([int(properties[name]) / 1000 for name in names if properties.get(name)], default=10.0)
+
+
+def _from_file(path: Path) -> Token:
+    try:
+        text = path.read_text("utf-8").strip()
+    except (OSError, ValueError) as exc:
+        why = exc.strerror if isinstance(exc, OSError) else "it is not text"
+        raise _no_token(f"file {path}", str(why)) from exc
+    if not text:
+        raise _no_token(f"file {path}", "there is nothing in it")
+    return Token(text, _LIFE_S)
+
+
+def _told(exc: urllib.error.HTTPError) -> str:
+    """RFC 6749, section 5.2, or what HTTP says."""
+    try:
+        content = json.loads(exc.read(_MOST))
+        return ": ".join(str(content[name]) for name in ("error", "error_description") if name in content)
+    except (OSError, ValueError, TypeError, RecursionError, http.client.HTTPException):
+        return str(exc.reason)
+
+
+def _no_token(where: str, why: str) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "no-token",
+            "No token for OAUTHBEARER can be had",
+            f"{where}: {why}.",
+            hint=f"Check {_URL}, and clientId and clientSecret in sasl.jaas.config.",
+        )
+    )

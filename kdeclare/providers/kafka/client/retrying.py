@@ -1,0 +1,202 @@
+"""Requests to a cluster that are sent again: whole ones, or the items of them that failed."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeGuard, TypeVar
+
+from kdeclare.core.faults import Fault, FaultKind, Result
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.client.retrying import RetryingWorkers
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.client.retry import Again, Attempts
+from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
+from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
+from kdeclare.providers.kafka.port import (
+    Alteration,
+    Cluster,
+    ConfigQuery,
+    Configs,
+    CreateResult,
+    LogDir,
+    NewPartitions,
+    NewTopic,
+)
+
+K = TypeVar("K")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Retrying:
+    """A `Cluster` that sends again what failed with a RETRIABLE fault: whole requests, or the failed items.
+
+    How often, and after how long: see `Again`. Safe to use from several threads if ``cluster`` is.
+    """
+
+    def __init__(self, cluster: Cluster, again: Again) -> None:
+        self._cluster = cluster
+        self._again = again
+
+    def describe(self) -> ClusterInfo:
+        """As the port says."""
+        return self._again.whole("describe", self._cluster.describe)
+
+    def deadline_s(self) -> float:
+        """As the port says."""
+        return self._cluster.deadline_s()
+
+    def is_caught_up(self) -> bool:
+        """As the port says."""
+        return self._again.whole("is_caught_up", self._cluster.is_caught_up)
+
+    def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
+        """As the port says."""
+        return self._again.whole("topics", lambda: self._cluster.topics(names))
+
+    def hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+        """As the port says."""
+        return self._again.whole("hidden_topics", lambda: self._cluster.hidden_topics(names))
+
+    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
+        """As the port says."""
+        return self._again.whole("configs", lambda: self._cluster.configs(queries))
+
+    def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
+        """As the port says."""
+        return self._items(
+            "configs_in_part", queries, lambda query: query.resource, self._cluster.configs_in_part
+        )
+
+    def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
+        """As the port says."""
+        return self._again.whole("moves", lambda: self._cluster.moves(topics))
+
+    def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
+        """As the port says."""
+        return self._again.whole("record_counts", lambda: self._cluster.record_counts(topics))
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> Mapping[str, CreateResult]:
+        """As the port says."""
+        return self._items(
+            "create_topics",
+            topics,
+            lambda topic: topic.name,
+            lambda items: self._cluster.create_topics(items, validate_only=validate_only),
+        )
+
+    def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
+        """As the port says; also the second time by id."""
+        return self._items(
+            "delete_topics",
+            list(targets),
+            lambda name: name,
+            lambda rest: self._cluster.delete_topics({name: targets[name] for name in rest}),
+        )
+
+    def create_partitions(
+        self, items: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> Mapping[str, Result]:
+        """As the port says."""
+        return self._items(
+            "create_partitions",
+            items,
+            lambda item: item.topic,
+            lambda rest: self._cluster.create_partitions(rest, validate_only=validate_only),
+        )
+
+    def alter_configs(
+        self, items: Sequence[Alteration], *, validate_only: bool = False
+    ) -> Mapping[ConfigResource, Result]:
+        """As the port says."""
+        return self._items(
+            "alter_configs",
+            items,
+            lambda item: item.resource,
+            lambda rest: self._cluster.alter_configs(rest, validate_only=validate_only),
+        )
+
+    def reassign(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool,
+        unguarded: bool = False,
+    ) -> Mapping[TopicPartition, Result]:
+        """As the port says."""
+        return self._items(
+            "reassign",
+            list(targets),
+            lambda partition: partition,
+            lambda rest: self._cluster.reassign(
+                {partition: targets[partition] for partition in rest},
+                allow_replication_factor_change=allow_replication_factor_change,
+                unguarded=unguarded,
+            ),
+        )
+
+    def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
+        """As the port says."""
+        return self._items(
+            "elect_leaders", partitions, lambda partition: partition, self._cluster.elect_leaders
+        )
+
+    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+        """As the port says."""
+        return self._again.whole("log_dirs", lambda: self._cluster.log_dirs(topics))
+
+    def move_log_dirs(
+        self, targets: Mapping[tuple[TopicPartition, int], str]
+    ) -> Mapping[tuple[TopicPartition, int], Result]:
+        """As the port says."""
+        return self._items(
+            "move_log_dirs",
+            list(targets),
+            lambda replica: replica,
+            lambda rest: self._cluster.move_log_dirs({replica: targets[replica] for replica in rest}),
+        )
+
+    def workers(self, group: WorkerGroup) -> ConnectWorkers:
+        """As the port says."""
+        return RetryingWorkers(self._cluster.workers(group), self._again)
+
+    def close(self) -> None:
+        """As the port says."""
+        self._cluster.close()
+
+    def _items(
+        self,
+        call: str,
+        items: Sequence[T],
+        key: Callable[[T], K],
+        send: Callable[[Sequence[T]], Mapping[K, R | Fault]],
+    ) -> Mapping[K, R | Fault]:
+        results: dict[K, R | Fault] = {}
+        rest = items
+        attempts = Attempts(self._again, call)
+        while True:
+            try:
+                results.update(send(rest))
+            except Fault as fault:
+                if attempts.goes_on(None if not results else len(rest), fault):
+                    continue
+                if not results:
+                    raise
+                # Others have their results already: this fault is that of the items only.
+                results.update({key(item): fault for item in rest})
+                return results
+            failed = {name: result for name, result in results.items() if _is_retriable(result)}
+            if not failed:
+                return results
+            rest = [item for item in rest if key(item) in failed]
+            if not attempts.goes_on(len(rest), _longest_throttled(failed.values())):
+                return results
+
+
+def _longest_throttled(faults: Iterable[Fault]) -> Fault:
+    """The fault that says how long to wait: any, unless a quota speaks."""
+    return max(faults, key=lambda fault: fault.throttled_s)
+
+
+def _is_retriable(result: object) -> TypeGuard[Fault]:
+    return isinstance(result, Fault) and result.kind is FaultKind.RETRIABLE

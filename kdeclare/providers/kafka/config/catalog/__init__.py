@@ -1,0 +1,115 @@
+"""The config keys that Kafka knows: type, default and how they can be changed.
+
+`topic.json` and `broker.json` are written by `scripts/generate_catalog.py` from a running broker. They
+serve offline checks only; a live cluster's own word wins over them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from kdeclare.providers.kafka.config.catalog.prefixes import CLUSTER_WIDE_WITH_LISTENER, strip_prefix
+from kdeclare.providers.kafka.ids import ConfigScope
+
+_NUMBERS = frozenset({"INT", "SHORT", "LONG"})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """One config key.
+
+    type: ConfigDef.Type by name. default: the key's own default, None where it has none.
+    mode: of a broker key ``read-only``, ``per-broker``, ``per-listener`` (on a broker id, with a listener's
+    prefix) or ``cluster-wide``; of a topic's ``topic``.
+    """
+
+    type: str
+    default: str | None
+    mode: str
+
+    @property
+    def is_list(self) -> bool:
+        """Whether APPEND and SUBTRACT make sense."""
+        return self.type == "LIST"
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether Kafka never shows the value."""
+        return self.type == "PASSWORD"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The keys of one scope by name."""
+
+    scope: ConfigScope
+    keys: Mapping[str, KeyInfo]
+
+    @property
+    def hides_unknown(self) -> bool:
+        """Whether Kafka takes keys that it does not know, and then shows no value of theirs to anybody."""
+        return self.scope is ConfigScope.BROKER
+
+    def get(self, key: str) -> KeyInfo | None:
+        """What is known of ``key``, also with the prefix of a listener and of a mechanism.
+
+        See `kdeclare.providers.kafka.config.catalog.prefixes`.
+        """
+        info = self.keys.get(key)
+        if info is not None or self.scope is not ConfigScope.BROKER:
+            return info
+        name = strip_prefix(key, self.keys)
+        if name is None:
+            return None
+        plain = self.keys[name]
+        mode = "cluster-wide" if name in CLUSTER_WIDE_WITH_LISTENER else "per-broker"
+        return KeyInfo(plain.type, plain.default, mode)
+
+    def may_be_secret(self, key: str) -> bool:
+        """Whether Kafka never shows the value; an unknown key counts if it looks like such a key."""
+        info = self.get(key)
+        if info is not None:
+            return info.is_secret
+        secrets = (name for name, known in self.keys.items() if known.is_secret)
+        return "password" in key.lower() or any(key.lower().endswith(f".{name}") for name in secrets)
+
+    def default_list(self, key: str) -> tuple[str, ...]:
+        """Where APPEND and SUBTRACT start on a key that is unset: its own default (KIP-339)."""
+        info = self.get(key)
+        return split_list(info.default) if info and info.default else ()
+
+    def canonical(self, key: str, text: str) -> str:
+        """The one text for a value: Kafka describes what it parsed, not the text that it was given."""
+        info = self.get(key)
+        try:
+            if info is None:
+                return text
+            if info.type == "BOOLEAN":
+                return text.strip().lower()
+            if info.type in _NUMBERS:
+                return str(int(text))
+            return repr(float(text)) if info.type == "DOUBLE" else text
+        except ValueError:
+            return text
+
+    def same(self, key: str, a: str, b: str) -> bool:
+        """Whether two texts are one value."""
+        return a == b or self.canonical(key, a) == self.canonical(key, b)
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Elements of a LIST value, untrimmed as Kafka matches them; empty ones are dropped."""
+    return tuple(part for part in text.split(",") if part)
+
+
+@cache
+def catalog(scope: ConfigScope) -> Catalog:
+    """The catalogue of one scope, read once."""
+    text = files(__name__).joinpath(f"{scope.lower()}.json").read_text()
+    keys = {
+        name: KeyInfo(item["type"], item["default"], item["mode"])
+        for name, item in json.loads(text)["keys"].items()
+    }
+    return Catalog(scope, keys)

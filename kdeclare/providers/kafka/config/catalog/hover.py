@@ -1,0 +1,79 @@
+"""The config keys for editors: what JSON Schema says of each, with words to read while one types.
+
+`meanings.json` is written by hand, of the keys that can be declared: what a key means, its unit, and when one
+changes it. Types and defaults are the catalogue's.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+
+from kdeclare.core.jsontypes import Json
+from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, catalog
+from kdeclare.providers.kafka.config.catalog.choices import choices
+from kdeclare.providers.kafka.ids import ConfigScope
+
+_READ_ONLY = "read-only"
+_SCALAR: Json = {"type": ["string", "number", "boolean", "null"]}
+_HOW = {
+    "topic": "",
+    "cluster-wide": "Of the whole cluster: belongs in cluster-default.",
+    "per-broker": "Of one broker: belongs under a broker's id.",
+    "per-listener": "Of one listener of one broker: written listener.name.NAME.KEY, under a broker's id.",
+}
+
+
+def config_keys(scope: ConfigScope) -> Callable[[Json], None]:
+    """For ``json_schema_extra`` of a mapping of configs: adds a property for each key that can be declared.
+
+    Other keys stay allowed, as a newer broker may have some. Nothing is read before a schema is asked for.
+    """
+
+    def add(schema: Json) -> None:
+        known = catalog(scope)
+        schema["properties"] = {
+            key: {"description": described(known, key), **_values(known, key)}
+            for key, info in sorted(known.keys.items())
+            if info.mode != _READ_ONLY
+        }
+
+    return add
+
+
+def described(known: Catalog, key: str) -> str:
+    """What a key means, its type and default, and where it belongs.
+
+    Raises KeyError for a key that cannot be declared.
+    """
+    info = known.keys[key]
+    default = "no default" if info.default is None else f"default `{info.default}`"
+    facts = f"{info.type}, {default if info.default != '' else 'empty by default'}."
+    return "\n\n".join(text for text in (meanings(known.scope)[key], facts, _HOW[info.mode]) if text)
+
+
+def _values(known: Catalog, key: str) -> Json:
+    info = known.keys[key]
+    words = _words(known, key, info)
+    if not info.is_list:
+        return {"anyOf": [{"enum": words}, _SCALAR]} if words else _SCALAR
+    element: Json = {"anyOf": [{"enum": words}, _SCALAR]} if words else _SCALAR
+    elements = {"anyOf": [{"type": "array", "items": element}, {"type": ["string", "null"]}]}
+    parts = {
+        "append": {"description": "Elements that must be in it; others are left alone.", **elements},
+        "subtract": {"description": "Elements that must not be in it.", **elements},
+    }
+    by_part = {"type": "object", "properties": parts, "additionalProperties": False}
+    return {"anyOf": [{"type": "array", "items": element}, by_part, _SCALAR]}
+
+
+def _words(known: Catalog, key: str, info: KeyInfo) -> list[str | bool]:
+    """The values to choose from, as YAML has them."""
+    return [True, False] if info.type == "BOOLEAN" else list(choices(known, key))
+
+
+@cache
+def meanings(scope: ConfigScope) -> Mapping[str, str]:
+    """A sentence or two about each key of a scope that can be declared; read once."""
+    found: dict[str, dict[str, str]] = json.loads(files(__package__).joinpath("meanings.json").read_text())
+    return found[scope.lower()]

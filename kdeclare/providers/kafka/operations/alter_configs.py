@@ -1,0 +1,203 @@
+"""Changing configs (IncrementalAlterConfigs, KIP-339): all ops of one resource in one atomic entry."""
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.faults import Result
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_type import (
+    Effect,
+    Undo,
+    Verb,
+    View,
+    identities,
+    identity_claims,
+    is_identity,
+    joined,
+    other_topic,
+)
+from kdeclare.core.operations import Operation
+from kdeclare.core.secrets import SHOWN, SecretSource, is_secret
+from kdeclare.providers.kafka.config.catalog import Catalog, catalog
+from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ConfigSource, Snapshot
+from kdeclare.providers.kafka.operations.arguments import AlterConfigsArgs
+from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery
+from kdeclare.providers.kafka.query import Query
+
+
+def entity(op: Operation) -> ConfigResource:
+    """The config resource that an operation is on."""
+    return ConfigResource(ConfigScope(op.args["entity_type"]), op.args["entity_name"])
+
+
+def topics_of(resource: ConfigResource) -> tuple[str, ...]:
+    """The topic that a config resource is, if it is one."""
+    return (resource.name,) if resource.scope is ConfigScope.TOPIC else ()
+
+
+def own_source(resource: ConfigResource) -> ConfigSource:
+    """The config source of an override on that very resource."""
+    if resource.scope is ConfigScope.TOPIC:
+        return ConfigSource.TOPIC
+    return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
+
+
+class AlterConfigs(Verb):
+    """args: {entity_type, entity_name, ops: [{key, op, value}]}.
+
+    value: a text, the elements of a list, or a secret's reference and hash; None for DELETE.
+    An op that overwrites an owned secret has that secret's record as ``was``.
+    """
+
+    name = "configs.alter"
+    arguments = AlterConfigsArgs
+    validates = True
+
+    def query(self, op: Operation) -> Query:
+        """Just the keys that it touches."""
+        resource = entity(op)
+        keys = frozenset(item["key"] for item in op.args["ops"])
+        topics = frozenset({resource.name}) if resource.scope is ConfigScope.TOPIC else frozenset()
+        return Query(topics, {resource: ConfigQuery(resource, keys)})
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """The overrides of its keys; None is unset."""
+        resource = entity(op)
+        side = ConfigSide(
+            str(op.resource), live.configs.get(resource, {}), own_source(resource), catalog(resource.scope)
+        )
+        values = {item["key"]: override(side, item["key"]) for item in op.args["ops"]}
+        return values | identities(topics_of(resource), live)
+
+    def after(self, op: Operation) -> View:
+        """The overrides once the ops are done, lists resolved as Kafka does."""
+        keys = catalog(entity(op).scope)
+        done = {item["key"]: _result(item, op.expect.get(item["key"]), keys) for item in op.args["ops"]}
+        return {**op.expect, **done}
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """The overrides of a topic as they will be."""
+        after = self.after(op)
+        keys = [item["key"] for item in op.args["ops"]]
+        configs = {key: None if after[key] is None else joined(after[key]) for key in keys}
+        fields = frozenset(f"configs.{key}" for key in keys)
+        return {topic: Effect(configs=configs, fields=fields) for topic in topics_of(entity(op))}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """One a key."""
+        after = self.after(op)
+        return tuple(
+            FieldChange(
+                f"configs.{item['key']}",
+                FieldOp(item["op"]),
+                op.expect.get(item["key"]),
+                after[item["key"]],
+                item["value"] if item["op"] in (FieldOp.APPEND, FieldOp.SUBTRACT) else None,
+            )
+            for item in op.args["ops"]
+        )
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """All or nothing, as Kafka has it."""
+        return op if topics.isdisjoint(topics_of(entity(op))) else None
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """One a key, and the topic's identity."""
+        scope, name = entity(op)
+        keys = {item["key"]: f"configs/{scope}/{name}/{item['key']}" for item in op.args["ops"]}
+        return keys | identity_claims(topics_of(entity(op)))
+
+    def item(self, op: Operation) -> str:
+        """The config resource."""
+        return "/".join(entity(op))
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """Its keys."""
+        return frozenset(claim for e, claim in self.claims(op).items() if not is_identity(e))
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """IncrementalAlterConfigs."""
+        items = [Alteration(entity(op), tuple(_request(o, secrets) for o in op.args["ops"])) for op in ops]
+        results = cluster.alter_configs(items, validate_only=validate_only)
+        return {op.id: results[entity(op)] for op in ops}
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Bring back each key that still is as the operation left it."""
+        after = self.after(op)
+        if other_topic(op, now):
+            return Undo(conflicts=("the topic itself",))
+        back: list[dict[str, Json]] = []
+        conflicts: list[str] = []
+        lost: list[str] = []
+        for item in op.args["ops"]:
+            key = item["key"]
+            before, current = op.expect.get(key), now.get(key)
+            hidden = before == SHOWN
+            if current == before and not hidden:
+                continue
+            if hidden and not (item.get("was") or {}).get("reference"):
+                lost.append(f"the secret of {key}")
+            elif current == after[key]:
+                back.append(_inverse(item, before, after[key]))
+            elif item["op"] == FieldOp.APPEND and _holds(current, item["value"]):
+                back.append({"key": key, "op": FieldOp.SUBTRACT, "value": item["value"]})
+            elif item["op"] == FieldOp.SUBTRACT and isinstance(current, list) and before is not None:
+                missing = [e for e in item["value"] if e not in current]
+                if missing:
+                    back.append({"key": key, "op": FieldOp.APPEND, "value": missing})
+            else:
+                conflicts.append(key)
+        args = {**op.args, "ops": back} if back else None
+        return Undo(self.name, args, tuple(conflicts), tuple(lost))
+
+
+def _holds(current: Json, elements: Sequence[str]) -> bool:
+    return isinstance(current, list) and all(element in current for element in elements)
+
+
+def _inverse(item: Mapping[str, Json], before: Json, after: Json) -> dict[str, Json]:
+    """The op that leads from ``after`` back to ``before``, by element where that is exact."""
+    key = item["key"]
+    was = {"was": item["value"]} if is_secret(item["value"]) else {}
+    if before is None:
+        return {"key": key, "op": FieldOp.DELETE, "value": None, **was}
+    if before == SHOWN:
+        return {"key": key, "op": FieldOp.SET, "value": dict(item["was"]), **was}
+    if item["op"] == FieldOp.APPEND:
+        return {"key": key, "op": FieldOp.SUBTRACT, "value": item["value"]}
+    if item["op"] == FieldOp.SUBTRACT and [*after, *item["value"]] == before:
+        return {"key": key, "op": FieldOp.APPEND, "value": item["value"]}
+    return {"key": key, "op": FieldOp.SET, "value": before}
+
+
+def _result(item: Mapping[str, Json], before: Json, keys: Catalog) -> Json:
+    value = item["value"]
+    if item["op"] == FieldOp.DELETE:
+        return None
+    if item["op"] == FieldOp.SET:
+        if is_secret(value):
+            return SHOWN
+        return keys.canonical(item["key"], value) if isinstance(value, str) else value
+    start = list(keys.default_list(item["key"])) if before is None else list(before)
+    if item["op"] == FieldOp.APPEND:
+        return start + [e for e in value if e not in start]
+    for element in value:
+        if element in start:
+            start.remove(element)
+    return start
+
+
+def _request(item: Mapping[str, Any], secrets: SecretSource) -> ConfigOp:
+    value = item["value"]
+    if is_secret(value):
+        value = secrets.reveal(value)
+    elif isinstance(value, list):
+        # elements are matched as they were set, and a describe does not show the blanks between them
+        blank = [f" {element}" for element in value] if item["op"] == FieldOp.SUBTRACT else []
+        value = ",".join([*value, *blank])
+    return ConfigOp(item["key"], FieldOp(item["op"]), value)

@@ -1,0 +1,113 @@
+"""What the verbs on partitions have in common: they look at replicas, in the true sense of KIP-860."""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+
+from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.faults import Fault, FaultKind, Result
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_type import (
+    Effect,
+    Verb,
+    View,
+    identities,
+    identity_claims,
+    with_args,
+    with_inverse,
+)
+from kdeclare.core.operations import Operation
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.query import Query
+
+
+class PartitionsVerb(Verb):
+    """args: {partitions: {<topic>-<n>: replicas}}."""
+
+    def query(self, op: Operation) -> Query:
+        """The topics of its partitions."""
+        return Query(topics_of(op.args["partitions"]))
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """The true replicas of its partitions: where an ongoing move is heading."""
+        found = {p: live.replicas(TopicPartition.parse(p)) for p in op.args["partitions"]}
+        replicas: dict[str, Json] = {p: None if r is None else list(r) for p, r in found.items()}
+        return replicas | identities(topics_of(op.args["partitions"]), live)
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """One a partition whose replicas become others."""
+        return tuple(
+            FieldChange(f"replicas.{name}", FieldOp.CHANGE, op.expect.get(name), replicas)
+            for name, replicas in op.args["partitions"].items()
+            if op.expect.get(name) != replicas
+        )
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """The partitions of other topics."""
+        names = op.args["partitions"]
+        rest = [name for name in names if TopicPartition.parse(name).topic not in topics]
+        return part(self, op, rest) if rest else None
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """One a partition, and the identity of their topics."""
+        partitions = op.args["partitions"]
+        return {p: f"replicas/{p}" for p in partitions} | identity_claims(topics_of(partitions))
+
+    def item(self, op: Operation) -> str:
+        """Its partitions are its own, see `claims`."""
+        return op.id
+
+    def after(self, op: Operation) -> View:
+        """The replicas named."""
+        return {**op.expect, **op.args["partitions"]}
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """The replicas of its partitions, and with them their leaders."""
+        return frozenset(f"{what}/{p}" for p in op.args["partitions"] for what in ("replicas", "leader"))
+
+
+def part(verb: Verb, op: Operation, names: Sequence[str]) -> Operation:
+    """The part of ``op`` that is about some of its partitions."""
+    if len(names) == len(op.args["partitions"]):
+        return op
+    elements = (*names, *identity_claims(topics_of(names)))  # few, where the whole may expect thousands
+    args = {**op.args, "partitions": {name: op.args["partitions"][name] for name in names}}
+    expect = {element: op.expect[element] for element in elements if element in op.expect}
+    bare = replace(op, args=args, expect=expect)
+    return with_args(bare, args) if verb.accompanies else with_inverse(verb, bare)
+
+
+def topics_of(partitions: Iterable[str]) -> frozenset[str]:
+    """The topics of partitions, which are given as ``topic-n``."""
+    return frozenset(TopicPartition.parse(p).topic for p in partitions)
+
+
+def pending(op: Operation, live: Snapshot) -> tuple[str, ...]:
+    """The partitions of ``op`` that are still being moved."""
+    return tuple(p for p in op.args["partitions"] if TopicPartition.parse(p) in live.moves)
+
+
+def joined_result(op: Operation, results: Mapping[TopicPartition, Result]) -> Result:
+    """One result for one operation; the first refusal speaks, the others are named."""
+    faults = {p: results[TopicPartition.parse(p)] for p in op.args["partitions"]}
+    bad = {p: fault for p, fault in faults.items() if fault is not None}
+    if not bad:
+        return None
+    name, first = next(iter(bad.items()))
+    others = f" ({len(bad) - 1} more partitions were refused)" if len(bad) > 1 else ""
+    kind = FaultKind.UNKNOWN if any(f.kind is FaultKind.UNKNOWN for f in bad.values()) else first.kind
+    return Fault(first.error, f"{name}: {first.message}{others}", kind)
+
+
+def moved(op: Operation) -> Mapping[str, Effect]:
+    """The replicas named, by topic; it is about the factor, too, where their number becomes another."""
+    replicas: dict[str, dict[int, tuple[int, ...]]] = {}
+    fields: dict[str, set[str]] = {}
+    for name, target in op.args["partitions"].items():
+        partition = TopicPartition.parse(name)
+        replicas.setdefault(partition.topic, {})[partition.partition] = tuple(target)
+        about = fields.setdefault(partition.topic, {"assignments"})
+        before = op.expect.get(name)
+        if before is not None and len(before) != len(target):
+            about.add("replicationFactor")
+    return {t: Effect(replicas=replicas[t], fields=frozenset(fields[t])) for t in replicas}

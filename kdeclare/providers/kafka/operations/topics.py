@@ -1,0 +1,310 @@
+"""Creating and deleting topics, and adding partitions (CreateTopics, DeleteTopics, CreatePartitions)."""
+
+from collections.abc import Mapping, Sequence, Set
+from typing import ClassVar
+
+from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.faults import Fault, Result
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_type import (
+    Effect,
+    Undo,
+    Verb,
+    View,
+    identities,
+    identity_claims,
+    joined,
+    other_topic,
+)
+from kdeclare.core.operations import Operation
+from kdeclare.core.secrets import SecretSource
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
+from kdeclare.providers.kafka.existence import find_existing
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ConfigSource, Snapshot
+from kdeclare.providers.kafka.operations.arguments import (
+    CreateTopicArgs,
+    DeleteTopicArgs,
+    IncreasePartitionsArgs,
+)
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery, CreateResult, NewPartitions, NewTopic
+from kdeclare.providers.kafka.query import Query
+
+HAS_RECORDS = "HAS_RECORDS"
+NOT_VISIBLE = "NOT_VISIBLE"
+"""The error of a deletion that was not sent, because no broker shows the topic that must be empty."""
+ASSIGNED = frozenset({"partitions", "replicationFactor", "assignments"})
+"""What a creation with assignments is about, whoever chose the replicas: the counts follow from them."""
+
+
+def _topic(op: Operation) -> str:
+    return str(op.args["topic"])
+
+
+class TopicVerb(Verb):
+    """What the verbs on a topic as a whole have in common; ``element`` names what they look at."""
+
+    element = "topic"
+    has_timeout = True
+
+    def query(self, op: Operation) -> Query:
+        """The topic itself."""
+        return Query(frozenset({_topic(op)}))
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """The count; a topic that comes or goes says it by its action."""
+        total = op.args.get("total")
+        if total is None:
+            return ()
+        return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), total),)
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """All or nothing."""
+        return None if _topic(op) in topics else op
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """One element, named by its topic."""
+        return {self.element: f"{self.element}/{_topic(op)}"}
+
+    def item(self, op: Operation) -> str:
+        """The topic."""
+        return _topic(op)
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """The one element."""
+        return frozenset(self.claims(op).values())
+
+
+class CreateTopic(TopicVerb):
+    """args: {topic, partitions, replication_factor, assignments, configs}; counts None is Kafka's default."""
+
+    ABSENT: ClassVar[View] = {"topic": "absent", "partitions": None, "configs": None}
+
+    name = "topic.create"
+    arguments = CreateTopicArgs
+    validates = True
+    makes = True
+
+    def query(self, op: Operation) -> Query:
+        """The topic and all that is set on it."""
+        resource = ConfigResource(ConfigScope.TOPIC, _topic(op))
+        return Query(frozenset({_topic(op)}), {resource: ConfigQuery(resource, overrides=True)})
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """Whether it is there, and in what shape; the count only where the args say it."""
+        topic = live.topics.get(_topic(op))
+        if topic is None:
+            return self.ABSENT
+        count = len(topic.partitions) if _count(op) is not None else None
+        resource = ConfigResource(ConfigScope.TOPIC, topic.name)
+        keys = catalog(ConfigScope.TOPIC)
+        side = ConfigSide(str(op.resource), live.configs.get(resource, {}), ConfigSource.TOPIC, keys)
+        overrides = {key: override(side, key) for key in side.live}
+        configs = {key: value for key, value in overrides.items() if value is not None}
+        return {"topic": "present", "partitions": count, "configs": configs}
+
+    def after(self, op: Operation) -> View:
+        """There, as the args say."""
+        keys = catalog(ConfigScope.TOPIC)
+        configs = {
+            key: keys.canonical(key, value) if isinstance(value, str) else value
+            for key, value in op.args["configs"].items()
+        }
+        return {"topic": "present", "partitions": _count(op), "configs": configs}
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """The topic as requested."""
+        assignments = op.args["assignments"] or {}
+        replicas = {int(n): tuple(r) for n, r in assignments.items()}
+        sizes = [len(r) for r in replicas.values()]
+        configs = op.args["configs"]
+        stated = {"partitions": _count(op), "replicationFactor": op.args["replication_factor"]}
+        fields = ASSIGNED if replicas else {name for name, value in stated.items() if value is not None}
+        effect = Effect(
+            created=True,
+            partitions=_count(op),
+            factor=min(sizes) if sizes else op.args["replication_factor"],
+            replicas=replicas,
+            configs={key: joined(value) for key, value in configs.items()},
+            fields=frozenset({*fields, *(f"configs.{key}" for key in configs)}),
+        )
+        return {_topic(op): effect}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """All that is asked for."""
+        args = op.args
+        replicas = args["assignments"] or {}
+        sizes = {len(r) for r in replicas.values()}
+        factor = sizes.pop() if len(sizes) == 1 else args["replication_factor"]
+        fields = [
+            FieldChange("partitions", FieldOp.CHANGE, None, _count(op)),
+            FieldChange("replicationFactor", FieldOp.CHANGE, None, factor),
+            *(FieldChange(f"assignments.{n}", FieldOp.CHANGE, None, list(r)) for n, r in replicas.items()),
+            *(FieldChange(f"configs.{k}", FieldOp.SET, None, v) for k, v in sorted(args["configs"].items())),
+        ]
+        return tuple(field for field in fields if field.after is not None)
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """The topic, its count and what is set on it as a whole."""
+        return {element: f"{element}/{_topic(op)}" for element in self.ABSENT}
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, CreateResult]:
+        """CreateTopics."""
+        topics = [_new_topic(op.args) for op in ops]
+        results = cluster.create_topics(topics, validate_only=validate_only)
+        return {op.id: results[_topic(op)] for op in ops}
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Delete it, if it is there; only if it is empty, unless data may be lost."""
+        if now["topic"] == "absent":
+            return Undo()
+        if now != self.after(op):
+            return Undo(conflicts=("the topic's partitions or configs",))
+        recreate = None if allow_data_loss else dict(op.args)
+        empty = not allow_data_loss
+        args = {"topic": _topic(op), "topic_id": None, "require_empty": empty, "recreate": recreate}
+        return Undo("topic.delete", args)  # whoever undoes it fills in the id that the run was told
+
+
+class DeleteTopic(TopicVerb):
+    """args: {topic, topic_id, require_empty, recreate}.
+
+    topic_id: deletes the topic with this id, and no other one that has its name by now; None deletes by name.
+    recreate: the args that made the topic, where an empty one goes because its creation is undone.
+    """
+
+    name = "topic.delete"
+    arguments = DeleteTopicArgs
+    destroys = True
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """Its id: a topic of the same name that was created since is another topic."""
+        topic = live.topics.get(_topic(op))
+        return {self.element: topic.topic_id if topic else "absent"}
+
+    def after(self, op: Operation) -> View:
+        """It is gone."""
+        return {self.element: "absent"}
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """It is gone."""
+        return {_topic(op): Effect(deleted=True)}
+
+    def is_repeatable(self, op: Operation) -> bool:
+        """By id: the answer is that it is deleted, or that there is no such topic any more."""
+        return op.args.get("topic_id") is not None
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """DeleteTopics, after a look for records in those that must be empty.
+
+        A topic that is gone already is a success: what was to be deleted is deleted.
+        """
+        careful = [_topic(op) for op in ops if op.args.get("require_empty")]
+        counts = cluster.record_counts(careful) if careful else {}
+        absent = find_existing(cluster, set(careful) - counts.keys()).absent
+        results: dict[str, Result] = {}
+        for op in ops:
+            name = _topic(op)
+            if counts.get(name):
+                results[op.id] = Fault(HAS_RECORDS, f"Topic '{name}' holds {counts[name]} records.")
+            elif name in absent:
+                results[op.id] = None
+            elif op.args.get("require_empty") and name not in counts:
+                results[op.id] = Fault(NOT_VISIBLE, _not_countable(name))
+        rest = {_topic(op): op for op in ops if op.id not in results}
+        targets = {name: op.args.get("topic_id") for name, op in rest.items()}
+        deleted = cluster.delete_topics(targets) if targets else {}
+        return results | {op.id: _deleted(deleted[name]) for name, op in rest.items()}
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Nothing brings the records back; a topic that was empty can be made again."""
+        if op.args["recreate"] and now[self.element] == "absent":
+            return Undo("topic.create", op.args["recreate"])
+        untouched = now[self.element] == op.expect.get(self.element)
+        return Undo() if untouched and now[self.element] != "absent" else Undo(lost=("the topic's records",))
+
+
+class IncreasePartitions(TopicVerb):
+    """args: {topic, total, assignments}; assignments of the added partitions in order, or None."""
+
+    name = "partitions.increase"
+    arguments = IncreasePartitionsArgs
+    validates = True
+    makes = True
+    element = "partitions"
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """How many there are, and of which topic."""
+        topic = live.topics.get(_topic(op))
+        count = len(topic.partitions) if topic else None
+        return {self.element: count} | identities([_topic(op)], live)
+
+    def after(self, op: Operation) -> View:
+        """The new total."""
+        return {**op.expect, self.element: op.args["total"]}
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """The new total, and the replicas of the added partitions."""
+        total, before = op.args["total"], op.expect.get(self.element) or 0
+        added = _lists(op.args["assignments"]) or ()
+        replicas = dict(enumerate(added, start=before))
+        return {_topic(op): Effect(partitions=total, replicas=replicas, fields=frozenset({self.element}))}
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """The count, and the topic's identity."""
+        return {**super().claims(op), **identity_claims([_topic(op)])}
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """The count, and the replicas of the added partitions."""
+        added = range(op.expect.get(self.element) or 0, op.args["total"])
+        return frozenset(super().claims(op).values()) | {f"replicas/{_topic(op)}-{n}" for n in added}
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """CreatePartitions."""
+        items = [NewPartitions(_topic(op), op.args["total"], _lists(op.args["assignments"])) for op in ops]
+        results = cluster.create_partitions(items, validate_only=validate_only)
+        return {op.id: results[_topic(op)] for op in ops}
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Kafka takes no partition away."""
+        if other_topic(op, now):
+            return Undo(conflicts=("the topic itself",))
+        untouched = now[self.element] == op.expect.get(self.element)
+        return Undo() if untouched else Undo(lost=("the former number of partitions",))
+
+
+def _deleted(result: Result) -> Result:
+    return None if result is not None and result.error == "UNKNOWN_TOPIC_ID" else result
+
+
+def _not_countable(name: str) -> str:
+    return f"No broker shows topic '{name}' yet, so its records cannot be counted. It was not deleted."
+
+
+def _count(op: Operation) -> int | None:
+    assignments = op.args["assignments"]
+    count: int | None = len(assignments) if assignments else op.args["partitions"]
+    return count
+
+
+def _new_topic(args: Mapping[str, Json]) -> NewTopic:
+    assignments = args["assignments"]
+    configs = {key: joined(value) for key, value in args["configs"].items()}
+    return NewTopic(
+        args["topic"],
+        args["partitions"],
+        args["replication_factor"],
+        None if assignments is None else {int(n): tuple(r) for n, r in assignments.items()},
+        configs,
+    )
+
+
+def _lists(value: Json) -> tuple[tuple[int, ...], ...] | None:
+    return None if value is None else tuple(tuple(replicas) for replicas in value)

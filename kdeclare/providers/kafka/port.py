@@ -1,0 +1,240 @@
+"""The port `Cluster`: all that the engine asks of Kafka, in batches, with a result an item."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kdeclare.core.changes import FieldOp
+from kdeclare.core.faults import Fault, Result
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
+from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
+
+CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
+TOPIC_AUTHORIZATION_FAILED = "TOPIC_AUTHORIZATION_FAILED"
+POLICY_VIOLATION = "POLICY_VIOLATION"
+"""What Kafka calls a request that a policy of the brokers refuses."""
+
+TOPIC_EXISTS = "TOPIC_ALREADY_EXISTS"
+
+MADE_ALREADY = frozenset({TOPIC_EXISTS, "INVALID_PARTITIONS"})
+"""What Kafka answers to a request for what is there already: by an earlier copy of it, or by someone else."""
+
+QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
+"""What Kafka calls a change that a strict quota of controller mutations (KIP-599) does not allow yet."""
+
+QUOTA_HINT = (
+    "Wait and run it again, or ask for a higher controller_mutation_rate for this user and client id: "
+    "creating and deleting topics and adding partitions count by the partition."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigQuery:
+    """Which keys of one resource to describe.
+
+    keys: asked for by name, whatever their source.
+    overrides: also every key that is set on the resource itself. Costs a full describe.
+    optional: where the broker to be asked is fenced, do without; for whoever asks for a `Snapshot`.
+    """
+
+    resource: ConfigResource
+    keys: frozenset[str] = frozenset()
+    overrides: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create: counts, or assignments (then the counts are None)."""
+
+    name: str
+    partitions: int | None
+    replication_factor: int | None
+    assignments: Mapping[int, tuple[int, ...]] | None
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """Partitions to add: the new total, and replicas for each added one in order.
+
+    assignments: None has Kafka place them. An empty tuple is what it refuses: replicas for none of them.
+    """
+
+    topic: str
+    total: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigOp:
+    """One KIP-339 op. ``value`` is None for DELETE, comma-joined elements for APPEND and SUBTRACT."""
+
+    key: str
+    op: FieldOp
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """All config ops of one resource; Kafka applies them whole or not at all."""
+
+    resource: ConfigResource
+    ops: tuple[ConfigOp, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    """One log directory of one broker (DescribeLogDirs, KIP-113).
+
+    sizes: bytes of each replica in it; of a replica that is being moved between log directories, see
+        ``arriving``, which holds those on their way into this one.
+    total, usable: bytes of the volume (KIP-827); None where the broker does not say.
+    error: Kafka's error name of a directory that is offline.
+    """
+
+    path: str
+    sizes: Mapping[TopicPartition, int]
+    arriving: Mapping[TopicPartition, int]
+    total: int | None = None
+    usable: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A topic that a request created.
+
+    topic_id: tells it from every other topic, also a later one of the same name (KIP-516); empty where the
+        brokers have no topic ids.
+    """
+
+    topic_id: str
+
+
+CreateResult = Fault | Created | None
+"""What became of one topic to create; None where the request only validated and found nothing wrong."""
+
+Configs = Mapping[str, ConfigEntry]
+"""Described keys of one resource."""
+
+
+def whole(found: Mapping[ConfigResource, Configs | Fault]) -> Mapping[ConfigResource, Configs]:
+    """What was read of resources, if all of it was. Raises the first Fault."""
+    read: dict[ConfigResource, Configs] = {}
+    for resource, item in found.items():
+        if isinstance(item, Fault):
+            raise item
+        read[resource] = item
+    return read
+
+
+class Cluster(Protocol):
+    """One Kafka cluster.
+
+    Every method raises Fault when the request as a whole failed; the mutating ones otherwise return
+    a Result for every item they were given. Reads leave out what does not exist. No method retries:
+    `providers.kafka.client.retrying` does, for all adapters.
+    """
+
+    def describe(self) -> ClusterInfo:
+        """Id, brokers with racks, and whether reassignments can be guarded."""
+
+    def deadline_s(self) -> float:
+        """For how many seconds brokers may work on a request that carries a timeout (timeoutMs)."""
+
+    def is_caught_up(self) -> bool:
+        """Whether reads show everything that the controller had committed when this was called.
+
+        False also where that cannot be told. It says nothing about the configs of brokers: a broker
+        applies those after it has taken over the rest of the metadata. Raises Fault.
+        """
+
+    def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
+        """Topics by name, those that exist; None is all of them, internal ones included."""
+
+    def hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+        """Those of the topics that the principal may not describe; whether they exist cannot be told.
+
+        `topics` leaves these out of a list of all, and raises Fault where one of them is named.
+        """
+
+    def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
+        """Described keys by resource; a resource that does not exist is left out.
+
+        Raises Fault also where one of the resources is refused.
+        For a BROKER the overrides are what is set on that very resource: on a broker id only its own
+        per-broker keys, on the empty name the cluster-wide ones.
+        """
+
+    def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
+        """What `configs` gives; where it would raise because of one resource, that one's Fault."""
+
+    def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
+        """Ongoing reassignments, in the controller's words (ListPartitionReassignments)."""
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> Mapping[str, CreateResult]:
+        """CreateTopics; with ``validate_only`` the controller checks and nothing is created."""
+
+    def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
+        """DeleteTopics of the topics with these names and ids; by name alone where the id is None.
+
+        By id, UNKNOWN_TOPIC_ID means that this topic is gone, whatever has the name now.
+        """
+
+    def create_partitions(
+        self, items: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> Mapping[str, Result]:
+        """CreatePartitions."""
+
+    def alter_configs(
+        self, items: Sequence[Alteration], *, validate_only: bool = False
+    ) -> Mapping[ConfigResource, Result]:
+        """IncrementalAlterConfigs (KIP-339), never the legacy AlterConfigs."""
+
+    def reassign(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool,
+        unguarded: bool = False,
+    ) -> Mapping[TopicPartition, Result]:
+        """AlterPartitionReassignments; None cancels. Guarded by the broker (KIP-860), whole request.
+
+        A guarded request to a broker that has version 0 only is refused with UNSUPPORTED_VERSION before
+        anything is sent, unless ``unguarded`` says that the caller has checked the sizes itself.
+        """
+
+    def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
+        """How many offsets lie between the start and the end of each topic; 0 means that it is empty."""
+
+    def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
+        """ElectLeaders, of the preferred one (KIP-460); a partition that it leads already is a success."""
+
+    def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
+        """Log directories by broker, with the replicas of these topics (None: of all).
+
+        A broker that does not answer is left out.
+        """
+
+    def move_log_dirs(
+        self, targets: Mapping[tuple[TopicPartition, int], str]
+    ) -> Mapping[tuple[TopicPartition, int], Result]:
+        """AlterReplicaLogDirs (KIP-113): into which directory each broker is to put its replica.
+
+        For a replica that the broker does not have yet, it remembers it and answers
+        REPLICA_NOT_AVAILABLE; of a partition that is nowhere, UNKNOWN_TOPIC_OR_PARTITION.
+        """
+
+    def workers(self, group: WorkerGroup) -> ConnectWorkers:
+        """The workers of a Connect cluster that belongs to it; whoever asked does not close them.
+
+        Nothing is sent yet. Raises KdeclareError where a file or a reference of the group cannot be read.
+        """
+
+    def close(self) -> None:
+        """Let go of connections, those to workers too. Safe to call twice."""

@@ -1,0 +1,31 @@
+"""The Kafka provider, as its entry point names it."""
+
+from kdeclare.core.provider import Provider
+from kdeclare.providers.kafka.broker_config import BrokerConfigKind
+from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
+from kdeclare.providers.kafka.operations.topics import CreateTopic, DeleteTopic, IncreasePartitions
+from kdeclare.providers.kafka.reassignment.kind import ReassignmentKind
+from kdeclare.providers.kafka.reassignment.operations.elect import ElectLeaders
+from kdeclare.providers.kafka.reassignment.operations.moves import AwaitMoves, CancelMoves
+from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
+from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas
+from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle
+from kdeclare.providers.kafka.topic import TopicKind
+
+PROVIDER = Provider(
+    "kafka",
+    kinds=(TopicKind(), BrokerConfigKind(), ReassignmentKind()),
+    operation_types=(
+        CreateTopic(),
+        DeleteTopic(),
+        IncreasePartitions(),
+        AlterConfigs(),
+        ReassignPartitions(),
+        AwaitMoves(),
+        CancelMoves(),
+        RelocateReplicas(),
+        ElectLeaders(),
+        SetThrottle(),
+        ClearThrottle(),
+    ),
+)

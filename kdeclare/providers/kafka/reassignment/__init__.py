@@ -1,0 +1,1 @@
+"""Replica reassignments: placement, batching, throttles, elections."""

@@ -1,0 +1,271 @@
+"""The plan of a reassignment that is given partition by partition, as Kafka's own tool takes it.
+
+It is the plan of an ephemeral `Reassignment`, and what a manifest cannot say comes on top: log directories,
+a throttle for what is on its way already, and partitions that alone are denied.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.diagnostics import Diagnostic, denied, in_order, warning
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import VERBS
+from kdeclare.core.secrets import SecretSource
+from kdeclare.core.state import Entries, Leftovers
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.preflight import Progress
+from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.diff import GUARD, PREFIX
+from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, named
+from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle, throttling
+from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, Target
+from kdeclare.providers.kafka.risks import assess_placement_field, highest_risk
+from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
+
+RESOURCE = ResourceId("Reassignment", "reassign")
+RESIZED = ResourceId("Reassignment", "resized")
+"""What stands for the partitions whose replication factor must not change."""
+
+_SET, _CLEAR, _RELOCATE = SetThrottle(), ClearThrottle(), RelocateReplicas()
+_BEFORE = "throttles before a move"
+_ADDITIONAL = "--additional: it is sent elsewhere."
+
+Replicas = tuple[int, ...]
+Replica = tuple[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What is asked for.
+
+    targets: replicas by partition. directories: log directories by partition and broker.
+    additional: also partitions that are being moved already. resize: whether the replication factor may
+    change. throttle, dirs_throttle: bytes a second, between brokers and between log directories.
+    """
+
+    targets: Mapping[TopicPartition, Replicas]
+    directories: Mapping[Replica, str] = field(default_factory=dict)
+    additional: bool = False
+    resize: bool = True
+    throttle: int | None = None
+    dirs_throttle: int | None = None
+
+
+def execution_plan(
+    request: PlanRequest,
+    wanted: Execution,
+    live: Snapshot,
+    cluster: Cluster,
+    secrets: SecretSource,
+    progress: Progress,
+) -> Plan:
+    """Plan it; nothing is changed anywhere.
+
+    request: without any resources. live: the topics with their moves, and their log directories.
+    Raises Fault when the cluster does not answer, KdeclareError when the state is another cluster's.
+    """
+    resized = {} if wanted.resize else _resized(wanted.targets, live)
+    targets = tuple(Target(p, t, None) for p, t in sorted(wanted.targets.items()) if p not in resized)
+    body = ReassignmentBody(targets, wanted.resize, pace=Pace(throttle=wanted.throttle))
+    scope = replace(
+        request.scope, complete=False, override_moves=wanted.additional, client_guard=wanted.resize
+    )
+    declared = (Desired(RESOURCE, body),) if targets else ()
+    plan = build_plan(replace(request, desired=declared, scope=scope), cluster, secrets, progress)
+    plan = replace(
+        plan,
+        changes=tuple(replace(change, reason=Reason.ASKED) for change in plan.changes),
+        diagnostics=tuple(map(_in_the_tools_words, plan.diagnostics)),
+    )
+    if plan.has_errors:
+        return plan
+    stay = {*resized, *not_to_move(plan)}
+    wanted = replace(
+        wanted,
+        targets={t.partition: t.replicas for t in targets if t.partition not in stay},
+        directories={r: path for r, path in wanted.directories.items() if r[0] not in stay},
+    )
+    left = request.state.leftovers if request.state else Leftovers()
+    relocations = {r: path for r, path in wanted.directories.items() if _heading(live, r) != path}
+    plan = _with_relocations(plan, relocations, live)
+    plan = _with_throttle(plan, wanted, live, left, cluster)
+    return _with_denied(plan, resized, live)
+
+
+def not_to_move(plan: Plan) -> frozenset[TopicPartition]:
+    """What a plan says of partitions, and nothing of it does: a guard or a policy has denied it."""
+    moves = [op for op in plan.operations if VERBS[op.verb].moves]
+    moving = {f"{PREFIX}{name}" for op in moves for name in op.args["partitions"]}
+    stated = {f.path for change in plan.changes for f in change.fields if f.path.startswith(PREFIX)}
+    return frozenset(TopicPartition.parse(path.removeprefix(PREFIX)) for path in stated - moving)
+
+
+def _resized(targets: Mapping[TopicPartition, Replicas], live: Snapshot) -> dict[TopicPartition, Replicas]:
+    return {p: target for p, target in targets.items() if len(live.replicas(p) or ()) != len(target)}
+
+
+def _in_the_tools_words(found: Diagnostic) -> Diagnostic:
+    return replace(found, hint=_ADDITIONAL) if found.code == MOVE_IN_FLIGHT and not found.blocks else found
+
+
+def _heading(live: Snapshot, replica: Replica) -> str | None:
+    dirs = live.dirs.get(replica)
+    return dirs.heading if dirs else None
+
+
+def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: Snapshot) -> Plan:
+    """Log directories come before the moves, which need brokers that know them."""
+    if not relocations:
+        return plan
+    op = relocation(RESOURCE, relocations, live)
+    because = {op.id: "brokers know the log directory first"}
+    operations = tuple(
+        replace(o, needs={**o.needs, **because}) if VERBS[o.verb].moves else o for o in plan.operations
+    )
+    return _with_fields(replace(plan, operations=(op, *operations)), _RELOCATE.fields(op))
+
+
+def relocation(resource: ResourceId, relocations: Mapping[Replica, str], live: Snapshot) -> Operation:
+    """The operation that sends replicas into other log directories of their brokers."""
+    args: dict[str, Json] = {"replicas": {named(r): path for r, path in sorted(relocations.items())}}
+    before = {named(r): path for r in sorted(relocations) if (path := _heading(live, r))}
+    inverse: Mapping[str, Json] = {"verb": _RELOCATE.name, "args": {"replicas": before}}
+    bare = Operation(f"{_RELOCATE.name}:{resource}", _RELOCATE.name, resource, args, {}, inverse=inverse)
+    return replace(bare, expect=_RELOCATE.view(bare, live))
+
+
+def _with_throttle(plan: Plan, wanted: Execution, live: Snapshot, left: Leftovers, cluster: Cluster) -> Plan:
+    """A throttle for what the plan itself does not move: it is on its way, or stays on its broker."""
+    flying = [p for p, target in wanted.targets.items() if p in live.moves and live.moves[p].target == target]
+    asked = throttles.joined(_of_moves(flying, wanted, live), _of_directories(wanted, live))
+    if not asked:
+        return plan
+    seen = observe(cluster, throttles.query(asked))
+    missing = throttles.missing(asked, left.throttles, seen)
+    entries: Entries = missing.entries
+    for op in plan.operations:
+        if op.verb == _SET.name:
+            entries = throttles.less(entries, op.args["entries"])
+    plan = replace(plan, diagnostics=in_order([*plan.diagnostics, *_findings(missing.foreign)]))
+    if flying:
+        # the rates are for both: whichever command finds all of it over takes them away
+        plan = replace(plan, operations=tuple(op for op in plan.operations if op.verb != _CLEAR.name))
+    if not entries:
+        return plan
+    op = _setting(entries, flying, seen)
+    operations = tuple(
+        replace(o, needs={**o.needs, op.id: _BEFORE}) if o.verb == _RELOCATE.name else o
+        for o in plan.operations
+    )
+    return _with_fields(replace(plan, operations=(op, *operations)), _throttle_fields(op, seen))
+
+
+def _of_moves(flying: Iterable[TopicPartition], wanted: Execution, live: Snapshot) -> Entries:
+    if wanted.throttle is None:
+        return {}
+    shifts = [throttles.shift(p, (), live.moves[p], wanted.targets[p]) for p in flying]
+    return throttles.entries(shifts, wanted.throttle, live.cluster.serving)
+
+
+def _of_directories(wanted: Execution, live: Snapshot) -> Entries:
+    """The rate of brokers that have copying to do; a replica to come is put in its place right away."""
+    if wanted.dirs_throttle is None:
+        return {}
+    copying = {
+        replica[1]
+        for replica, path in wanted.directories.items()
+        if (dirs := live.dirs.get(replica)) and (dirs.path != path or dirs.arriving)
+    }
+    rate = {throttles.DIRS_RATE: str(wanted.dirs_throttle)}
+    return {f"{ConfigScope.BROKER}/{broker}": rate for broker in sorted(copying & live.cluster.serving)}
+
+
+def _setting(entries: Entries, flying: Iterable[TopicPartition], seen: Snapshot) -> Operation:
+    partitions: dict[str, Json] = {"partitions": [str(partition) for partition in sorted(flying)]}
+    bare = throttling(_SET, f"{RESOURCE}#2", RESOURCE, entries, partitions)
+    return replace(bare, expect=_SET.view(bare, seen))
+
+
+def _throttle_fields(op: Operation, seen: Snapshot) -> tuple[FieldChange, ...]:
+    """One a rate, with what was there before; where brokers differ, the one with the lowest id speaks."""
+    fields: dict[str, FieldChange] = {}
+    for entity, keys in op.args["entries"].items():
+        now = throttles.present(seen, entity)
+        for key in keys:
+            if key in throttles.ALL_RATES and key not in fields:
+                fields[key] = FieldChange(key, FieldOp.CHANGE, now.get(key), keys[key])
+    return tuple(fields.values())
+
+
+def _findings(foreign: Mapping[str, str]) -> Iterable[Diagnostic]:
+    for entity, rate in foreign.items():
+        yield warning(
+            "foreign-throttle",
+            "Someone else's throttle holds",
+            f"{entity} has a throttle of {rate} bytes a second that kdeclare did not set; it is left alone.",
+            hint="Have it taken away where nobody needs it any more.",
+            resource=str(RESOURCE),
+            subject=entity,
+        )
+
+
+def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
+    """The plan with more fields in the change of `RESOURCE`, which is made where there is none.
+
+    The fields are of an operation: if all the moves were denied, there is something left of it now.
+    """
+    if not fields:
+        return plan
+    fields = tuple(map(assess_placement_field, fields))
+    found = next((change for change in plan.changes if change.id == RESOURCE), None)
+    if found is not None:
+        fields = (*found.fields, *fields)
+        more = replace(found, fields=fields, blocked=None, risk=highest_risk(fields, least=found.risk))
+        plan = replace(plan, changes=tuple(more if c is found else c for c in plan.changes))
+        if not found.blocked:
+            return plan
+        s = plan.summary
+        return replace(plan, summary=replace(s, update=s.update + 1, blocked=s.blocked - 1))
+    change = Change(RESOURCE, Action.UPDATE, Reason.ASKED, highest_risk(fields), fields)
+    summary = replace(plan.summary, update=plan.summary.update + 1, unchanged=plan.summary.unchanged - 1)
+    return replace(plan, changes=(*plan.changes, change), summary=summary)
+
+
+def _with_denied(plan: Plan, resized: Mapping[TopicPartition, Replicas], live: Snapshot) -> Plan:
+    """The partitions that must not be moved, beside those that are, in the words of the brokers."""
+    if not resized:
+        return plan
+    current = {p: live.replicas(p) or () for p in sorted(resized)}
+    fields = tuple(
+        assess_placement_field(FieldChange(f"{PREFIX}{p}", FieldOp.CHANGE, list(replicas), list(resized[p])))
+        for p, replicas in current.items()
+    )
+    problems = [
+        denied(
+            GUARD,
+            "The replication factor would change",
+            f"{p}: The replication factor is changed from {len(replicas)} to {len(resized[p])}",
+            hint="Name as many replicas as it has, or leave out --disallow-replication-factor-change.",
+            resource=str(RESIZED),
+            subject=str(p),
+        )
+        for p, replicas in current.items()
+    ]
+    change = Change(RESIZED, Action.UPDATE, Reason.ASKED, Risk.DISRUPTIVE, fields, blocked=GUARD)
+    return replace(
+        plan,
+        changes=(*plan.changes, change),
+        diagnostics=in_order([*plan.diagnostics, *problems]),
+        summary=replace(plan.summary, blocked=plan.summary.blocked + 1),
+    )

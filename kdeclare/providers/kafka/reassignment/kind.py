@@ -1,0 +1,131 @@
+"""Kind `Reassignment`: where replicas are to be, partition by partition or by a rule for topics."""
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel
+
+from kdeclare.core.changes import Action, Change, FieldChange
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired, Difference, Problem, Stated
+from kdeclare.core.operation_type import identities, with_inverse
+from kdeclare.core.operations import Operation
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.operations.partitions import topics_of
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.reassignment.body_json import reassignment_from, reassignment_json
+from kdeclare.providers.kafka.reassignment.diff import PREFIX, diff_reassignment
+from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
+from kdeclare.providers.kafka.reassignment.pace import as_args
+from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placer
+from kdeclare.providers.kafka.reassignment.spec import (
+    EXCLUSIVE,
+    ReassignmentBody,
+    ReassignmentSpec,
+    parse_reassignment,
+)
+from kdeclare.providers.kafka.risks import assess_placement_field
+
+_REASSIGN = ReassignPartitions()
+
+
+class ReassignmentKind:
+    """A desired state like any other: once it is reached, it plans to nothing. It owns nothing."""
+
+    name = "Reassignment"
+    spec: type[BaseModel] = ReassignmentSpec
+    config_scope: ConfigScope | None = None
+    in_brokers = True
+    exclusive: Mapping[str, frozenset[str]] = EXCLUSIVE
+
+    def parse(self, name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
+        """See `core.kind.Kind`."""
+        return parse_reassignment(name, spec)
+
+    def query(self, name: str, body: ReassignmentBody | None, owned: Json) -> Query:
+        """The topics of its partitions; all of them where it has patterns."""
+        return Query(body.names, every_topic=body.has_patterns) if body else Query()
+
+    def diff(
+        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> Difference:
+        """See `core.kind.Kind`."""
+        return Difference(None) if desired is None else diff_reassignment(resource, desired, live, place)
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """See `providers.kafka.risks`."""
+        return assess_placement_field(field)
+
+    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
+        """Nothing."""
+        return ()
+
+    def wants(self, name: str, body: ReassignmentBody) -> Mapping[str, Json]:
+        """The replicas of its partitions, and with them the replication factor of their topics."""
+        replicas: dict[str, Json] = {f"replicas of {t.partition}": list(t.replicas) for t in body.targets}
+        sizes = {f"replication factor of {t.partition.topic}": len(t.replicas) for t in body.targets}
+        return replicas | sizes
+
+    def arranges(self, name: str, body: ReassignmentBody, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """The brokers of its partitions, or its rule for every topic that it is about."""
+        rule = Arrangement(
+            without=body.drain, only=body.target_brokers, strategy=body.strategy, even=body.rebalance
+        )
+        found = dict.fromkeys(body.matching(topics), rule)
+        brokers: dict[str, set[int]] = {}
+        for target in body.targets:
+            brokers.setdefault(target.partition.topic, set()).update(target.replicas)
+        return found | {t: Arrangement(frozenset(ids), exact=True) for t, ids in brokers.items()}
+
+    def states(self, name: str, body: ReassignmentBody) -> Mapping[str, Stated]:
+        """Nothing of any topic."""
+        return {}
+
+    def operations(
+        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> tuple[Operation, ...]:
+        """One operation for what keeps its size, and one with the guard lifted for what is to change it."""
+        pace = as_args(desired.body.pace) if desired else {}
+        own_pace: dict[str, Json] = {"pace": pace, "group": str(change.id)} if pace else {}
+        groups: dict[bool, dict[str, FieldChange]] = {}
+        for field in change.fields:
+            resized = len(field.before) != len(field.after)
+            groups.setdefault(resized, {})[field.path.removeprefix(PREFIX)] = field
+        operations: list[Operation] = []
+        for allow, fields in sorted(groups.items()):
+            suffix = f"#{len(operations) + 1}" if operations else ""
+            op = Operation(
+                id=f"{_REASSIGN.name}:{change.id}{suffix}",
+                verb=_REASSIGN.name,
+                resource=change.id,
+                args={
+                    "partitions": {name: field.after for name, field in fields.items()},
+                    "allow_replication_factor_change": allow,
+                    **own_pace,
+                },
+                expect={n: f.before for n, f in fields.items()} | identities(topics_of(fields), live),
+            )
+            operations.append(with_inverse(_REASSIGN, op))
+        return tuple(operations)
+
+    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        """It owns nothing."""
+        return None
+
+    def alone(self, name: str, body: ReassignmentBody) -> bool:
+        """Never: it is about topics, and which of them there are, only the cluster knows."""
+        return False
+
+    def to_json(self, name: str, body: ReassignmentBody) -> Json:
+        """See `providers.kafka.reassignment.body_json`."""
+        return reassignment_json(body)
+
+    def from_json(self, json: Json) -> ReassignmentBody:
+        """See `providers.kafka.reassignment.body_json`."""
+        return reassignment_from(json)
+
+    def export(self, live: Snapshot) -> Mapping[str, str]:
+        """Nothing: where replicas are is no wish."""
+        return {}

@@ -1,0 +1,1 @@
+"""Operations that move replicas, and those that accompany them."""

@@ -1,0 +1,111 @@
+"""Electing preferred leaders (KIP-460): a move or a new order changes who should lead, not who does."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+
+from kdeclare.core.changes import FieldChange
+from kdeclare.core.faults import Result
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_type import Undo, Verb, View, with_args
+from kdeclare.core.operations import Operation
+from kdeclare.core.run import Status
+from kdeclare.core.secrets import SecretSource
+from kdeclare.core.state import Leftovers
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.operations.partitions import joined_result, topics_of
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.reassignment.operations.arguments import ElectArgs
+
+
+class ElectLeaders(Verb):
+    """args: {partitions: {<topic>-<n>: preferred leader}}. Begins when none of them is being moved."""
+
+    name = "leaders.elect"
+    arguments = ElectArgs
+    has_timeout = True
+    waits = True
+    accompanies = True
+    tidies = True
+
+    def query(self, op: Operation) -> Query:
+        """The topics of its partitions."""
+        return Query(topics_of(op.args["partitions"]))
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """Who leads."""
+        view: dict[str, Json] = {}
+        for name in op.args["partitions"]:
+            topic, number = TopicPartition.parse(name)
+            there = live.topics.get(topic)
+            known = there is not None and number < len(there.partitions)
+            view[f"leader of {name}"] = there.partitions[number].leader if there and known else None
+        return view
+
+    def after(self, op: Operation) -> View:
+        """The preferred ones lead."""
+        return {f"leader of {name}": leader for name, leader in op.args["partitions"].items()}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """None: who leads is no wish."""
+        return ()
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """The partitions of other topics."""
+        rest = {p: b for p, b in op.args["partitions"].items() if TopicPartition.parse(p).topic not in topics}
+        bare = replace(op, expect={f"leader of {p}": op.expect[f"leader of {p}"] for p in rest if op.expect})
+        return with_args(bare, {**op.args, "partitions": rest}) if rest else None
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """One a partition."""
+        return {f"leader of {name}": f"leader/{name}" for name in op.args["partitions"]}
+
+    def item(self, op: Operation) -> str:
+        """Its partitions are its own."""
+        return op.id
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """Its leaders."""
+        return frozenset(self.claims(op).values())
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """ElectLeaders for those that do not lead and are preferred still: a move may have failed."""
+        topics = cluster.topics(sorted({t for op in ops for t in topics_of(op.args["partitions"])}))
+        wanted = [
+            TopicPartition(topic.name, number)
+            for topic in topics.values()
+            for number, partition in enumerate(topic.partitions)
+            if partition.replicas and partition.leader != partition.replicas[0]
+        ]
+        asked = {p: leader for op in ops for p, leader in op.args["partitions"].items()}
+        due = [p for p in wanted if asked.get(str(p)) == topics[p.topic].partitions[p.partition].replicas[0]]
+        results: dict[TopicPartition, Result] = {TopicPartition.parse(p): None for p in asked}
+        if due:
+            results |= cluster.elect_leaders(due)
+        return {op.id: joined_result(op, results) for op in ops}
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Nothing: undoing the move has an election of its own."""
+        return Undo()
+
+    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+        """What has to wait for moves, or for the preferred leader, is left for later."""
+        mine = op.args["partitions"]
+        if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
+            return replace(before, elections={**before.elections, **mine})
+        if status is Status.DONE:
+            return replace(before, elections={p: b for p, b in before.elections.items() if p not in mine})
+        return before
+
+
+def election(
+    name: str, resource: ResourceId, preferred: Mapping[str, int], args: Mapping[str, Json]
+) -> Operation:
+    """The operation that has leaders elected; undoing it is electing, too. ``name`` tells it from others."""
+    own: dict[str, Json] = {"partitions": dict(preferred), **args}
+    inverse: Mapping[str, Json] = {"verb": ElectLeaders.name, "args": own}
+    return Operation(f"{ElectLeaders.name}:{name}", ElectLeaders.name, resource, own, {}, inverse=inverse)

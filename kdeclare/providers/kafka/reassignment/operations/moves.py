@@ -1,0 +1,95 @@
+"""Waiting for moves that are under way, and cancelling them (KIP-455)."""
+
+from collections.abc import Mapping, Sequence
+
+from kdeclare.core.faults import Result
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_type import Effect, Undo, View, other_topic
+from kdeclare.core.operations import Operation
+from kdeclare.core.secrets import SecretSource
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.operations.partitions import PartitionsVerb, joined_result, moved
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs
+
+
+class AwaitMoves(PartitionsVerb):
+    """Begins once the moves of its partitions are over, and has then nothing to do.
+
+    partitions: where they are heading. What comes after it sees for itself whether they got there.
+    """
+
+    name = "moves.await"
+    arguments = MovesArgs
+    waits = True
+    accompanies = True
+
+    def after(self, op: Operation) -> View:
+        """Where they were heading."""
+        return op.expect
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """Nothing that was not to be expected."""
+        return frozenset()
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """Nothing."""
+        return {op.id: None for op in ops}
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Nothing."""
+        return Undo()
+
+
+class CancelMoves(PartitionsVerb):
+    """Cancels moves in flight.
+
+    partitions: what is left of each: the listed replicas less those that were being added, in that
+    order. That need not be the order from before the move, and after a move that was re-targeted it is
+    the union of its stages.
+    """
+
+    name = "moves.cancel"
+    arguments = MovesArgs
+    has_timeout = True
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """The replicas that are left of its partitions."""
+        return moved(op)
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """AlterPartitionReassignments with no replicas; one that is over by now is no failure."""
+        targets: dict[TopicPartition, tuple[int, ...] | None] = {
+            TopicPartition.parse(p): None for op in ops for p in op.args["partitions"]
+        }
+        answers = cluster.reassign(targets, allow_replication_factor_change=True)
+        over = "NO_REASSIGNMENT_IN_PROGRESS"
+        results = {p: None if f is not None and f.error == over else f for p, f in answers.items()}
+        return {op.id: joined_result(op, results) for op in ops}
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Go on to where they were heading."""
+        if other_topic(op, now):
+            return Undo(conflicts=("the topic itself",))
+        targets = op.args["partitions"]
+        conflicts = tuple(p for p in targets if now.get(p) not in (targets[p], op.expect.get(p)))
+        back = {p: op.expect[p] for p in targets if now.get(p) == targets[p] != op.expect.get(p)}
+        if not back:
+            return Undo(conflicts=conflicts)
+        resized = any(len(back[p]) != len(targets[p]) for p in back)
+        args = {"partitions": back, "allow_replication_factor_change": resized}
+        return Undo("partitions.reassign", args, conflicts)
+
+
+def waiting(
+    name: str, resource: ResourceId, targets: Mapping[str, Json], args: Mapping[str, Json]
+) -> Operation:
+    """The operation that waits for moves; undoing it is waiting, too. ``name`` tells it from others."""
+    own: dict[str, Json] = {"partitions": dict(targets), **args}
+    inverse: Mapping[str, Json] = {"verb": AwaitMoves.name, "args": own}
+    return Operation(f"{AwaitMoves.name}:{name}", AwaitMoves.name, resource, own, {}, inverse=inverse)

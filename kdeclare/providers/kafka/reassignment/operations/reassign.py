@@ -1,0 +1,143 @@
+"""Moving replicas (AlterPartitionReassignments, guarded as KIP-860 has it)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from kdeclare.core.faults import Fault, Result
+from kdeclare.core.operation_type import Effect, Undo, View, other_topic
+from kdeclare.core.operations import Operation
+from kdeclare.core.run import Status
+from kdeclare.core.secrets import SecretSource
+from kdeclare.core.state import Leftovers
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Move
+from kdeclare.providers.kafka.operations.partitions import PartitionsVerb, joined_result, moved
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
+
+Replicas = tuple[int, ...]
+
+
+class ReassignPartitions(PartitionsVerb):
+    """args: {partitions, allow_replication_factor_change, client_guard, pace, pause_s}.
+
+    partitions: {<topic>-<n>: replicas}.
+    client_guard: the broker cannot guard, and the user chose to trust kdeclare's own check.
+    pace: how it was to be done, see `Pace`; undoing it goes about it in the same way.
+    pause_s: how long to wait, in seconds, once it could begin.
+    """
+
+    name = "partitions.reassign"
+    arguments = ReassignArgs
+    has_timeout = True
+    moves = True
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """The replicas of its partitions."""
+        return moved(op)
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """One request a kind of guard: lifting it for one operation must not lift it for another."""
+        results: dict[str, Result] = {}
+        for allow in (False, True):
+            for unguarded in (False, True):
+                group = [op for op in ops if _guard(op) == (allow, unguarded)]
+                if group:
+                    results |= _send(cluster, group, allow, unguarded)
+        return results
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Reassign to the recorded ordered lists; a cancel alone does not restore the order."""
+        if other_topic(op, now):
+            return Undo(conflicts=("the topic itself",))
+        back, conflicts, lost = {}, [], []
+        for name, target in op.args["partitions"].items():
+            before, current = op.expect.get(name), now.get(name)
+            if current == before:
+                continue
+            if current != target:
+                conflicts.append(name)
+            elif not before:
+                lost.append(name)
+            else:
+                back[name] = before
+        resized = any(len(back[name]) != len(op.args["partitions"][name]) for name in back)
+        kept = {key: op.args[key] for key in ("client_guard", "pace", "group") if key in op.args}
+        args = {"partitions": back, "allow_replication_factor_change": resized, **kept} if back else None
+        return Undo(self.name, args, tuple(conflicts), tuple(lost))
+
+    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+        """What may still be on its way: of a refused operation, other partitions move (KIP-455)."""
+        mine = tuple(op.args["partitions"])
+        if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
+            return replace(before, moves=tuple(dict.fromkeys([*before.moves, *mine])))
+        if status is Status.DONE:
+            return replace(before, moves=tuple(p for p in before.moves if p not in mine))
+        return before
+
+
+def _partitions(op: Operation) -> Iterable[TopicPartition]:
+    return map(TopicPartition.parse, op.args["partitions"])
+
+
+def _guard(op: Operation) -> tuple[bool, bool]:
+    return bool(op.args["allow_replication_factor_change"]), bool(op.args.get("client_guard"))
+
+
+def _send(cluster: Cluster, ops: Sequence[Operation], allow: bool, unguarded: bool) -> dict[str, Result]:
+    targets = {
+        TopicPartition.parse(p): tuple(replicas)
+        for op in ops
+        for p, replicas in op.args["partitions"].items()
+    }
+    expected = {p: tuple(op.expect.get(str(p)) or ()) for op in ops for p in _partitions(op)}
+    results, freed = _cleared(cluster, targets, expected)
+    for lifted in (False, True):
+        rest = {p: t for p, t in targets.items() if p not in results and (p in freed) == lifted}
+        if rest:
+            results |= cluster.reassign(
+                rest, allow_replication_factor_change=allow or lifted, unguarded=unguarded
+            )
+    return {op.id: joined_result(op, results) for op in ops}
+
+
+def _cleared(
+    cluster: Cluster,
+    targets: Mapping[TopicPartition, Replicas],
+    expected: Mapping[TopicPartition, Replicas],
+) -> tuple[dict[TopicPartition, Result], set[TopicPartition]]:
+    """Make way for the targets; what could not be, by partition, and what needs the guard lifted.
+
+    A move that the operation was not planned on is someone else's and is left to them. One that Kafka
+    would not turn round is cancelled. That can leave the union of its stages, and then the size that was
+    there, which is what is wanted again, is no longer what the guard compares with.
+    """
+    moves = cluster.moves(sorted({partition.topic for partition in targets}))
+    flying = {p: moves[p] for p, target in targets.items() if p in moves and moves[p].target != target}
+    results: dict[TopicPartition, Result] = {
+        p: Fault("MOVE_IN_FLIGHT", f"Someone has begun to move it to {list(move.target)}.")
+        for p, move in flying.items()
+        if move.target != expected[p]
+    }
+    stuck = {p: m for p, m in flying.items() if p not in results and not turns_round(m, targets[p])}
+    if not stuck:
+        return results, set()
+    cancelled = cluster.reassign(dict.fromkeys(stuck), allow_replication_factor_change=True)
+    faults = {p: fault for p, fault in cancelled.items() if fault is not None}
+    results |= {p: f for p, f in faults.items() if f.error != "NO_REASSIGNMENT_IN_PROGRESS"}
+    left = {p: len(m.replicas) - len(m.adding) for p, m in stuck.items() if p not in faults}
+    kept = {p for p, target in targets.items() if len(target) == len(expected[p])}
+    return results, {p for p, size in left.items() if p in kept and size != len(targets[p])}
+
+
+def turns_round(move: Move, target: Replicas) -> bool:
+    """Whether Kafka takes another target for a move in flight for what it is.
+
+    Where nothing new is added (or removed), the stored list stays, and the move goes on to where it was
+    heading, or nowhere (ReplicationControlManager.changePartitionReassignment).
+    """
+    adding = set(target).difference(move.replicas) or set(move.adding)
+    removing = set(move.replicas).difference(target) or set(move.removing)
+    return adding <= set(target) and removing.isdisjoint(target)

@@ -1,0 +1,112 @@
+"""Moving replicas from one log directory of their broker to another (AlterReplicaLogDirs, KIP-113)."""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+
+from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.faults import Fault, Result
+from kdeclare.core.operation_type import Undo, Verb, View
+from kdeclare.core.operations import Operation
+from kdeclare.core.secrets import SecretSource
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
+
+Replica = tuple[TopicPartition, int]
+"""A partition, and the broker with the copy."""
+
+
+class RelocateReplicas(Verb):
+    """args: {replicas: {<topic>-<n>@<broker>: path of the log directory}}.
+
+    It begins in the broker and goes on there by itself. Of a replica that the broker does not have yet it
+    takes a note, in its memory only: so this comes right before the reassignment.
+    """
+
+    name = "replicas.relocate"
+    arguments = RelocateArgs
+
+    def query(self, op: Operation) -> Query:
+        """Where the replicas of its topics are."""
+        return Query(log_dirs=frozenset(partition.topic for partition, _ in map(parse, op.args["replicas"])))
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """Where its replicas are heading; None for those that are not there."""
+        found = {name: live.dirs.get(parse(name)) for name in op.args["replicas"]}
+        return {name: dirs.heading if dirs else None for name, dirs in found.items()}
+
+    def after(self, op: Operation) -> View:
+        """The directories named."""
+        return {**op.expect, **op.args["replicas"]}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """One a replica."""
+        return tuple(
+            FieldChange(f"log_dir.{name}", FieldOp.CHANGE, op.expect.get(name), path)
+            for name, path in op.args["replicas"].items()
+            if op.expect.get(name) != path
+        )
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """The replicas of other topics."""
+        rest = {r: path for r, path in op.args["replicas"].items() if parse(r)[0].topic not in topics}
+        if not rest:
+            return None
+        before = (op.inverse or {}).get("args", {}).get("replicas", {})
+        back = {"verb": self.name, "args": {"replicas": {r: path for r, path in before.items() if r in rest}}}
+        expect = {element: value for element, value in op.expect.items() if element in rest}
+        return replace(op, args={**op.args, "replicas": rest}, expect=expect, inverse=back)
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """One a replica."""
+        return {name: f"log-dir/{name}" for name in op.args["replicas"]}
+
+    def item(self, op: Operation) -> str:
+        """Its replicas are its own, see `claims`."""
+        return op.id
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """The directories of its replicas."""
+        return frozenset(self.claims(op).values())
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """AlterReplicaLogDirs; that a replica is not available yet is no failure."""
+        targets = {parse(name): path for op in ops for name, path in op.args["replicas"].items()}
+        answers = cluster.move_log_dirs(targets)
+        to_come = "REPLICA_NOT_AVAILABLE"
+        return {op.id: next((f for f in _faults(op, answers) if f.error != to_come), None) for op in ops}
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Back to where they were; those that were not there go with the reassignment."""
+        back, conflicts = {}, []
+        for name, path in op.args["replicas"].items():
+            before, current = op.expect.get(name), now.get(name)
+            if before is None or current in (before, None):
+                continue
+            if current != path:
+                conflicts.append(name)
+            else:
+                back[name] = before
+        return Undo(self.name, {"replicas": back} if back else None, tuple(conflicts))
+
+
+def parse(text: str) -> Replica:
+    """Read ``topic-partition@broker``."""
+    partition, _, broker = text.rpartition("@")
+    return TopicPartition.parse(partition), int(broker)
+
+
+def named(replica: Replica) -> str:
+    """The opposite of `parse`."""
+    return f"{replica[0]}@{replica[1]}"
+
+
+def _faults(op: Operation, answers: Mapping[Replica, Result]) -> Iterable[Fault]:
+    for name in op.args["replicas"]:
+        fault = answers[parse(name)]
+        if fault is not None:
+            yield Fault(fault.error, f"{name}: {fault.message}".rstrip(": "), fault.kind)

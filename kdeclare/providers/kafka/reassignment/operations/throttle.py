@@ -1,0 +1,255 @@
+"""Throttling moves and letting go of it: one's own entries only, by APPEND and SUBTRACT (KIP-73, KIP-339)."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+
+from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.faults import Fault, Result
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_type import Undo, Verb, View, with_args
+from kdeclare.core.operations import Operation
+from kdeclare.core.run import Status
+from kdeclare.core.secrets import SecretSource
+from kdeclare.core.state import Entries, Leftovers
+from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.operations.partitions import topics_of
+from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
+from kdeclare.providers.kafka.reassignment.throttles import LISTS
+
+BROKER_DOWN = "BROKER_NOT_AVAILABLE"
+
+
+class ThrottleVerb(Verb):
+    """args: {entries, partitions, relies_on}; see `core.state.Entries`.
+
+    partitions: for whose moves it is. relies_on: rates by entity and key that are there and have to hold.
+    """
+
+    accompanies = True
+
+    def query(self, op: Operation) -> Query:
+        """The lists and rates that it touches, and the moves that it is for."""
+        entities = op.args["entries"].keys() | op.args.get("relies_on", {}).keys()
+        return throttles.query(sorted(entities), topics_of(op.args["partitions"]))
+
+    def view(self, op: Operation, live: Snapshot) -> View:
+        """The rates, and of the lists one's own elements: other people's come and go."""
+        view: dict[str, Json] = {}
+        for entity, keys in op.args["entries"].items():
+            there = throttles.present(live, entity)
+            for key, value in keys.items():
+                now = there.get(key)
+                view[f"{entity} {key}"] = _own(value, now) if key in LISTS else now
+        for entity, keys in op.args.get("relies_on", {}).items():
+            rates = throttles.in_force(live, entity)
+            view |= {f"{entity} {key}": rates.get(key) for key in keys}
+        return view
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """None of the resource's own: a throttle comes and goes with its moves."""
+        return ()
+
+    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """The entries of brokers and of other topics; none where no other topic is moved."""
+        rest = [p for p in op.args["partitions"] if TopicPartition.parse(p).topic not in topics]
+        mine = {f"{ConfigScope.TOPIC}/{topic}" for topic in topics}
+        entries = {entity: keys for entity, keys in op.args["entries"].items() if entity not in mine}
+        left = with_args(op, {**op.args, "partitions": rest, "entries": entries})
+        touched = self.claims(left)
+        return replace(left, expect={e: v for e, v in op.expect.items() if e in touched}) if rest else None
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """One a rate or list."""
+        relied = {e: dict(keys) for e, keys in op.args.get("relies_on", {}).items()}
+        return _claims(op.args["entries"]) | _claims(relied)
+
+    def item(self, op: Operation) -> str:
+        """Two of them may be about the same topic."""
+        return self.name
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """Its entries."""
+        return frozenset(_claims(op.args["entries"]).values())
+
+    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Nothing: the moves that undo moves have a throttle of their own."""
+        return Undo()
+
+
+class SetThrottle(ThrottleVerb):
+    """Puts the entries there; nothing moves before the brokers show them."""
+
+    name = "throttle.set"
+    arguments = ThrottleArgs
+    spreads = True
+
+    def lagging(self, op: Operation, live: Snapshot) -> tuple[str, ...]:
+        """The brokers and topics that do not show their entries yet; not brokers that are down."""
+        now, after = self.view(op, live), self.after(op)
+        described = [e for e in op.args["entries"] if throttles.resource_of(e) in live.configs]
+        return tuple(
+            f"{entity} does not show {key} = {throttles.shown(op.args['entries'][entity][key])} yet"
+            for entity in described
+            for key in op.args["entries"][entity]
+            if now[f"{entity} {key}"] != after[f"{entity} {key}"]
+        )
+
+    def after(self, op: Operation) -> View:
+        """All of the entries, and what it relies on as it was."""
+        relies_on = op.args.get("relies_on", {})
+        relied = {f"{e} {key}": rate for e, keys in relies_on.items() for key, rate in keys.items()}
+        return relied | {
+            f"{entity} {key}": list(value["elements"]) if key in LISTS else value
+            for entity, keys in op.args["entries"].items()
+            for key, value in keys.items()
+        }
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """IncrementalAlterConfigs: APPEND to the lists of topics, SET the rates of brokers."""
+        return {op.id: _altered(cluster, op.args["entries"], _put) for op in ops}
+
+    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+        """Its entries, also where it is not known which of them took effect."""
+        if status in (Status.INTERRUPTED, Status.SKIPPED, Status.STALE):
+            return before
+        done = status is Status.DONE
+        both = throttles.joined(before.throttles, op.args["entries"], certain=done)
+        return replace(before, throttles=both)
+
+
+class ClearThrottle(ThrottleVerb):
+    """Takes the entries away, once none of its partitions is being moved. Another's rate stays."""
+
+    name = "throttle.clear"
+    arguments = ThrottleArgs
+    waits = True
+    tidies = True
+
+    def after(self, op: Operation) -> View:
+        """None of the entries."""
+        return {
+            f"{entity} {key}": [] if key in LISTS else None
+            for entity, keys in op.args["entries"].items()
+            for key in keys
+        }
+
+    def execute(
+        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+    ) -> Mapping[str, Result]:
+        """IncrementalAlterConfigs, after a look at what is there."""
+        return {op.id: remove(cluster, op.args["entries"]) for op in ops}
+
+    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+        """What was there before, less its entries once they are gone."""
+        if status is not Status.DONE:
+            return before
+        return replace(before, throttles=throttles.less(before.throttles, op.args["entries"]))
+
+
+def _claims(entries: Entries) -> dict[str, str]:
+    return {f"{e} {key}": f"throttle/{e}/{key}" for e, keys in entries.items() for key in keys}
+
+
+def remove(cluster: Cluster, entries: Entries) -> Result:
+    """Take away what of ``entries`` is there; a fault where a broker that holds some is down.
+
+    A list that nobody had set and that is empty now is unset again: SUBTRACT leaves an empty override.
+    Kafka cannot do both in one request, so an element that somebody adds in between would be lost.
+    """
+    down = [broker.id for broker in cluster.describe().brokers if broker.fenced]
+    here, held = throttles.without_brokers(entries, down)
+    fault = _altered(cluster, _there(cluster, here), _take)
+    fresh = {e: {k: v for k, v in ks.items() if k in LISTS and v["fresh"]} for e, ks in here.items()}
+    if fault is None:
+        fault = _altered(cluster, _empty(cluster, {e: ks for e, ks in fresh.items() if ks}), _unset)
+    if fault is None and held:
+        names = ", ".join(map(str, held))
+        return Fault(BROKER_DOWN, f"Broker {names} is down and holds a rate; the next run takes it away.")
+    return fault
+
+
+def _there(cluster: Cluster, entries: Entries) -> Entries:
+    """What of the entries is set; a rate counts only if it is the very one."""
+    result: dict[str, dict[str, Json]] = {}
+    for entity, now in _read(cluster, entries).items():
+        for key, value in entries[entity].items():
+            if key in LISTS and (mine := _own(value, now.get(key))):
+                result.setdefault(entity, {})[key] = {**value, "elements": mine}
+            elif key not in LISTS and now.get(key) in throttles.rates(value):
+                result.setdefault(entity, {})[key] = value
+    return result
+
+
+def _empty(cluster: Cluster, entries: Entries) -> Entries:
+    found = _read(cluster, entries)
+    empty = {e: {k: v for k, v in keys.items() if found[e].get(k) == []} for e, keys in entries.items()}
+    return {e: keys for e, keys in empty.items() if keys}
+
+
+def _read(cluster: Cluster, entries: Entries) -> dict[str, dict[str, Json]]:
+    if not entries:
+        return {}
+    queries: list[ConfigQuery] = list(throttles.query(entries).configs.values())
+    live = Snapshot(cluster.describe(), configs=cluster.configs(queries))
+    return {entity: throttles.present(live, entity) for entity in entries}
+
+
+def throttling(
+    verb: ThrottleVerb, name: str, resource: ResourceId, entries: Entries, args: Mapping[str, Json]
+) -> Operation:
+    """The operation that puts entries there, or takes them away; what undoes it is the other one.
+
+    name: what tells it from others of its verb. args: what it has beside the entries.
+    """
+    own: dict[str, Json] = {"entries": {e: dict(keys) for e, keys in entries.items()}, **args}
+    other = SetThrottle.name if verb.tidies else ClearThrottle.name
+    inverse: Mapping[str, Json] = {"verb": other, "args": own}
+    return Operation(f"{verb.name}:{name}", verb.name, resource, own, {}, inverse=inverse)
+
+
+_Op = Callable[[str, Json], ConfigOp]
+
+
+def _put(key: str, value: Json) -> ConfigOp:
+    if key in LISTS:
+        return ConfigOp(key, FieldOp.APPEND, ",".join(value["elements"]))
+    return ConfigOp(key, FieldOp.SET, value)
+
+
+def _take(key: str, value: Json) -> ConfigOp:
+    if key in LISTS:
+        return ConfigOp(key, FieldOp.SUBTRACT, ",".join(value["elements"]))
+    return _unset(key, value)
+
+
+def _unset(key: str, value: Json) -> ConfigOp:
+    return ConfigOp(key, FieldOp.DELETE, None)
+
+
+def _altered(cluster: Cluster, entries: Entries, op: _Op) -> Result:
+    """One request for all entities; the first refusal speaks. A topic that is gone needs no throttle."""
+    items = [
+        Alteration(throttles.resource_of(entity), tuple(op(key, value) for key, value in keys.items()))
+        for entity, keys in entries.items()
+    ]
+    if not items:
+        return None
+    faults = [(r, f) for r, f in cluster.alter_configs(items).items() if f is not None]
+    gone = "UNKNOWN_TOPIC_OR_PARTITION"
+    bad = [(r, f) for r, f in faults if not (r.scope is ConfigScope.TOPIC and f.error == gone)]
+    if not bad:
+        return None
+    resource, fault = bad[0]
+    return Fault(fault.error, f"{resource.scope}/{resource.name}: {fault.message}", fault.kind)
+
+
+def _own(value: Mapping[str, Json], now: Json) -> list[str]:
+    there: Iterable[str] = now or ()
+    return [element for element in value["elements"] if element in there]

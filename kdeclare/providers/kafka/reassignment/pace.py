@@ -1,0 +1,92 @@
+"""How moves are to be gone about: throttle, batches, pauses, how long to wait. Also as people write it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, TypeAdapter, WithJsonSchema
+
+from kdeclare.core.jsontypes import Json
+
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtKMGT]?i?B)/s")
+_SIZE = TypeAdapter(ByteSize)
+
+
+def seconds(value: Any) -> Any:
+    """``10s``, ``1h30m``, ``500ms`` in seconds. Raises ValueError for a text that is none."""
+    if not isinstance(value, str):
+        raise ValueError("Write a duration with its unit, as in 30s, 10m or 1h30m")
+    parts = _DURATION.findall(value)
+    if not parts or "".join(number + unit for number, unit in parts) != value:
+        raise ValueError(f"'{value}' is no duration; write 30s, 10m or 1h30m")
+    return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+
+
+def bytes_per_second(value: Any) -> Any:
+    """``50MiB/s``, or a number, in bytes a second. Raises ValueError for a text that is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = _RATE.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"'{value}' is no rate; write 50MiB/s, or a number of bytes a second")
+    return int(_SIZE.validate_python("".join(found.groups())))
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(seconds),
+    Field(le=365 * 86400),
+    WithJsonSchema({"type": "string", "examples": ["30s", "1h30m"]}),
+]
+Rate = Annotated[
+    int,
+    BeforeValidator(bytes_per_second),
+    Field(ge=1, le=2**63 - 1),
+    WithJsonSchema({"type": ["string", "integer"], "examples": ["50MiB/s", 52428800]}),
+]
+
+
+class PaceSpec(BaseModel):
+    """The fields of a manifest that say how to go about moves."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    throttle: Rate | None = None
+    batchSize: Annotated[int, Field(ge=1, le=1_000_000)] | None = None  # noqa: N815
+    interBatchPause: Duration | None = None  # noqa: N815
+    timeout: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """throttle: bytes a second on each broker. batch_size: partitions at a time. pause_s: between batches.
+
+    timeout_s: how long one batch may take before the run goes on without it. None is "not said".
+    """
+
+    throttle: int | None = None
+    batch_size: int | None = None
+    pause_s: float | None = None
+    timeout_s: float | None = None
+
+    def over(self, other: "Pace") -> "Pace":
+        """This one where it says something, else the other one."""
+        mine = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        return Pace(**{f.name: getattr(other, f.name) for f in fields(other)} | mine)
+
+
+def pace_of(spec: PaceSpec) -> Pace:
+    """What a manifest says."""
+    return Pace(spec.throttle, spec.batchSize, spec.interBatchPause, spec.timeout)
+
+
+def as_args(pace: Pace) -> dict[str, Json]:
+    """The pace as an operation's args hold it: what is said."""
+    return {f.name: getattr(pace, f.name) for f in fields(pace) if getattr(pace, f.name) is not None}
+
+
+def from_args(args: Mapping[str, Json]) -> Pace:
+    """The pace that an operation's args hold."""
+    return Pace(**args.get("pace", {}))

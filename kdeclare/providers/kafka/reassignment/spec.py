@@ -1,0 +1,198 @@
+"""What a Reassignment manifest can say, and what is wrong with it whatever the cluster has."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kdeclare.core.diagnostics import error
+from kdeclare.core.kind import Path, Problem
+from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.reassignment.pace import Pace, PaceSpec, pace_of
+from kdeclare.providers.kafka.reassignment.placing import PlacementSpec, Strategy
+
+INT32 = 2**31 - 1
+
+_OF_TOPICS = ("topics", "drain", "targetBrokers", "rebalance", "placement")
+EXCLUSIVE: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(_OF_TOPICS, frozenset({"partitions"})),
+    "partitions": frozenset(_OF_TOPICS),
+    "drain": frozenset({"partitions", "targetBrokers"}),
+    "targetBrokers": frozenset({"partitions", "drain"}),
+}
+"""See `Kind.exclusive`."""
+
+BrokerId = Annotated[int, Field(ge=0, le=INT32)]
+BrokerIds = Annotated[list[BrokerId], Field(min_length=1)]
+
+
+class PartitionSpec(BaseModel):
+    """One partition's wish; ``expectedReplicas`` makes it a compare-and-set."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    topic: str
+    partition: Annotated[int, Field(ge=0, le=INT32)]
+    replicas: BrokerIds
+    expectedReplicas: BrokerIds | None = None  # noqa: N815
+
+
+class ReassignmentSpec(PaceSpec):
+    """``spec`` of a Reassignment manifest: partitions one by one, or topics and what is to be so for them.
+
+    topics: names, or regular expressions (RE2) between slashes that match whole names, internal ones too.
+    drain: brokers that are to hold none of their replicas. targetBrokers: the only ones that may.
+    rebalance: replicas and preferred leaders are to be spread evenly.
+    """
+
+    partitions: Annotated[list[PartitionSpec], Field(min_length=1)] | None = None
+    topics: Annotated[list[str], Field(min_length=1)] | None = None
+    drain: BrokerIds | None = None
+    targetBrokers: BrokerIds | None = None  # noqa: N815
+    rebalance: bool = False
+    placement: PlacementSpec | None = None
+    allowReplicationFactorChange: bool = False  # noqa: N815
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The replicas that one partition is to have, in order, and those that it must have before."""
+
+    partition: TopicPartition
+    replicas: tuple[int, ...]
+    expected: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentBody:
+    """Declared replicas of partitions, or a declared rule for topics.
+
+    topics: as written. targets and topics exclude each other.
+    """
+
+    targets: tuple[Target, ...] = ()
+    allow_replication_factor_change: bool = False
+    topics: tuple[str, ...] = ()
+    drain: frozenset[int] = frozenset()
+    target_brokers: frozenset[int] = frozenset()
+    rebalance: bool = False
+    strategy: Strategy | None = None
+    racks: tuple[str, ...] = ()
+    pace: Pace = field(default_factory=Pace)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The topics that are named one by one."""
+        exact = {text for text in self.topics if not is_pattern(text)}
+        return frozenset(exact.union(t.partition.topic for t in self.targets))
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether only the cluster knows which topics it is about."""
+        return any(map(is_pattern, self.topics))
+
+    def matching(self, topics: Iterable[str]) -> list[str]:
+        """Those of the topics that it is about, in order."""
+        patterns = [compile_pattern(text[1:-1]) for text in self.topics if is_pattern(text)]
+        return sorted(t for t in topics if t in self.topics or any(p.matches(t) for p in patterns))
+
+    def idle_patterns(self, topics: Iterable[str]) -> list[str]:
+        """The regular expressions that match none of the topics."""
+        names = list(topics)
+        patterns = [text for text in self.topics if is_pattern(text)]
+        return [text for text in patterns if not any(map(compile_pattern(text[1:-1]).matches, names))]
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a topic is given by a regular expression."""
+    return len(text) > 2 and text.startswith("/") and text.endswith("/")
+
+
+def parse_reassignment(name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
+    """The body of a spec, and what is wrong with it; offline."""
+    problems = [_invalid(name, path, text) for path, text in (*_shape(spec), *_lists(spec))]
+    problems += _patterns(name, spec)
+    placement = spec.placement
+    body = ReassignmentBody(
+        targets=tuple(_target(item) for item in spec.partitions or ()),
+        allow_replication_factor_change=spec.allowReplicationFactorChange,
+        topics=tuple(spec.topics or ()),
+        drain=frozenset(spec.drain or ()),
+        target_brokers=frozenset(spec.targetBrokers or ()),
+        rebalance=spec.rebalance,
+        strategy=placement.rule if placement else None,
+        racks=tuple(placement.racks) if placement else (),
+        pace=pace_of(spec),
+    )
+    return body, tuple(problems)
+
+
+def _target(item: PartitionSpec) -> Target:
+    expected = tuple(item.expectedReplicas) if item.expectedReplicas else None
+    return Target(TopicPartition(item.topic, item.partition), tuple(item.replicas), expected)
+
+
+def _shape(spec: ReassignmentSpec) -> Iterable[tuple[Path, str]]:
+    """What does not go together."""
+    rules = {
+        "drain": spec.drain,
+        "targetBrokers": spec.targetBrokers,
+        "rebalance": spec.rebalance,
+        "placement": spec.placement,
+    }
+    given = [field for field, value in rules.items() if value]
+    if spec.partitions is None and spec.topics is None:
+        yield (), "It names neither 'topics' nor 'partitions'."
+    elif spec.partitions is not None and spec.topics is not None:
+        yield ("topics",), "It takes 'topics' or 'partitions', not both."
+    elif spec.partitions is not None and given:
+        yield (
+            (given[0],),
+            f"'{given[0]}' is about 'topics'; 'partitions' say where they are to be.",
+        )
+    elif spec.topics is not None and not given:
+        yield (
+            ("topics",),
+            "Say what is to be: 'drain', 'targetBrokers', 'rebalance' or 'placement'.",
+        )
+    if spec.drain and spec.targetBrokers:
+        yield (
+            ("targetBrokers",),
+            "It takes 'drain' or 'targetBrokers', not both.",
+        )
+    if spec.placement and spec.placement.strategy in (Strategy.STATIC, Strategy.STATIC_IN_RACK):
+        yield (
+            ("placement", "strategy"),
+            "What is static is for one topic: declare it there, or 'partitions'.",
+        )
+
+
+def _lists(spec: ReassignmentSpec) -> Iterable[tuple[Path, str]]:
+    """What is wrong within the lists."""
+    seen: set[TopicPartition] = set()
+    for n, item in enumerate(spec.partitions or ()):
+        partition = TopicPartition(item.topic, item.partition)
+        if partition in seen:
+            yield ("partitions", n), f"{partition} is named twice."
+        seen.add(partition)
+        if len(set(item.replicas)) != len(item.replicas):
+            yield ("partitions", n, "replicas"), f"{partition} names a broker twice."
+
+
+def _patterns(name: str, spec: ReassignmentSpec) -> Iterable[Problem]:
+    """What is no regular expression, at the character that RE2 does not take."""
+    for n, text in enumerate(spec.topics or ()):
+        if not is_pattern(text):
+            continue
+        try:
+            compile_pattern(text[1:-1])
+        except PatternError as wrong:
+            found = _invalid(name, ("topics", n), f"{text} is no regular expression: {wrong.reason}.")
+            diagnostic = replace(found.diagnostic, hint=RE2_HINT)
+            yield Problem(found.path, diagnostic, None if wrong.offset is None else wrong.offset + 1)
+
+
+def _invalid(name: str, path: Path, text: str) -> Problem:
+    resource = f"Reassignment/{name}"
+    return Problem(path, error("invalid-reassignment", "Invalid reassignment", text, resource=resource))

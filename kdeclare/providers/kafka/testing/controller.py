@@ -1,0 +1,172 @@
+"""What the controller does to partitions: moves, elections, the passing of time, brokers that go and come.
+
+After ReplicationControlManager of Apache Kafka; the methods that refuse do so as those of `Topics`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Move
+from kdeclare.providers.kafka.port import LogDir
+from kdeclare.providers.kafka.testing.configs import MIN_ISR
+from kdeclare.providers.kafka.testing.partitions import (
+    Ids,
+    PartitionState,
+    cancelled,
+    caught_up,
+    completed,
+    copied_on,
+    copied_part,
+    lagging,
+    needs_unclean_election,
+    reassigned,
+)
+from kdeclare.providers.kafka.testing.topics import BrokerState, Topics
+
+LOG_DIR = "/memory"
+"""The one log directory of every broker."""
+RECORD_BYTES = 1000
+
+
+@dataclass
+class Controller(Topics):
+    """All topics and brokers, and what goes on.
+
+    move_ticks: how many ticks a move takes; 0 ends it at once.
+    stalled: brokers on which replicas that are being added get no further.
+    usable: bytes that are left on a broker's disk; a broker that is not here does not say.
+    """
+
+    move_ticks: int = 0
+    stalled: set[int] = field(default_factory=set)
+    usable: dict[int, int] = field(default_factory=dict)
+
+    # moves
+
+    def partition(self, where: TopicPartition) -> PartitionState:
+        """One partition. Raises Fault UNKNOWN_TOPIC_OR_PARTITION."""
+        topic = self.topics.get(where.topic)
+        if topic is None:
+            raise Fault("UNKNOWN_TOPIC_OR_PARTITION", f"Unable to find a topic named {where.topic}.")
+        if not 0 <= where.partition < len(topic.partitions):
+            raise Fault(
+                "UNKNOWN_TOPIC_OR_PARTITION", f"Unable to find partition {where.topic}:{where.partition}."
+            )
+        return topic.partitions[where.partition]
+
+    def reassign(self, where: TopicPartition, target: Ids | None, *, guarded: bool) -> None:
+        """AlterPartitionReassignments for one partition; None cancels, and is never guarded."""
+        state = self.partition(where)
+        if target is None:
+            after = self._cancelled(where, state)
+        else:
+            self._check_assignment(target, None)
+            if guarded and len(target) != state.size:
+                raise Fault(
+                    "INVALID_REPLICATION_FACTOR",
+                    f"The replication factor is changed from {state.size} to {len(target)}",
+                )
+            after = reassigned(state, target, self.active)
+            if after.moving:
+                after = replace(after, ticks=self.move_ticks)
+                after = after if after.ticks else self._caught_up(after)
+        self.topics[where.topic].partitions[where.partition] = after
+
+    def _cancelled(self, where: TopicPartition, state: PartitionState) -> PartitionState:
+        if not state.moving:
+            raise Fault("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
+        if needs_unclean_election(state) and not self.configs.topic_flag(
+            where.topic, "unclean.leader.election.enable"
+        ):
+            raise Fault(
+                "INVALID_REPLICA_ASSIGNMENT",
+                f"Unable to revert partition assignment for {where.topic}:{where.partition} because it "
+                "would require an unclean leader election.",
+            )
+        return cancelled(state, self.active)
+
+    def _caught_up(self, state: PartitionState) -> PartitionState:
+        return caught_up(state, self.active.difference(lagging(state, self.stalled)))
+
+    def tick(self) -> None:
+        """One step of time: replicas of active brokers join the in-sync set, added ones once copied."""
+        copying = self.active - self.stalled
+        for topic in self.topics.values():
+            for number, p in enumerate(topic.partitions):
+                at_rest = p.leader is not None and not p.moving and len(p.isr) == len(p.replicas)
+                if not at_rest:
+                    topic.partitions[number] = self._caught_up(copied_on(p, copying))
+
+    def moves(self, wanted: Iterable[str] | None) -> Mapping[TopicPartition, Move]:
+        """ListPartitionReassignments; what does not exist is left out."""
+        found = self.topics.keys() if wanted is None else [n for n in wanted if n in self.topics]
+        return {
+            TopicPartition(name, index): Move(p.replicas, p.adding, p.removing)
+            for name in sorted(found)
+            for index, p in enumerate(self.topics[name].partitions)
+            if p.moving
+        }
+
+    # leaders
+
+    def elect(self, where: TopicPartition) -> None:
+        """ElectLeaders for one partition, of the preferred one; nothing where that one leads."""
+        topic = self.topics.get(where.topic)
+        if topic is None:
+            raise Fault("UNKNOWN_TOPIC_OR_PARTITION", f"No such topic as {where.topic}")
+        if not 0 <= where.partition < len(topic.partitions):
+            raise Fault("UNKNOWN_TOPIC_OR_PARTITION", f"No such partition as {where}")
+        state = topic.partitions[where.partition]
+        preferred = state.replicas[0]
+        if preferred != state.leader and preferred not in self.active.intersection(state.isr):
+            raise Fault("PREFERRED_LEADER_NOT_AVAILABLE", "The preferred leader was not available.")
+        topic.partitions[where.partition] = replace(state, leader=preferred)
+
+    # brokers
+
+    def set_broker(self, broker: BrokerState) -> None:
+        """Register or change a broker; one that is no longer active leaves every in-sync set it can."""
+        self.brokers[broker.id] = broker
+        for topic in self.topics.values():
+            topic.partitions = [self._without_lost(p) for p in topic.partitions]
+
+    def _without_lost(self, state: PartitionState) -> PartitionState:
+        isr = tuple(r for r in state.isr if r in self.active) or state.isr[:1]
+        return completed(replace(state, isr=isr), self.active)
+
+    def effective_min_isr(self, name: str) -> int:
+        """What min.insync.replicas comes to: with ELR never more than partition 0's factor."""
+        value = int(self.configs.topic_entry(name, MIN_ISR).value or "1")
+        return min(value, len(self.topics[name].partitions[0].replicas)) if self.configs.elr else value
+
+    # log directories
+
+    def log_dirs(self, wanted: Iterable[str] | None) -> dict[int, tuple[LogDir, ...]]:
+        """DescribeLogDirs at every broker that is not fenced; what does not exist is left out."""
+        sizes: dict[int, dict[TopicPartition, int]] = {
+            broker.id: {} for broker in self.brokers.values() if not broker.fenced
+        }
+        for name in sorted(self.topics.keys() if wanted is None else self.topics.keys() & set(wanted)):
+            topic = self.topics[name]
+            full = topic.records * RECORD_BYTES // len(topic.partitions)
+            for index, state in enumerate(topic.partitions):
+                for broker in sizes.keys() & set(state.replicas):
+                    sizes[broker][TopicPartition(name, index)] = copied_part(state, broker, full)
+        return {
+            broker: (LogDir(LOG_DIR, held, {}, usable=self.usable.get(broker)),)
+            for broker, held in sorted(sizes.items())
+        }
+
+    def move_log_dir(self, where: TopicPartition, broker: int, path: str) -> None:
+        """AlterReplicaLogDirs for one replica. A broker answers without words."""
+        if broker not in self.brokers or self.brokers[broker].fenced:
+            raise Fault("BROKER_NOT_AVAILABLE", f"broker {broker} is not serving", FaultKind.RETRIABLE)
+        if path != LOG_DIR:
+            raise Fault("LOG_DIR_NOT_FOUND", "")
+        topic = self.topics.get(where.topic)
+        if topic is None or not 0 <= where.partition < len(topic.partitions):
+            raise Fault("UNKNOWN_TOPIC_OR_PARTITION", "")
+        if broker not in topic.partitions[where.partition].replicas:
+            raise Fault("REPLICA_NOT_AVAILABLE", "")

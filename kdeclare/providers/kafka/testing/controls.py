@@ -1,0 +1,249 @@
+"""What a test can do to the in-process cluster that no client can: time, brokers, records, copies."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from random import Random
+from threading import RLock
+from typing import Any, Self
+
+from kdeclare.core.jsontypes import Json
+from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
+from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.testing.configs import CLUSTER_WIDE, MIN_ISR, Configs
+from kdeclare.providers.kafka.testing.controller import Controller
+from kdeclare.providers.kafka.testing.faults import Call, FaultPlan
+from kdeclare.providers.kafka.testing.partitions import PartitionState
+from kdeclare.providers.kafka.testing.topics import BrokerState
+from kdeclare.providers.kafka.testing.workers import MemoryWorkers
+
+
+class Controls:
+    """The state, and every way to set and see it.
+
+    brokers: broker id to rack.
+    move_ticks: how many ticks a reassignment takes; 0 ends it within the request.
+    stalled: brokers on which replicas that are being added get no further, as on fenced ones.
+    tick_on_poll: every call of ``moves`` is one tick, once it has answered.
+    stale_reads: how often ``topics`` still shows what was before, after each change of metadata.
+    stale_configs: how often ``configs`` still shows what brokers had before, after each change of it.
+        `is_caught_up` knows nothing of it, as a broker applies its configs after its metadata.
+    metadata_lag: for how many reads of ``topics`` brokers do not show a topic that was created, and still
+        show one that was deleted; ``math.inf`` for ever, until `catch_up`. The controller knows better: what
+        is validated is judged by what there really is.
+    topic_ids: whether the brokers know topic ids (KIP-516).
+    rf_guard: whether the brokers know AllowReplicationFactorChange (KIP-860).
+    principal: whom they take the client for; may be set.
+    hidden: topics that it may not describe; may be set.
+    elr: eligible leader replicas, on in a freshly formatted cluster since 4.1: a cluster-wide
+        ``min.insync.replicas`` of 1 that cannot be deleted.
+    tiered: remote.log.storage.system.enable.
+    static: the server.properties of every broker.
+    seed: of the placement of replicas.
+    connect: Connect workers by their URLs; may be added to.
+
+    Every broker has the one log directory ``/memory``. A record takes 1000 bytes, and the records of a
+    topic are spread evenly: each replica has ``records * 1000 // partitions`` bytes. One that is being
+    added has the share of it that corresponds to its ticks, so 0 at first.
+
+    Nothing depends on the clock, and on random numbers only through ``seed``.
+    """
+
+    def __init__(
+        self,
+        brokers: Mapping[int, str | None] | None = None,
+        *,
+        cluster_id: str = "memory",
+        move_ticks: int = 0,
+        tick_on_poll: bool = True,
+        stale_reads: int = 0,
+        stale_configs: int = 0,
+        metadata_lag: float = 0,
+        topic_ids: bool = True,
+        rf_guard: bool = True,
+        elr: bool = True,
+        tiered: bool = False,
+        static: Mapping[str, str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        racks = {1: "a", 2: "b", 3: "c"} if brokers is None else dict(brokers)
+        configs = Configs(min(racks), tiered, elr)
+        configs.static = {broker: _properties(broker, rack, static or {}) for broker, rack in racks.items()}
+        if elr:
+            configs.store(CLUSTER_WIDE, {MIN_ISR: "1"})
+        self._state = Controller(
+            {broker: BrokerState(broker, rack) for broker, rack in racks.items()},
+            configs,
+            Random(seed),
+            move_ticks=move_ticks,
+        )
+        self._lock = RLock()
+        self._cluster_id = cluster_id
+        self._stale: dict[str, Topic] | None = None
+        self._stale_left = 0
+        self._stale_configs: dict[ConfigResource, dict[str, str]] = {}
+        self._stale_configs_left = 0
+        self._unseen: dict[str, float] = {}
+        self._ghosts: dict[str, tuple[Topic, float]] = {}
+        self.metadata_lag = metadata_lag
+        self.topic_ids = topic_ids
+        self.rf_guard = rf_guard
+        self.principal: str | None = None
+        self.hidden: frozenset[str] = frozenset()
+        self.tick_on_poll = tick_on_poll
+        self.stale_reads = stale_reads
+        self.stale_configs = stale_configs
+        self.faults = FaultPlan()
+        self.calls: list[Call] = []
+        self.closed = False
+        self.connect: dict[tuple[str, ...], MemoryWorkers] = {}
+
+    # time
+
+    def tick(self, times: int = 1) -> None:
+        """Let time pass: moves get on, and replicas of active brokers catch up."""
+        with self._lock:
+            for _ in range(times):
+                self._state.tick()
+
+    @property
+    def move_ticks(self) -> int:
+        """How many ticks a reassignment that starts now takes."""
+        return self._state.move_ticks
+
+    @move_ticks.setter
+    def move_ticks(self, ticks: int) -> None:
+        self._state.move_ticks = ticks
+
+    @property
+    def usable(self) -> dict[int, int]:
+        """Bytes that are left on a broker's disk; one that is not here does not say."""
+        return self._state.usable
+
+    @property
+    def stalled(self) -> set[int]:
+        """Brokers on which replicas that are being added get no further; may be changed in place."""
+        return self._state.stalled
+
+    def catch_up(self) -> None:
+        """Let the brokers know all that the controller knows; ``metadata_lag`` goes on for later changes."""
+        with self._lock:
+            self._unseen, self._ghosts = {}, {}
+
+    # brokers, records, partitions
+
+    def produce(self, topic: str, records: int = 1) -> None:
+        """Put records into a topic. Raises KeyError when there is no such topic."""
+        with self._lock:
+            self._state.topics[topic].records += records
+
+    def set_broker(
+        self, broker: int, *, rack: str | None = None, fenced: bool = False, shutting_down: bool = False
+    ) -> None:
+        """Register a broker, or change one that is there."""
+        with self._lock:
+            self._state.configs.static.setdefault(broker, _properties(broker, rack, {}))
+            self._state.set_broker(BrokerState(broker, rack, fenced, shutting_down))
+
+    def fence(self, broker: int, fenced: bool = True) -> None:
+        """Let a broker go away, or come back (its replicas catch up with the next tick)."""
+        with self._lock:
+            self._state.set_broker(replace(self._state.brokers[broker], fenced=fenced))
+
+    def set_static(self, broker: int, values: Mapping[str, str]) -> None:
+        """Change a broker's server.properties, as if it had been restarted with them."""
+        with self._lock:
+            rack = self._state.brokers[broker].rack
+            self._state.configs.static[broker] = _properties(broker, rack, values)
+
+    def set_partition(self, where: TopicPartition, state: PartitionState) -> None:
+        """Put one partition into a state that would take long to bring about."""
+        with self._lock:
+            self._state.topics[where.topic].partitions[where.partition] = state
+
+    def partition(self, where: TopicPartition) -> PartitionState:
+        """One partition as the controller holds it. Raises Fault when it is not there."""
+        with self._lock:
+            return self._state.partition(where)
+
+    def mark_internal(self, topic: str) -> None:
+        """Show a topic as internal in metadata."""
+        with self._lock:
+            self._state.topics[topic].internal = True
+
+    def set_overrides(self, resource: ConfigResource, values: Mapping[str, str]) -> None:
+        """Store overrides without any validation."""
+        with self._lock:
+            self._state.configs.store(resource, values)
+
+    # seeing all of it
+
+    def overrides(self, resource: ConfigResource | None = None) -> dict[Any, Any]:
+        """The overrides of one resource as stored; without an argument, those of every resource."""
+        with self._lock:
+            if resource is not None:
+                return dict(self._state.configs.of(resource))
+            return {r: dict(v) for r, v in sorted(self._state.configs.overrides.items())}
+
+    def effective_min_isr(self, topic: str) -> int:
+        """How many in-sync replicas a topic really asks for."""
+        with self._lock:
+            return self._state.effective_min_isr(topic)
+
+    def dump(self, *, ids: bool = False) -> Json:
+        """Everything that a client could see, as plain data; equal for clusters that look equal.
+
+        ids: topic ids too, which differ when a topic was deleted and created again.
+        """
+        with self._lock:
+            topics = {
+                name: {
+                    "records": topic.records,
+                    "partitions": [asdict(p) for p in topic.partitions],
+                    **({"id": topic.topic_id} if ids else {}),
+                }
+                for name, topic in sorted(self._state.topics.items())
+            }
+            configs = {
+                f"{r.scope.value}/{r.name}": dict(sorted(v.items()))
+                for r, v in sorted(self._state.configs.overrides.items())
+            }
+            brokers = {str(b.id): asdict(b) for b in self._state.brokers.values()}
+            return {"brokers": brokers, "configs": configs, "topics": topics}
+
+    def requests(self, method: str | None = None) -> list[Call]:
+        """The logged requests of one method; without an argument, all that were meant to change something."""
+        with self._lock:
+            return [c for c in self.calls if (c.mutating if method is None else c.method == method)]
+
+    # other clients
+
+    def elsewhere(self) -> Self:
+        """Another client of the same cluster, with its own log and no faults."""
+        other = copy.copy(self)
+        other.faults = FaultPlan()
+        other.calls = []
+        other.stale_reads = other.stale_configs = 0
+        other._stale = None
+        other._stale_configs_left = 0
+        other.metadata_lag = 0
+        other._unseen, other._ghosts = {}, {}
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A cluster of its own in the same state; log and faults are not taken along."""
+        with self._lock:
+            twin = copy.copy(self)
+            twin._state = copy.deepcopy(self._state, memo)
+            twin._stale = copy.deepcopy(self._stale, memo)
+            twin._stale_configs = copy.deepcopy(self._stale_configs, memo)
+        twin._lock = RLock()
+        twin.faults = FaultPlan()
+        twin.calls = []
+        return twin
+
+
+def _properties(broker: int, rack: str | None, more: Mapping[str, str]) -> dict[str, str]:
+    return {"node.id": str(broker), **({} if rack is None else {"broker.rack": rack}), **more}

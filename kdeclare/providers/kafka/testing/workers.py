@@ -1,0 +1,258 @@
+"""`MemoryWorkers`: a Connect cluster with the plug-in, in this process."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from threading import RLock
+from urllib.parse import urlsplit
+
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.connect.client.port import (
+    INVALID,
+    LOST,
+    NO_OVERRIDE,
+    NOT_READY,
+    PLUGIN_MISSING,
+    UNREACHABLE,
+    Changes,
+    Validation,
+)
+from kdeclare.providers.connect.worker_state import (
+    Applied,
+    Certificate,
+    Listener,
+    Refusal,
+    WorkerStatus,
+    overrides_hash,
+)
+
+_PREFIX = "listeners.https.ssl."
+LOCATION = f"{_PREFIX}keystore.location"
+PASSWORD = f"{_PREFIX}keystore.password"
+WHITELIST = (
+    f"{_PREFIX}key.password",
+    LOCATION,
+    PASSWORD,
+    f"{_PREFIX}keystore.type",
+    f"{_PREFIX}truststore.location",
+    f"{_PREFIX}truststore.password",
+    f"{_PREFIX}truststore.type",
+)
+STATIC = Certificate(
+    "5747" * 16,
+    "CN=static",
+    "CN=ca",
+    datetime(2026, 1, 1, tzinfo=UTC),
+    datetime(2036, 1, 1, tzinfo=UTC),
+)
+"""What workers show that have no overrides."""
+_AT = "2026-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Keystore:
+    """A file with a certificate, under a password; None is "any will do"."""
+
+    certificate: Certificate
+    password: str | None = None
+
+
+@dataclass
+class MemoryWorker:
+    """One worker, and what a test can do to it.
+
+    files: keystores by path, of this worker alone beside those that all have. lacks: paths of those that it
+    has not got. lag: how often it is still asked for its status before it reads the next update; None is
+    "for ever". down: it answers nobody. bare: it has no plug-in. poses: a certificate that something in
+    front of it shows instead.
+    """
+
+    url: str
+    files: dict[str, Keystore] = field(default_factory=dict)
+    lacks: set[str] = field(default_factory=set)
+    lag: int | None = 0
+    down: bool = False
+    bare: bool = False
+    poses: Certificate | None = None
+    seen: int = -1
+    applied: Applied | None = None
+    error: Refusal | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    certificate: Certificate = STATIC
+
+
+class MemoryWorkers:
+    """The port `ConnectWorkers`: one record after the other, read by every worker at its own pace.
+
+    files: keystores by path that all workers have. placeholders: what they resolve to; any other stays.
+    log: the records of the topic; an empty one stands for the tombstone. calls: the methods that were
+    called, with the URL. lose_answers: how many changes take effect without an answer; lose_requests: how
+    many never arrive. rebalances: how many are not taken, as a rebalance is under way. eager: whether the
+    leader has read what it has written before it answers, whatever its lag. Safe to use from several threads.
+    """
+
+    def __init__(
+        self, urls: tuple[str, ...] = ("https://w1:8083", "https://w2:8083", "https://w3:8083")
+    ) -> None:
+        self.urls = urls
+        self.workers = {url: MemoryWorker(url) for url in urls}
+        self.files: dict[str, Keystore] = {}
+        self.placeholders: dict[str, str] = {}
+        self.log: list[dict[str, str]] = []
+        self.calls: list[tuple[str, str]] = []
+        self.lose_answers = 0
+        self.lose_requests = 0
+        self.rebalances = 0
+        self.eager = True
+        self._lock = RLock()
+
+    def overrides(self, url: str) -> Mapping[str, str]:
+        """See `ConnectWorkers.overrides`."""
+        with self._lock:
+            return dict(self._record(self._worker("overrides", url).seen))
+
+    def status(self, url: str) -> WorkerStatus:
+        """See `ConnectWorkers.status`."""
+        with self._lock:
+            worker = self._worker("status", url)
+            self._read_on(worker)
+            port = urlsplit(url).port or 443
+            return WorkerStatus(
+                worker_id=urlsplit(url).netloc,
+                leader=worker is self._leader(),
+                plugin_version="memory",
+                mode="distributed",
+                seen=worker.seen if worker.seen >= 0 else None,
+                applied=worker.applied,
+                error=worker.error,
+                overrides=tuple(sorted(worker.overrides)),
+                whitelist=WHITELIST,
+                listeners=(Listener("https", port, worker.certificate),),
+            )
+
+    def handshake(self, url: str) -> Certificate | None:
+        """See `ConnectWorkers.handshake`."""
+        with self._lock:
+            self.calls.append(("handshake", url))
+            worker = self.workers[url]
+            if worker.down:
+                raise _unreachable()
+            return worker.poses or worker.certificate
+
+    def validate(self, url: str, changes: Changes) -> Validation:
+        """See `ConnectWorkers.validate`."""
+        with self._lock:
+            worker = self._worker("validate", url)
+            return self._judged(worker, self._merged(changes), changes)
+
+    def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
+        """See `ConnectWorkers.patch`. The first worker that is up leads, and judges."""
+        with self._lock:
+            self._worker("patch", url)
+            if self.rebalances:
+                self.rebalances -= 1
+                raise Fault(NOT_READY, "A rebalance is under way", FaultKind.RETRIABLE)
+            if self.lose_requests:
+                self.lose_requests -= 1
+                raise Fault(LOST, "its answer did not come", FaultKind.UNKNOWN)
+            after = self._merged(changes)
+            judged = self._judged(self._leader(), after, changes)
+            if not judged.valid:
+                raise Fault(INVALID, "; ".join(m for messages in judged.errors.values() for m in messages))
+            self._write(after)
+            return after
+
+    def delete(self, url: str, key: str) -> None:
+        """See `ConnectWorkers.delete`."""
+        with self._lock:
+            self._worker("delete", url)
+            if key not in self._record(len(self.log) - 1):
+                raise Fault(NO_OVERRIDE, f"There is no override of {key}")
+            self._write(self._merged({key: None}))
+
+    def close(self) -> None:
+        """See `ConnectWorkers.close`."""
+
+    def current(self) -> Mapping[str, str]:
+        """The overrides as the topic has them."""
+        with self._lock:
+            return self._record(len(self.log) - 1)
+
+    def _worker(self, call: str, url: str) -> MemoryWorker:
+        self.calls.append((call, url))
+        worker = self.workers[url]
+        if worker.down:
+            raise _unreachable()
+        if worker.bare:
+            raise Fault(PLUGIN_MISSING, "it has no plug-in")
+        return worker
+
+    def _leader(self) -> MemoryWorker:
+        return next(worker for worker in self.workers.values() if not worker.down)
+
+    def _record(self, offset: int) -> dict[str, str]:
+        return self.log[offset] if offset >= 0 else {}
+
+    def _merged(self, changes: Changes) -> dict[str, str]:
+        after = {**self._record(len(self.log) - 1), **changes}
+        return {key: value for key, value in after.items() if value is not None}
+
+    def _write(self, overrides: dict[str, str]) -> None:
+        self.log.append(overrides)
+        leader = self._leader()
+        for worker in self.workers.values():
+            reads = worker.lag == 0 or (self.eager and worker is leader)
+            if reads and not (worker.down or worker.bare):
+                self._apply(worker)
+        if self.lose_answers:
+            self.lose_answers -= 1
+            raise Fault(LOST, "its answer did not come", FaultKind.UNKNOWN)
+
+    def _read_on(self, worker: MemoryWorker) -> None:
+        if worker.seen == len(self.log) - 1 or worker.lag is None:
+            return
+        if worker.lag:
+            worker.lag -= 1
+        else:
+            self._apply(worker)
+
+    def _apply(self, worker: MemoryWorker) -> None:
+        """What a worker does with the last update: all of it, or it stays as it is."""
+        worker.seen = len(self.log) - 1
+        overrides = self._record(worker.seen)
+        judged = self._judged(worker, overrides, {})
+        if not judged.valid:
+            why = "; ".join(message for messages in judged.errors.values() for message in messages)
+            worker.error = Refusal(worker.seen, _AT, why)
+            return
+        worker.error = None
+        worker.applied = Applied(worker.seen, _AT, overrides_hash(overrides))
+        worker.overrides = overrides
+        path = overrides.get(LOCATION)
+        worker.certificate = self._files(worker)[path].certificate if path else STATIC
+
+    def _judged(self, worker: MemoryWorker, overrides: Mapping[str, str], asked: Changes) -> Validation:
+        unknown = sorted(asked.keys() - set(WHITELIST))
+        if unknown:
+            return Validation(False, dict.fromkeys(unknown, ("It cannot be changed dynamically",)))
+        path = overrides.get(LOCATION)
+        if path is None:
+            return Validation(True)
+        keystore = self._files(worker).get(path)
+        if keystore is None:
+            return Validation(False, {LOCATION: (f"There is no file {path}",)})
+        password = overrides.get(PASSWORD)
+        if (
+            keystore.password is not None
+            and self.placeholders.get(password or "", password) != keystore.password
+        ):
+            return Validation(False, {PASSWORD: ("The password is wrong",)})
+        return Validation(True)
+
+    def _files(self, worker: MemoryWorker) -> Mapping[str, Keystore]:
+        both = {**self.files, **worker.files}
+        return {path: keystore for path, keystore in both.items() if path not in worker.lacks}
+
+
+def _unreachable() -> Fault:
+    return Fault(UNREACHABLE, "it cannot be reached (connection refused)")

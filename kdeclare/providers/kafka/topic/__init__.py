@@ -1,0 +1,121 @@
+"""Kind `Topic`: partitions, replication factor or assignments, and configs."""
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel
+
+from kdeclare.core.changes import Action, Change, FieldChange
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired, Difference, Problem, Stated
+from kdeclare.core.operations import Operation
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placer
+from kdeclare.providers.kafka.risks import assess_topic_field
+from kdeclare.providers.kafka.topic.body_json import topic_from, topic_json
+from kdeclare.providers.kafka.topic.diff import TOPIC_ID, diff_topic, min_isr_problems
+from kdeclare.providers.kafka.topic.export import topic_manifests
+from kdeclare.providers.kafka.topic.operations import topic_operations
+from kdeclare.providers.kafka.topic.spec import EXCLUSIVE, TopicBody, TopicSpec, parse_topic
+from kdeclare.providers.kafka.topic.stated import stated
+
+
+class TopicKind:
+    """Topics, with the semantics of KIP-4 as Kafka shipped them."""
+
+    name = "Topic"
+    spec: type[BaseModel] = TopicSpec
+    config_scope: ConfigScope | None = ConfigScope.TOPIC
+    in_brokers = True
+    exclusive: Mapping[str, frozenset[str]] = EXCLUSIVE
+
+    def parse(self, name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
+        """See `core.kind.Kind`."""
+        return parse_topic(name, spec)
+
+    def query(self, name: str, body: TopicBody | None, owned: Json) -> Query:
+        """The topic, its declared and owned keys, and whatever else is set on it."""
+        resource = ConfigResource(ConfigScope.TOPIC, name)
+        keys = frozenset(body.configs if body else ()) | frozenset((owned or {}).get("configs", ()))
+        return Query(frozenset({name}), {resource: ConfigQuery(resource, keys, overrides=True)})
+
+    def diff(
+        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> Difference:
+        """See `core.kind.Kind`."""
+        return diff_topic(resource, desired, live, owned, place)
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """See `providers.kafka.risks`."""
+        return assess_topic_field(action, field)
+
+    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
+        """What can be said of the replication factor where that is declared, too."""
+        return min_isr_problems(desired)
+
+    def wants(self, name: str, body: TopicBody) -> Mapping[str, Json]:
+        """The replicas of each partition, or their number."""
+        if body.assignments is not None:
+            return {f"replicas of {name}-{n}": list(r) for n, r in body.assignments.items()}
+        factor = body.replication_factor
+        return {} if factor is None else {f"replication factor of {name}": factor}
+
+    def arranges(self, name: str, body: TopicBody, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """Its assignments, or its strategy."""
+        if body.assignments is not None:
+            brokers = frozenset(broker for replicas in body.assignments.values() for broker in replicas)
+            return {name: Arrangement(brokers, exact=True)}
+        return {name: Arrangement(strategy=body.strategy)} if body.strategy else {}
+
+    def states(self, name: str, body: TopicBody) -> Mapping[str, Stated]:
+        """See `providers.kafka.topic.stated`."""
+        return {name: stated(body)}
+
+    def operations(
+        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    ) -> tuple[Operation, ...]:
+        """See `providers.kafka.topic.operations`."""
+        return topic_operations(change, desired.body if desired else None, live, owned, place)
+
+    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        """See `core.kind.Kind`: a creation gives all, the other operations their own fields."""
+        if any(op.verb == "topic.delete" for op in done):
+            return None
+        if all_done or any(op.verb == "topic.create" for op in done):
+            return after
+        if not done or after is None:
+            return before
+        if before is not None and before.get(TOPIC_ID, after.get(TOPIC_ID)) != after.get(TOPIC_ID):
+            before = None  # it was about another topic
+        record: dict[str, Json] = {"configs": {}, "preventDestroy": False, **(before or {})}
+        if TOPIC_ID in after:
+            record[TOPIC_ID] = after[TOPIC_ID]
+        for op in done:
+            if op.verb == "configs.alter":
+                keys = {item["key"] for item in op.args["ops"]}
+                kept = {k: v for k, v in record["configs"].items() if k not in keys}
+                record["configs"] = kept | {k: v for k, v in after["configs"].items() if k in keys}
+            else:
+                names = ("partitions", "replicationFactor", "assignments")
+                record |= {name: after[name] for name in names if name in after}
+        return record
+
+    def alone(self, name: str, body: TopicBody) -> bool:
+        """Unless it is a strategy that says where its replicas are to be."""
+        return body.strategy is None
+
+    def to_json(self, name: str, body: TopicBody) -> Json:
+        """See `providers.kafka.topic.body_json`."""
+        return topic_json(name, body)
+
+    def from_json(self, json: Json) -> TopicBody:
+        """See `providers.kafka.topic.body_json`."""
+        return topic_from(json)
+
+    def export(self, live: Snapshot) -> Mapping[str, str]:
+        """See `providers.kafka.topic.export`."""
+        return topic_manifests(live)

@@ -1,0 +1,150 @@
+"""What a Topic manifest can say, and what is wrong with it whatever the cluster has."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.kind import NAME, Problem
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.catalog.hover import config_keys
+from kdeclare.providers.kafka.config.wishes import Wish, parse_wishes
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.reassignment.placing import PlacementSpec, Strategy
+
+INT32 = 2**31 - 1
+"""The largest number of partitions, and broker id, that the protocol can carry."""
+
+_BESIDE_ASSIGNMENTS = ("partitions", "replicationFactor", "placement")
+EXCLUSIVE: Mapping[str, frozenset[str]] = {
+    "assignments": frozenset(_BESIDE_ASSIGNMENTS),
+    **dict.fromkeys(_BESIDE_ASSIGNMENTS, frozenset({"assignments"})),
+}
+"""See `Kind.exclusive`. A placement goes with assignments only where it says nothing more than they do."""
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class TopicLifecycle(BaseModel):
+    """What must never happen to a topic, and what may."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    preventDestroy: bool = False  # noqa: N815
+    adopt: bool = False
+
+
+class TopicSpec(BaseModel):
+    """``spec`` of a Topic manifest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    partitions: Annotated[int, Field(ge=1, le=INT32)] | None = None
+    replicationFactor: Annotated[int, Field(ge=1, le=32767)] | None = None  # noqa: N815
+    assignments: dict[int, list[Annotated[int, Field(ge=0, le=INT32)]]] | None = None
+    placement: PlacementSpec | None = None
+    configs: Annotated[dict[str, Any], Field(json_schema_extra=config_keys(ConfigScope.TOPIC))] = {}
+    unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
+    lifecycle: TopicLifecycle = TopicLifecycle()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicBody:
+    """A declared topic. None is "not stated": Kafka's default at creation, left alone afterwards."""
+
+    partitions: int | None = None
+    replication_factor: int | None = None
+    assignments: Mapping[int, tuple[int, ...]] | None = None
+    strategy: Strategy | None = None
+    racks: tuple[str, ...] = ()
+    configs: Mapping[str, Wish] = field(default_factory=dict)
+    remove_unmanaged: bool = False
+    prevent_destroy: bool = False
+    adopt: bool = False
+
+
+def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
+    """The body of a spec, and what is wrong with it; offline."""
+    resource = f"Topic/{name}"
+    problems = [Problem(NAME, item) for item in _name_problems(resource, name)]
+    wishes, wrong = parse_wishes(resource, spec.configs, catalog(ConfigScope.TOPIC))
+    problems += wrong
+    assignments = None
+    if spec.assignments is not None:
+        problems += _assignment_problems(resource, spec)
+        assignments = {n: tuple(spec.assignments[n]) for n in sorted(spec.assignments)}
+    problems += _placement_problems(resource, spec)
+    body = TopicBody(
+        partitions=len(assignments) if assignments else spec.partitions,
+        replication_factor=spec.replicationFactor,
+        assignments=assignments,
+        strategy=spec.placement.rule if spec.placement else None,
+        racks=tuple(spec.placement.racks) if spec.placement else (),
+        configs=wishes,
+        remove_unmanaged=spec.unmanagedConfigs == "remove",
+        prevent_destroy=spec.lifecycle.preventDestroy,
+        adopt=spec.lifecycle.adopt,
+    )
+    return body, tuple(problems)
+
+
+def is_legal_name(name: str) -> bool:
+    """Whether Kafka takes it for a topic (Topic.validate)."""
+    return bool(_LEGAL_NAME.fullmatch(name)) and name not in (".", "..")
+
+
+def _name_problems(resource: str, name: str) -> list[Diagnostic]:
+    if is_legal_name(name):
+        return []
+    return [
+        error(
+            "illegal-topic-name",
+            "Illegal topic name",
+            f"'{name}' cannot be a topic: Kafka takes 1 to 249 letters, digits, dots, underscores and "
+            "dashes, and neither '.' nor '..'.",
+            resource=resource,
+        )
+    ]
+
+
+def _placement_problems(resource: str, spec: TopicSpec) -> list[Problem]:
+    placement = spec.placement
+    if placement is None:
+        return []
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    static = placement.strategy == "static"
+    if static and spec.assignments is None:
+        found.append((("placement", "strategy"), "'static' says what 'assignments' say; they are missing."))
+    if not static and spec.assignments is not None:
+        found.append((("placement",), "'assignments' say it all; only the strategy 'static' goes with them."))
+    in_racks = placement.strategy == "static-in-rack"
+    if in_racks != bool(placement.racks):
+        text = "'static-in-rack' needs 'racks', the rack of each partition, and no other strategy takes them."
+        found.append((("placement",), text))
+    if not static and (spec.partitions is None or spec.replicationFactor is None):
+        text = "A placement needs 'partitions' and 'replicationFactor', or a new topic could not be placed."
+        found.append((("placement",), text))
+    return [
+        Problem(path, error("invalid-placement", "Invalid placement", text, resource=resource))
+        for path, text in found
+    ]
+
+
+def _assignment_problems(resource: str, spec: TopicSpec) -> list[Problem]:
+    assignments = spec.assignments or {}
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    if spec.partitions is not None or spec.replicationFactor is not None:
+        stated = "partitions" if spec.partitions is not None else "replicationFactor"
+        found.append(((stated,), f"'{stated}' follows from 'assignments' and cannot be stated beside it."))
+    if sorted(assignments) != list(range(len(assignments))) or not assignments:
+        found.append((("assignments",), "Partitions must be numbered 0, 1, 2 … without a gap."))
+    if len({len(replicas) for replicas in assignments.values()}) > 1:
+        found.append((("assignments",), "All partitions must have the same number of replicas."))
+    for n, replicas in assignments.items():
+        if not replicas or len(set(replicas)) != len(replicas):
+            found.append((("assignments", n), f"Partition {n} needs replicas, each broker once."))
+    return [
+        Problem(path, error("invalid-assignments", "Invalid assignments", text, resource=resource))
+        for path, text in found
+    ]

@@ -1,0 +1,43 @@
+"""What a topic's manifest says of the topic, without any cluster."""
+
+from kdeclare.core.kind import Stated
+from kdeclare.core.operation_type import Effect, joined
+from kdeclare.core.secrets import Secret
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.wishes import Parts, Unset, Wish
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.operations.topics import ASSIGNED
+from kdeclare.providers.kafka.topic.spec import TopicBody
+
+
+def stated(body: TopicBody) -> Stated:
+    """Partitions, replicas and overrides as a creation would have them; None is "not stated"."""
+    replicas = body.assignments or {}
+    sizes = {len(brokers) for brokers in replicas.values()}
+    configs = {key: _value(key, wish) for key, wish in body.configs.items()}
+    fields = {f"configs.{key}" for key, value in configs.items() if value is not None}
+    placed = body.strategy is not None and not replicas
+    if replicas or placed:
+        fields |= ASSIGNED
+    fields |= {"partitions"} if body.partitions is not None else set()
+    fields |= {"replicationFactor"} if body.replication_factor is not None else set()
+    effect = Effect(
+        created=True,
+        partitions=body.partitions,
+        factor=min(sizes) if sizes else body.replication_factor,
+        replicas=replicas,
+        configs=configs,
+        fields=frozenset(fields),
+    )
+    parts = frozenset(key for key, wish in body.configs.items() if isinstance(wish, Parts))
+    return Stated(effect, parts, placed)
+
+
+def _value(key: str, wish: Wish) -> str | None:
+    """The override of a new topic; parts of a list start from the key's own default (KIP-339)."""
+    if isinstance(wish, Unset | Secret):
+        return None
+    if not isinstance(wish, Parts):
+        return joined(wish.value)
+    start = [e for e in catalog(ConfigScope.TOPIC).default_list(key) if e not in wish.subtract]
+    return joined([*start, *(e for e in wish.append if e not in start)])

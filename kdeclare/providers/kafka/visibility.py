@@ -1,0 +1,86 @@
+"""Observe topics that exist although brokers do not show them yet.
+
+A broker answers from a metadata image that trails the controller, under load by minutes. A topic that is
+expected and not shown is either absent or *pending*; the controller knows which.
+"""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from kdeclare.engine.planning.preflight import Progress, quietly
+from kdeclare.providers.kafka.existence import find_existing
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.query import Query
+
+VISIBILITY_TIMEOUT_S = 120.0
+"""How long kdeclare waits by default for brokers to show what exists."""
+
+WAITING = "Waiting for brokers to show topics"
+
+_FIRST_STEP_S = 0.1
+_LONGEST_STEP_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for brokers that trail the controller, and how to tell people about it."""
+
+    limit_s: float = VISIBILITY_TIMEOUT_S
+    progress: Progress = quietly
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def less(self, seconds: float) -> "Patience":
+        """What is left after ``seconds`` of waiting for the same."""
+        return replace(self, limit_s=max(0.0, self.limit_s - seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """The live state, and what became of the expected topics that it lacks.
+
+    absent: the controller says that there is none. pending: it exists, and no broker showed it in time.
+    unsettled: the controller did not say, because the client may not ask it.
+    """
+
+    live: Snapshot
+    absent: frozenset[str] = frozenset()
+    pending: frozenset[str] = frozenset()
+    unsettled: frozenset[str] = frozenset()
+
+
+def observe_expected(
+    cluster: Cluster,
+    query: Query,
+    expected: Collection[str],
+    patience: Patience,
+    *,
+    all_topics: bool = False,
+    await_unsettled: bool = False,
+) -> Sighting:
+    """Observe until brokers show every expected topic that exists, or patience ends.
+
+    await_unsettled: wait also where nobody can tell whether a topic exists. Raises Fault.
+    """
+    begun, step = patience.monotonic(), _FIRST_STEP_S
+    while True:
+        live = observe(cluster, query, all_topics=all_topics)
+        # of a hidden topic, no broker will ever show more
+        missing = [n for n in expected if n not in live.hidden and not _is_shown(n, query, live)]
+        said = find_existing(cluster, missing)
+        awaited = said.exists | said.unsettled if await_unsettled else said.exists
+        if not awaited or patience.monotonic() - begun >= patience.limit_s:
+            return Sighting(live, said.absent, said.exists, said.unsettled)
+        patience.progress(WAITING, len(expected) - len(awaited), len(expected))
+        patience.sleep(step)
+        step = min(2 * step, _LONGEST_STEP_S)
+
+
+def _is_shown(name: str, query: Query, live: Snapshot) -> bool:
+    """Whether brokers show it whole: another broker answers for its configs, and can trail further."""
+    resource = ConfigResource(ConfigScope.TOPIC, name)
+    return name in live.topics and (resource not in query.configs or resource in live.configs)

@@ -1,0 +1,55 @@
+"""Real Kafka clusters on this machine, each in one folder, on the loopback address.
+
+KRaft brokers and, where they are asked for, Connect workers.
+"""
+
+from kdeclare.sandbox.control import (
+    issue_certificate,
+    kill_broker,
+    kill_worker,
+    reset,
+    start_broker,
+    start_worker,
+    stop,
+)
+from kdeclare.sandbox.group import (
+    GroupStatus,
+    group_settings,
+    group_status,
+    reset_group,
+    start_group,
+    stop_group,
+)
+from kdeclare.sandbox.jars import KAFKA_VERSION
+from kdeclare.sandbox.launch import kafka_classpath, run_kafka_tool
+from kdeclare.sandbox.ports import is_free
+from kdeclare.sandbox.settings import GroupSettings, SandboxSettings
+from kdeclare.sandbox.starting import start
+from kdeclare.sandbox.status import BrokerStatus, SandboxStatus, WorkerStatus, status
+
+__all__ = [
+    "KAFKA_VERSION",
+    "BrokerStatus",
+    "GroupSettings",
+    "GroupStatus",
+    "SandboxSettings",
+    "SandboxStatus",
+    "WorkerStatus",
+    "group_settings",
+    "group_status",
+    "is_free",
+    "issue_certificate",
+    "kafka_classpath",
+    "kill_broker",
+    "kill_worker",
+    "reset",
+    "reset_group",
+    "run_kafka_tool",
+    "start",
+    "start_broker",
+    "start_group",
+    "start_worker",
+    "status",
+    "stop",
+    "stop_group",
+]

@@ -1,0 +1,172 @@
+"""Stopping and resetting a sandbox, and its single brokers and workers."""
+
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.sandbox import launch, processes
+from kdeclare.sandbox.certificates import DAYS, issue
+from kdeclare.sandbox.claiming import claimed, unheard
+from kdeclare.sandbox.java import find_java
+from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles, layout_of, read_marker
+from kdeclare.sandbox.ports import refuse_taken
+from kdeclare.sandbox.starting import TIMEOUT_SECONDS, Rising, bring_up
+from kdeclare.sandbox.status import SandboxStatus, observed, running_process, status
+from kdeclare.sandbox.workers.crew import crew
+
+# Enough to close the files of thousands of partitions.
+_STOP_PATIENCE_SECONDS = 60.0
+
+# Connect gives its tasks five seconds, and its REST server's open connections longer than anybody waits.
+_WORKER_PATIENCE_SECONDS = 30.0
+
+# The active controller takes 5 s to give up its office. A broker that has not said good-bye to the
+# controllers before most of them are gone would wait for minutes; its data is safe all the same.
+_LAST_PATIENCE_SECONDS = 7.0
+
+
+def stop(folder: Path) -> SandboxStatus:
+    """Stop all workers and brokers; their data stays. Does nothing where none runs.
+
+    Only processes that are this sandbox's own are touched. What does not end is killed, a
+    worker after half a minute, a broker after a minute at the latest.
+    """
+    layout = layout_of(folder)
+    if not layout.marker.exists():
+        return status(folder)
+    with claimed(layout, unheard):
+        _stop(layout)
+        return status(folder)
+
+
+def reset(folder: Path) -> SandboxStatus:
+    """Stop the sandbox and delete what is its own in the folder; the folder too if that empties it.
+
+    Does nothing, and deletes nothing, where the folder is not a sandbox.
+    """
+    layout = layout_of(folder)
+    if not layout.marker.exists():
+        return status(folder)
+    with claimed(layout, unheard):
+        if read_marker(layout) is not None:
+            _stop(layout, patience=0.0)  # no need to let them tidy up what is deleted next
+            for folder in (layout.connect.folder, layout.security.folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(layout.brokers, ignore_errors=True)
+            layout.marker.unlink(missing_ok=True)  # last, so that an interrupted reset can be repeated
+        layout.lock.unlink(missing_ok=True)
+    if not any(layout.folder.iterdir()):
+        layout.folder.rmdir()
+    return status(folder)
+
+
+def kill_broker(folder: Path, broker_id: int) -> SandboxStatus:
+    """Kill one broker at once, as a crash would (SIGKILL). Does nothing if it does not run."""
+    layout, marker = _with_broker(folder, broker_id)
+    _kill(layout.broker(broker_id))
+    return observed(layout, marker)
+
+
+def kill_worker(folder: Path, worker_id: int) -> SandboxStatus:
+    """Kill one Connect worker at once, as ``kill_broker`` does a broker.
+
+    Its group notices after ten seconds (``session.timeout.ms``).
+    """
+    layout, marker = _with_worker(folder, worker_id)
+    _kill(layout.connect.worker(worker_id))
+    return observed(layout, marker)
+
+
+def start_broker(folder: Path, broker_id: int, *, timeout: float = TIMEOUT_SECONDS) -> SandboxStatus:
+    """Start one broker of a sandbox again, and return when it can be used. Raises as ``start`` does."""
+    layout, marker = _with_broker(folder, broker_id)
+    with claimed(layout, unheard):
+        if running_process(layout.broker(broker_id)) is None:
+            refuse_taken(marker.settings(layout.folder), [broker_id])
+            bring_up(launch.runtime(), [Rising(layout, marker, [broker_id], unheard)], timeout)
+        return observed(layout, marker)
+
+
+def start_worker(
+    folder: Path,
+    worker_id: int,
+    *,
+    overrides: Mapping[str, str | None] | None = None,
+    timeout: float = TIMEOUT_SECONDS,
+) -> SandboxStatus:
+    """Start one Connect worker again, and return when it can be used. Raises as ``start`` does.
+
+    ``overrides``: worker settings that are others until it is started the next time; None takes one out.
+    """
+    layout, marker = _with_worker(folder, worker_id)
+    with claimed(layout, unheard):
+        if running_process(layout.connect.worker(worker_id)) is None:
+            settings = marker.settings(layout.folder)
+            refuse_taken(settings, (), [worker_id])
+            alone = crew(layout, settings, [worker_id], unheard, overrides)
+            bring_up(launch.runtime(), [Rising(layout, marker, (), unheard, alone)], timeout)
+        return observed(layout, marker)
+
+
+def issue_certificate(folder: Path, worker_id: int, file: str, *, days: int = DAYS) -> Path:
+    """Make a keystore with a new key and certificate of a Connect worker, for it to be rotated to.
+
+    The sandbox's authority signs it, for so many days. It stands under that name in the worker's folder,
+    where ``${env:WORKER_FOLDER}`` leads to in a worker's configuration; its password is
+    ``${env:KEYSTORE_PASSWORD}``. Return its path. Raise KdeclareError ``sandbox-missing``,
+    ``sandbox-certificates``, or what Java raises.
+    """
+    layout, _ = _with_worker(folder, worker_id)
+    keystore = layout.connect.worker(worker_id).folder / file
+    issue(find_java(), layout.connect, keystore, f"worker-{worker_id}", days)
+    return keystore
+
+
+def _kill(files: ProcessFiles) -> None:
+    process = running_process(files)
+    if process is not None:
+        processes.send(process, signal.SIGKILL)
+        processes.wait_gone([process], 10)
+
+
+def _with_broker(folder: Path, broker_id: int) -> tuple[Layout, Marker]:
+    layout = layout_of(folder)
+    marker = read_marker(layout)
+    if marker is None or broker_id not in marker.settings(layout.folder).broker_ids:
+        raise _missing(layout, f"broker {broker_id}", "Start the sandbox first.")
+    return layout, marker
+
+
+def _with_worker(folder: Path, worker_id: int) -> tuple[Layout, Marker]:
+    layout = layout_of(folder)
+    marker = read_marker(layout)
+    if marker is None or worker_id not in marker.settings(layout.folder).worker_ids:
+        hint = "Start the sandbox with that many first: --connect-workers."
+        raise _missing(layout, f"Connect worker {worker_id}", hint)
+    return layout, marker
+
+
+def _missing(layout: Layout, what: str, hint: str) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "sandbox-missing",
+            f"There is no {what}",
+            f"There is no sandbox with a {what} in {layout.folder}.",
+            hint=hint,
+        )
+    )
+
+
+def _stop(layout: Layout, patience: float = _STOP_PATIENCE_SECONDS) -> None:
+    # The workers first: without brokers they could not leave their group, and would wait for it.
+    at_most = min(patience, _WORKER_PATIENCE_SECONDS)
+    processes.end(_recorded(layout.connect.workers), at_most, at_most)
+    processes.end(_recorded(layout.brokers), patience, _LAST_PATIENCE_SECONDS)
+
+
+def _recorded(parent: Path) -> list[processes.Recorded]:
+    folders = parent.iterdir() if parent.exists() else iter(())
+    recorded = (processes.load(ProcessFiles(one).process) for one in folders if one.name.isdigit())
+    return [one for one in recorded if one is not None]

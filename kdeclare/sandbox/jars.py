@@ -1,0 +1,204 @@
+"""Kafka's jars: pinned, resolved once, checked on every use, cached per user."""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.sandbox import ivy, java
+from kdeclare.sandbox.layout import write_whole
+from kdeclare.sandbox.locking import held
+
+CACHE_VARIABLE = "KDECLARE_CACHE_DIR"
+HOME_VARIABLE = "KAFKA_HOME"
+
+KAFKA_VERSION = "4.3.1"
+
+DEPENDENCIES = (
+    ivy.Dependency("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+    # The slf4j provider of the Kafka distribution, of the version of log4j that the broker needs.
+    ivy.Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
+    # The command-line tools alone: what else they name is Connect's, another 45 jars.
+    ivy.Dependency("org.apache.kafka", "kafka-tools", KAFKA_VERSION, transitive=False),
+)
+
+# sha256 of each jar by file name; written by pin.py.
+PINS = Path(__file__).with_name("jars.json")
+
+Progress = Callable[[str], None]
+
+
+def silent(_: str) -> None:
+    """A progress callback that says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Jars that are pinned together. ``name``: of their record in the cache; ``what``: for people."""
+
+    name: str
+    what: str
+    size: str
+    dependencies: tuple[ivy.Dependency, ...]
+    pins: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaJars:
+    """A Kafka to run: its version and its jars."""
+
+    version: str
+    paths: tuple[Path, ...]
+
+    @property
+    def classpath(self) -> str:
+        """The jars as Java's CLASSPATH."""
+        return os.pathsep.join(str(p) for p in self.paths)
+
+
+def kafka_jars(progress: Progress = silent, environment: Mapping[str, str] | None = None) -> KafkaJars:
+    """Kafka's jars: those of KAFKA_HOME if it is set, else the pinned ones, from the cache or downloaded.
+
+    Raise KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder`` or one
+    of those of Java and Ivy.
+    """
+    environment = os.environ if environment is None else environment
+    home = environment.get(HOME_VARIABLE)
+    if home:
+        return installed(Path(home).absolute())
+    wanted = Wanted(f"kafka-{KAFKA_VERSION}", f"Kafka {KAFKA_VERSION}", "46 MB", DEPENDENCIES, read_pins())
+    return KafkaJars(KAFKA_VERSION, pinned(wanted, progress, environment))
+
+
+def pinned(wanted: Wanted, progress: Progress, environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """These jars, from the cache or downloaded.
+
+    Raise KdeclareError ``jars-unavailable``, ``jars-altered``, ``cache-folder`` or one of those of Java
+    and Ivy.
+    """
+    folder = cache_folder(environment)
+    known = folder / f"{wanted.name}.json"
+    paths = _recorded(known)
+    if paths is not None and not altered(paths, wanted.pins):
+        return paths
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with held(folder / ".lock", lambda: progress("waiting for another download of Kafka's jars")):
+            return _download(known, wanted, progress, environment)
+    except OSError as problem:
+        raise KdeclareError(
+            error(
+                "cache-folder",
+                "The cache folder cannot be used",
+                f"The cache folder {folder} cannot be used: {problem.strerror or problem}.",
+                hint=f"Set {CACHE_VARIABLE} to a folder that you can write to.",
+            )
+        ) from problem
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """KDECLARE_CACHE_DIR, else the user's cache folder of this system."""
+    chosen = environment.get(CACHE_VARIABLE)
+    folder = Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("kdeclare")
+    return folder.absolute() / "kafka"
+
+
+def read_pins(file: Path | None = None) -> dict[str, str]:
+    """The sha256 of each jar, in hex, by file name; of Kafka's own unless another file is given."""
+    pins: dict[str, str] = json.loads((file or PINS).read_text("utf-8"))
+    return pins
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file's content, in hex."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def altered(paths: Iterable[Path], pins: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of jars that are missing, not pinned, or not what was pinned."""
+    by_name = {p.name: p for p in paths}
+    wrong = set(by_name) ^ set(pins)
+    for name in set(by_name) & set(pins):
+        try:
+            if sha256(by_name[name]) != pins[name]:
+                wrong.add(name)
+        except OSError:
+            wrong.add(name)
+    return tuple(sorted(wrong))
+
+
+def _recorded(known: Path) -> tuple[Path, ...] | None:
+    try:
+        return tuple(Path(str(p)) for p in json.loads(known.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _download(
+    known: Path, wanted: Wanted, progress: Progress, environment: Mapping[str, str]
+) -> tuple[Path, ...]:
+    pins = wanted.pins
+    recorded = _recorded(known)
+    wrong = altered(recorded, pins) if recorded is not None else ()
+    if recorded is not None and not wrong:  # somebody else has just done it
+        return recorded
+    for path in recorded or ():
+        if path.name in wrong and path.is_relative_to(known.parent):
+            path.unlink(missing_ok=True)  # Ivy trusts what lies in its cache
+    progress(f"resolving {wanted.what} ({len(pins)} jars, {wanted.size}, once)")
+    try:
+        paths = ivy.resolve(
+            java.find_java(environment), wanted.dependencies, known.parent / "ivy", environment
+        )
+    except ivy.ResolveFailed as problem:
+        raise _unavailable(wanted.what, str(problem), known.parent) from problem
+    wrong = altered(paths, pins)
+    if wrong:
+        raise KdeclareError(
+            error(
+                "jars-altered",
+                "The jars are not the pinned ones",
+                f"What was resolved for {wanted.what} is not what was pinned: {', '.join(wrong)}.",
+                hint=f"Check the mirror or the Ivy settings that are in use, and delete {known.parent}.",
+            )
+        )
+    write_whole(known, json.dumps([str(p) for p in paths], indent=1) + "\n")
+    return paths
+
+
+def _unavailable(what: str, reason: str, folder: Path) -> KdeclareError:
+    why = f" ({reason})" if reason else ""
+    return KdeclareError(
+        error(
+            "jars-unavailable",
+            "Kafka's jars could not be downloaded",
+            f"The jars of {what} are not in the cache {folder} and could not be downloaded{why}.",
+            hint=f"Connect to the network once; or set {HOME_VARIABLE} to an installed Kafka,"
+            f" {ivy.MIRROR_VARIABLE} to the address of a Maven mirror, or {ivy.SETTINGS_VARIABLE} to an"
+            f" ivysettings.xml. What Ivy said is in {folder / 'ivy' / 'ivy.log'}.",
+        )
+    )
+
+
+def installed(home: Path) -> KafkaJars:
+    """The Kafka in this folder. Raise KdeclareError ``kafka-home``."""
+    paths = tuple(sorted((home / "libs").glob("*.jar")))
+    found = [m.group(1) for p in paths if (m := re.fullmatch(r"kafka_2\.13-(\d[\w.-]*?)\.jar", p.name))]
+    if not found or int(found[0].split(".")[0]) < 4:
+        held_there = f"Kafka {found[0]}" if found else "no libs/kafka_2.13-*.jar"
+        raise KdeclareError(
+            error(
+                "kafka-home",
+                "KAFKA_HOME is not a Kafka that can be used",
+                f"{HOME_VARIABLE} is {home}, which has {held_there}; Kafka 4.0 or later is needed.",
+                hint=f"Correct {HOME_VARIABLE}, or unset it to have Kafka {KAFKA_VERSION} downloaded.",
+            )
+        )
+    return KafkaJars(found[0], paths)

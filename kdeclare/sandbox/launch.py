@@ -1,0 +1,181 @@
+"""Running Java for a sandbox: the storage format, the brokers, Kafka's own tools."""
+
+import base64
+import os
+import shlex
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.sandbox import config, processes
+from kdeclare.sandbox.jars import KafkaJars, Progress, kafka_jars, silent
+from kdeclare.sandbox.java import find_java
+from kdeclare.sandbox.layout import Layout, ProcessFiles, write_whole
+from kdeclare.sandbox.security import access
+from kdeclare.sandbox.settings import SandboxSettings
+
+# Kafka's own variable for the heap; it replaces the brokers', for a sandbox with more topics than usual.
+HEAP_VARIABLE = "KAFKA_HEAP_OPTS"
+
+# Short runs on few cores: the second compiler and a concurrent collector cost more than they give.
+_FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
+_BROKER_HEAP = ("-Xms64m", "-Xmx384m")
+_SERVER_JVM = ("-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true")
+_HERE = Path(__file__).parent
+_FORMAT_TIMEOUT_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What is needed to run Kafka: a Java and the jars."""
+
+    java: str
+    jars: KafkaJars
+
+    def environment(self) -> dict[str, str]:
+        """This process's environment with the class path, which would make command lines unreadable."""
+        return {**os.environ, "CLASSPATH": self.jars.classpath}
+
+
+def runtime(progress: Progress = silent) -> Runtime:
+    """Find Java and the jars. Raise KdeclareError where either cannot be had."""
+    java = find_java()
+    return Runtime(java, kafka_jars(progress))
+
+
+def new_id() -> str:
+    """A random id as Kafka writes them: 22 characters of URL-safe base64, not beginning with a dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def write_properties(layout: Layout, settings: SandboxSettings, broker_id: int) -> None:
+    """Write a broker's server.properties, for where the folder is now."""
+    files = layout.broker(broker_id)
+    files.logs.mkdir(parents=True, exist_ok=True)
+    properties = config.broker_properties(settings, broker_id, *files.log_dirs(settings.log_dirs))
+    if settings.secure:
+        properties |= access.broker_properties(layout.security)
+    write_whole(files.properties, config.render(properties))
+
+
+def format_storage(kafka: Runtime, layout: Layout, settings: SandboxSettings, cluster_id: str) -> None:
+    """Make the data folders of all brokers. Raise KdeclareError ``sandbox-format``.
+
+    The tool runs for the first broker only, since a JVM a broker would take most of the time. What
+    it writes differs between brokers by two lines a folder: the node's id and the folder's.
+    """
+    shutil.rmtree(layout.brokers, ignore_errors=True)
+    for broker_id in settings.broker_ids:
+        write_properties(layout, settings, broker_id)
+    first = layout.broker(1)
+    command = [kafka.java, *_FAST_START, *_tool_logging(), "kafka.tools.StorageTool", "format"]
+    command += ["--cluster-id", cluster_id, "--config", str(first.properties)]
+    if settings.secure:
+        command += access.format_arguments()
+    try:
+        done = subprocess.run(
+            command,
+            env=kafka.environment(),
+            capture_output=True,
+            text=True,
+            timeout=_FORMAT_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as problem:
+        raise _not_formatted(layout, f"did not end within {_FORMAT_TIMEOUT_SECONDS} s") from problem
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        raise _not_formatted(layout, f"ended with {done.returncode}:\n{said}")
+    for broker_id in settings.broker_ids[1:]:
+        own = layout.broker(broker_id).log_dirs(settings.log_dirs)
+        for template, data in zip(first.log_dirs(settings.log_dirs), own, strict=True):
+            shutil.copytree(template, data)
+            text = (template / "meta.properties").read_text("latin-1")
+            (data / "meta.properties").write_text(meta_properties(text, broker_id, new_id()), "latin-1")
+
+
+def meta_properties(template: str, node_id: int, directory_id: str) -> str:
+    """The ``meta.properties`` of one node made from that of another of the same cluster."""
+    own = {"node.id": str(node_id), "directory.id": directory_id}
+    lines = (line.partition("=") for line in template.splitlines())
+    return "".join(f"{key}{sep}{own.get(key, value)}\n" for key, sep, value in lines)
+
+
+def spawn_broker(
+    kafka: Runtime, layout: Layout, settings: SandboxSettings, broker_id: int
+) -> processes.Recorded:
+    """Start a broker's process and record it. It is not ready yet."""
+    write_properties(layout, settings, broker_id)
+    files = layout.broker(broker_id)
+    return spawn(kafka, files, "broker", (*_heap(os.environ), "kafka.Kafka", str(files.properties)))
+
+
+def spawn(
+    kafka: Runtime,
+    files: ProcessFiles,
+    role: str,
+    arguments: Iterable[str],
+    environment: Mapping[str, str] | None = None,
+) -> processes.Recorded:
+    """Start a server's JVM, with its heap, main class and so on as arguments, and record its process.
+
+    ``environment``: variables beside those of this process. The folder for logs has to exist.
+    """
+    mark = f"-Dkdeclare.sandbox.{role}={files.folder}"
+    command = [kafka.java, mark, f"-Dkdeclare.logs={files.logs}", *_logging("log4j2-server.properties")]
+    command += [*_FAST_START, *_SERVER_JVM, *arguments]
+    # A log is that of one life of the server; the one before is kept for whoever asks why it ended.
+    for log in (files.server_log, files.console_log):
+        if log.exists():
+            log.replace(log.with_suffix(".previous.log"))
+    recorded = processes.spawn(
+        command, {**kafka.environment(), **(environment or {})}, files.console_log, mark
+    )
+    processes.save(recorded, files.process)
+    return recorded
+
+
+def kafka_classpath(progress: Progress = silent) -> str:
+    """The class path of the Kafka that sandboxes run, its command-line tools included."""
+    return kafka_jars(progress).classpath
+
+
+def run_kafka_tool(main_class: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's own tools to its end, and return its exit code and outputs as text.
+
+    For example ``org.apache.kafka.tools.TopicCommand`` or ``kafka.admin.ConfigCommand``.
+    """
+    kafka = runtime()
+    command = [kafka.java, *_FAST_START, *_tool_logging(), main_class, *arguments]
+    return subprocess.run(command, env=kafka.environment(), capture_output=True, text=True, check=False)
+
+
+def _not_formatted(layout: Layout, what: str) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "sandbox-format",
+            "The brokers' data folders could not be made",
+            f"Kafka's storage tool {what}",
+            hint=f"Check that {layout.folder} can be written to and has free space.",
+        )
+    )
+
+
+def _heap(environment: Mapping[str, str]) -> tuple[str, ...]:
+    chosen = environment.get(HEAP_VARIABLE)
+    return tuple(shlex.split(chosen)) if chosen else _BROKER_HEAP
+
+
+def _tool_logging() -> tuple[str, ...]:
+    return ("-Xmx256m", *_logging("log4j2-tool.properties"))
+
+
+def _logging(file: str) -> tuple[str, ...]:
+    return (f"-Dlog4j2.configurationFile={(_HERE / file).as_uri()}",)

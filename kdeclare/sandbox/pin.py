@@ -1,0 +1,22 @@
+"""Writing ``jars.json`` and ``connect_jars.json`` anew after the pinned version of Kafka was changed.
+
+``python -m kdeclare.sandbox.pin`` resolves the dependencies and records their hashes.
+"""
+
+import json
+import os
+
+from kdeclare.sandbox import connect_jars, ivy, jars, java
+
+
+def pin() -> None:
+    """Resolve, hash, write. Look at the difference before it is committed."""
+    for pinned in (jars, connect_jars):
+        folder = jars.cache_folder(os.environ) / "ivy"
+        paths = ivy.resolve(java.find_java(), pinned.DEPENDENCIES, folder)
+        pins = {p.name: jars.sha256(p) for p in paths}
+        pinned.PINS.write_text(json.dumps(pins, indent=2, sort_keys=True) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    pin()

@@ -1,0 +1,108 @@
+"""Waiting until brokers that were started can be used."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.sandbox import metadata
+from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles
+from kdeclare.sandbox.settings import HOST
+from kdeclare.sandbox.status import running_process
+
+_POLL_SECONDS = 0.2
+_ASK_SECONDS = 2.0
+_LOG_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """A sandbox whose brokers have been started. ``started``: those of them that did not run before."""
+
+    layout: Layout
+    marker: Marker
+    started: Sequence[int]
+    progress: Callable[[str], None]
+
+
+def wait(several: Sequence[Awaited], timeout: float) -> None:
+    """Return when, in each of the sandboxes, every broker that runs says that all of those are unfenced.
+
+    Raise KdeclareError ``sandbox-start`` when one ends or ``timeout`` seconds have passed.
+    """
+    began = time.monotonic()
+    waiting = [_Waiting(one, began) for one in several]
+    for sandbox in several:
+        if sandbox.started:
+            sandbox.progress(f"starting broker(s) {listed(sandbox.started)}")
+    while True:
+        for one in waiting:
+            one.ask()
+        late = [one for one in waiting if one.missing]
+        if not late:
+            return
+        if time.monotonic() - began > timeout:
+            said = f"Broker(s) {listed(late[0].missing)} were not ready within {timeout:.0f} s."
+            raise not_started("broker", late[0].sandbox.layout.broker(min(late[0].missing)), said)
+        time.sleep(_POLL_SECONDS)
+
+
+class _Waiting:
+    """The brokers of one sandbox that are not ready yet."""
+
+    def __init__(self, sandbox: Awaited, began: float) -> None:
+        self.sandbox = sandbox
+        self._settings = sandbox.marker.settings(sandbox.layout.folder)
+        runs = (i for i in self._settings.broker_ids if running_process(sandbox.layout.broker(i)) is not None)
+        self.awaited = frozenset(runs)
+        self.missing = set(self.awaited)
+        self._began = began
+
+    def ask(self) -> None:
+        """Ask each of them once; raise KdeclareError if one has ended."""
+        sandbox = self.sandbox
+        for broker_id in sorted(self.missing):
+            files = sandbox.layout.broker(broker_id)
+            if running_process(files) is None:
+                raise not_started("broker", files, f"Broker {broker_id} ended while it was starting.")
+            view = metadata.ask(HOST, self._settings.open_port(broker_id), _ASK_SECONDS)
+            if view and view.cluster_id == sandbox.marker.cluster_id and self.awaited <= view.broker_ids:
+                self.missing.remove(broker_id)
+                self._tell(broker_id)
+
+    def _tell(self, broker_id: int) -> None:
+        if broker_id in self.sandbox.started:
+            took = time.monotonic() - self._began
+            self.sandbox.progress(f"broker {broker_id} is ready after {took:.1f} s")
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """The last lines of a log that may be large or not be there; without the frames of Java's traces."""
+    try:
+        with path.open("rb") as content:
+            content.seek(max(0, path.stat().st_size - 64 * 1024))
+            lines = content.read().decode("utf-8", "replace").splitlines()
+            return [line for line in lines if not line.startswith("\tat ")][-count:]
+    except OSError:
+        return []
+
+
+def not_started(what: str, files: ProcessFiles, summary: str) -> KdeclareError:
+    """The error ``sandbox-start`` of a broker or worker, with the last that it said."""
+    # The console has what kept the JVM itself from running; normally it is empty.
+    lines = last_lines(files.server_log, _LOG_LINES) + last_lines(files.console_log, _LOG_LINES)
+    said = "".join(f"\n  {line}" for line in lines)
+    return KdeclareError(
+        error(
+            "sandbox-start",
+            f"A {what} did not start",
+            f"{summary} Its last words:{said}" if said else f"{summary} It has logged nothing.",
+            hint=f"The whole log is {files.server_log}. If its data is damaged: kdeclare sandbox reset.",
+        )
+    )
+
+
+def listed(ids: Iterable[int]) -> str:
+    """Ids of brokers or workers, for a message."""
+    return ", ".join(map(str, sorted(ids)))

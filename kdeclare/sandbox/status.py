@@ -1,0 +1,143 @@
+"""What a sandbox is doing now, as data."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from kdeclare.sandbox import metadata, processes
+from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles, layout_of, read_marker
+from kdeclare.sandbox.security.access import USERS
+from kdeclare.sandbox.settings import HOST, SandboxSettings
+from kdeclare.sandbox.workers import asking
+
+_ASK_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """One broker. ``alive``: its process runs; ``ready``: it answers and is unfenced."""
+
+    id: int
+    pid: int | None
+    port: int
+    rack: str
+    alive: bool
+    ready: bool
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """One Connect worker. ``alive``: its process runs; ``ready``: it says that it has joined its group."""
+
+    id: int
+    pid: int | None
+    url: str
+    alive: bool
+    ready: bool
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxStatus:
+    """A sandbox. ``brokers`` is empty and ``settings`` is None where the folder holds none."""
+
+    folder: Path
+    settings: SandboxSettings | None
+    cluster_id: str
+    brokers: tuple[BrokerStatus, ...]
+    workers: tuple[WorkerStatus, ...] = ()
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder is a sandbox."""
+        return self.settings is not None
+
+    @property
+    def running(self) -> bool:
+        """Whether any of its processes runs."""
+        return any(one.alive for one in self._all)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all of its brokers and workers can be used."""
+        return self.exists and all(one.ready for one in self._all)
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` of all brokers, comma-separated; empty without a sandbox."""
+        return self.settings.bootstrap if self.settings else ""
+
+    @property
+    def _all(self) -> tuple[BrokerStatus | WorkerStatus, ...]:
+        return (*self.brokers, *self.workers)
+
+    @property
+    def ca_file(self) -> Path | None:
+        """The certificate (PEM) that the workers' own are signed with; None without workers."""
+        return layout_of(self.folder).connect.authority_pem if self.workers else None
+
+    @property
+    def client_files(self) -> tuple[Path, ...]:
+        """Client properties of a secure sandbox's users, the mightiest first; none of another sandbox."""
+        if self.settings is None or not self.settings.secure:
+            return ()
+        return tuple(layout_of(self.folder).security.client(user) for user in USERS)
+
+    @property
+    def log_files(self) -> tuple[Path, ...]:
+        """The log files of all brokers and workers."""
+        return tuple(one.log for one in self._all)
+
+
+def status(folder: Path) -> SandboxStatus:
+    """The state of the sandbox in ``folder``; asks each broker and worker that runs, up to 2 seconds.
+
+    Raise KdeclareError ``sandbox-unreadable``.
+    """
+    layout = layout_of(folder)
+    marker = read_marker(layout)
+    return observed(layout, marker) if marker else SandboxStatus(layout.folder, None, "", ())
+
+
+def observed(layout: Layout, marker: Marker) -> SandboxStatus:
+    """The state of a sandbox whose marker has been read."""
+    settings = marker.settings(layout.folder)
+    with ThreadPoolExecutor(max_workers=settings.brokers + settings.connect_workers) as pool:
+        brokers = pool.map(lambda i: _broker(layout, marker, settings, i), settings.broker_ids)
+        workers = pool.map(lambda i: _worker(layout, settings, i), settings.worker_ids)
+        return SandboxStatus(layout.folder, settings, marker.cluster_id, tuple(brokers), tuple(workers))
+
+
+def running_process(files: ProcessFiles) -> processes.Recorded | None:
+    """The process of a broker or worker if it runs and is really this sandbox's."""
+    recorded = processes.load(files.process)
+    return recorded if recorded and processes.is_alive(recorded) else None
+
+
+def _broker(layout: Layout, marker: Marker, settings: SandboxSettings, broker_id: int) -> BrokerStatus:
+    process = running_process(layout.broker(broker_id))
+    port = settings.broker_port(broker_id)
+    view = metadata.ask(HOST, settings.open_port(broker_id), _ASK_SECONDS) if process else None
+    return BrokerStatus(
+        id=broker_id,
+        pid=process.pid if process else None,
+        port=port,
+        rack=settings.rack(broker_id),
+        alive=process is not None,
+        ready=view is not None and view.cluster_id == marker.cluster_id and broker_id in view.broker_ids,
+        log=layout.broker(broker_id).server_log,
+    )
+
+
+def _worker(layout: Layout, settings: SandboxSettings, worker_id: int) -> WorkerStatus:
+    files = layout.connect.worker(worker_id)
+    process = running_process(files)
+    return WorkerStatus(
+        id=worker_id,
+        pid=process.pid if process else None,
+        url=settings.worker_url(worker_id),
+        alive=process is not None,
+        ready=process is not None and asking.is_healthy(settings.worker_port(worker_id), _ASK_SECONDS),
+        log=files.server_log,
+    )

@@ -1,0 +1,69 @@
+"""What ``plugin.path`` holds: Kafka's FileStream connectors, kdeclare's plug-in, what people put there."""
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.sandbox.connect_jars import ConnectJars
+from kdeclare.sandbox.jars import Progress, cache_folder
+from kdeclare.sandbox.locking import held
+
+_EXTENSIONS = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtension"
+
+
+def install(folder: Path, jars: ConnectJars, progress: Progress) -> None:
+    """Put the FileStream connectors and kdeclare's own plug-in into the folder, for this version alone.
+
+    Without a Java compiler the plug-in is left out. Raise KdeclareError ``plugin-build``,
+    ``plugin-folder``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    place(folder, "connect-file-*.jar", jars.file_connectors)
+    own = _built(progress)
+    if own is not None:
+        place(folder, "kdeclare-connect-*.jar", own)
+
+
+def place(folder: Path, pattern: str, jar: Path) -> None:
+    """Copy the jar into the folder, in the place of what matches the pattern there."""
+    unfinished = folder / f"{jar.name}.new"
+    shutil.copyfile(jar, unfinished)
+    for earlier in folder.glob(pattern):
+        if earlier.name != jar.name:
+            earlier.unlink()
+    # Never written into: a worker that runs may have it open.
+    unfinished.replace(folder / jar.name)
+
+
+def extensions(folder: Path) -> tuple[str, ...]:
+    """The classes of all REST extensions that jars in the folder offer, by name.
+
+    A jar offers them as Java's ServiceLoader wants it. What is no jar offers nothing here; the worker
+    has its own words for it.
+    """
+    named: set[str] = set()
+    for jar in filter(zipfile.is_zipfile, folder.glob("*.jar")):
+        with zipfile.ZipFile(jar) as content:
+            if _EXTENSIONS in content.namelist():
+                lines = content.read(_EXTENSIONS).decode("utf-8").splitlines()
+                named |= {name for line in lines if (name := line.partition("#")[0].strip())}
+    return tuple(sorted(named))
+
+
+def _built(progress: Progress) -> Path | None:
+    """The plug-in from the user's cache, compiled anew if its sources are others by now."""
+    # Not above: the plug-in is compiled against jars that the sandbox's package knows.
+    from kdeclare.providers.connect.client.plugin.build import build
+
+    cache = cache_folder(os.environ).with_name("connect-plugin")
+    cache.mkdir(parents=True, exist_ok=True)
+    with held(cache / ".lock", lambda: progress("waiting for another command that compiles the plug-in")):
+        try:
+            return build(cache, progress)
+        except KdeclareError as problem:
+            if any(found.code != "javac-missing" for found in problem.diagnostics):
+                raise
+            progress("leaving kdeclare's plug-in for Connect workers out: there is no Java compiler")
+            return None

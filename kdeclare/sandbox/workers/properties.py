@@ -1,0 +1,74 @@
+"""The settings of a Connect worker. Pure: what the sandbox consists of in, properties out."""
+
+from collections.abc import Iterable
+
+from kdeclare.sandbox.certificates import KEYSTORE_PASSWORD
+from kdeclare.sandbox.layout import ConnectFiles
+from kdeclare.sandbox.settings import HOST, SandboxSettings
+
+GROUP = "connect"
+
+# Environment variables of a worker's process, for placeholders such as ${env:WORKER_FOLDER}/next.p12, by
+# which one configuration means another file on each worker.
+FOLDER_VARIABLE = "WORKER_FOLDER"
+PASSWORD_VARIABLE = "KEYSTORE_PASSWORD"
+
+PLUGIN_OPEN = "kdeclare.worker.config.open"
+
+_TLS = "listeners.https.ssl."
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+_PROVIDERS = "org.apache.kafka.common.config.provider."
+
+
+def worker_properties(
+    settings: SandboxSettings, worker_id: int, files: ConnectFiles, extensions: Iterable[str]
+) -> dict[str, str]:
+    """The settings of one worker. ``extensions``: the classes of the REST extensions that it loads."""
+    copies = str(min(3, settings.brokers))
+    port = str(settings.worker_port(worker_id))
+    made = {
+        "bootstrap.servers": settings.bootstrap,
+        "group.id": GROUP,
+        "config.storage.topic": f"{GROUP}-configs",
+        "offset.storage.topic": f"{GROUP}-offsets",
+        "status.storage.topic": f"{GROUP}-status",
+        "config.storage.replication.factor": copies,
+        "offset.storage.replication.factor": copies,
+        "status.storage.replication.factor": copies,
+        "offset.storage.partitions": "5",
+        "status.storage.partitions": "2",
+        "key.converter": _JSON,
+        "key.converter.schemas.enable": "false",
+        "value.converter": _JSON,
+        "value.converter.schemas.enable": "false",
+        "plugin.path": str(files.plugins),
+        # All that is here says what it offers; looking into every class of every jar takes seconds.
+        "plugin.discovery": "service_load",
+        "listeners": settings.worker_url(worker_id),
+        "rest.advertised.listener": "https",
+        "rest.advertised.host.name": HOST,
+        "rest.advertised.port": port,
+        f"{_TLS}keystore.type": "PKCS12",
+        f"{_TLS}keystore.location": str(files.worker(worker_id).keystore),
+        f"{_TLS}keystore.password": f"${{env:{PASSWORD_VARIABLE}}}",
+        f"{_TLS}key.password": f"${{env:{PASSWORD_VARIABLE}}}",
+        f"{_TLS}truststore.type": "PKCS12",
+        f"{_TLS}truststore.location": str(files.truststore),
+        f"{_TLS}truststore.password": f"${{env:{PASSWORD_VARIABLE}}}",
+        "config.providers": "env,file",
+        "config.providers.env.class": f"{_PROVIDERS}EnvVarConfigProvider",
+        "config.providers.file.class": f"{_PROVIDERS}FileConfigProvider",
+        # Five minutes by default, for which the tasks of a worker that is gone run nowhere.
+        "scheduled.rebalance.max.delay.ms": "3000",
+    }
+    named = ",".join(extensions)
+    if not named:
+        return made
+    # Everybody on this machine may change the workers. The sandbox's brokers ask for no login either: all of
+    # them listen on the loopback address only.
+    return {**made, "rest.extension.classes": named, PLUGIN_OPEN: "true"}
+
+
+def worker_environment(worker_id: int, files: ConnectFiles) -> dict[str, str]:
+    """The environment variables that placeholders in a worker's settings name."""
+    return {FOLDER_VARIABLE: str(files.worker(worker_id).folder), PASSWORD_VARIABLE: KEYSTORE_PASSWORD}
