@@ -86,6 +86,23 @@ def test_configs_equal_kafka_pythons(
     assert read_configs(RawResponse(body, 4), queries) == theirs
 
 
+@pytest.mark.parametrize("length", [1, 50, 200])
+def test_long_override_of_one_topic_hides_no_override_of_the_next(length: int) -> None:
+    """Entries that follow are compared with those of the topic before, all at once."""
+    long = [entry("a", "v" * length, 1), entry("x", "default", 5)]
+    other = [entry("a", "default", 5), entry("x", "mine", 1)]
+    results = [RESULT(0, None, 2, f"t{n}", configs) for n, configs in enumerate((long, other, other))]
+    body = DescribeConfigsResponse(throttle_time_ms=0, results=results).encode(version=4)
+    resources = [ConfigResource(ConfigScope.TOPIC, f"t{n}") for n in range(3)]
+    queries = {resource: ConfigQuery(resource, overrides=True) for resource in resources}
+    found = [described.entries for described in read_configs(RawResponse(body, 4), queries)]
+    assert [{key: item.value for key, item in entries.items()} for entries in found] == [
+        {"a": "v" * length},
+        {"x": "mine"},
+        {"x": "mine"},
+    ]
+
+
 def entry(name: str, value: str | None, source: int, kind: int = 5) -> Any:
     return CONFIG(
         name=name,

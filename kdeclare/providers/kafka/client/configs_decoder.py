@@ -157,14 +157,15 @@ class _Pattern:
         if not self._chunks:
             return self._learn(data, pos, left, query)
         keys, overrides = query.keys, query.overrides
-        chunks, starts, entries = self._chunks, self._starts, self._entries
+        chunks, entries = self._chunks, self._entries
         found: dict[str, ConfigEntry] = {}
         place = 0
         size = len(chunks)
         whole = True  # whether it is worth comparing all that is left at once
         while left > 0:
-            if whole and left == size - place and data.startswith(self._whole[starts[place] :], pos):
-                pos += starts[size] - starts[place]
+            rest = self._starts[place]  # not kept over rounds: `_replace` shifts what follows
+            if whole and left == size - place and data.startswith(self._whole[rest:], pos):
+                pos += self._starts[size] - rest
                 self._take_from(place, keys, overrides, found)
                 break
             whole = False
