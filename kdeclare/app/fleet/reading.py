@@ -16,6 +16,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.adoption import allow_adoption
 from kdeclare.core.diagnostics import KdeclareError, gist
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.registry import KINDS
@@ -47,6 +48,7 @@ def _live(reach: Reach, name: str) -> Iterator[Row]:
     now = datetime.now(UTC)
     labels: Mapping[str, str] = {}
     try:
+        load_providers()  # now: Spark's path to kdeclare can be relative, and tasks change their folder
         with reach.files():
             labels = reach.entry(name).labels
             with reach.workspace(name).cluster() as cluster:
@@ -58,6 +60,7 @@ def _live(reach: Reach, name: str) -> Iterator[Row]:
 def _declared(reach: Reach, name: str) -> Iterator[Row]:
     labels: Mapping[str, str] = {}
     try:
+        load_providers()  # now: Spark's path to kdeclare can be relative, and tasks change their folder
         with reach.files():
             entry = reach.entry(name)
             labels = entry.labels

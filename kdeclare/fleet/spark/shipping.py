@@ -43,8 +43,9 @@ def package_zip() -> bytes:
 
 def _metadata() -> Mapping[str, str]:
     """What the tasks find kdeclare's own providers by."""
-    found = distribution(_PACKAGE)
-    return {name: found.read_text(name) or "" for name in ("METADATA", "entry_points.txt")}
+    entry_points = distribution(_PACKAGE).read_text("entry_points.txt") or ""
+    metadata = f"Metadata-Version: 2.1\nName: {_PACKAGE}\nVersion: {VERSION}\n"
+    return {"METADATA": metadata, "entry_points.txt": entry_points}
 
 
 def _files(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:
