@@ -91,13 +91,16 @@ class Scheduler:
         if self._stopping:
             self._leave([op.id for op in self._todo.values() if not VERBS[op.verb].tidies])
         ready: dict[str, list[Operation]] = {}
+        # a new set: one that once held thousands takes its time to go through even when it is almost empty
         due = [id_ for id_ in self._candidates if id_ in self._todo]
+        self._candidates = set()
         for id_ in sorted(due, key=self._position.__getitem__):
             op = self._todo[id_]
             if not self._is_due(op):
-                self._candidates.discard(id_)  # the end of what it waits for brings it back
-            elif not self._lookout.holds(op, self._followed(op)):
-                self._candidates.discard(id_)
+                continue  # the end of what it waits for brings it back
+            if self._lookout.holds(op, self._followed(op)):
+                self._candidates.add(id_)
+            else:
                 ready.setdefault(op.verb, []).append(op)
         for verb, operations in ready.items():
             # what destroys looks for records first, and must not wait for brokers to follow an earlier batch

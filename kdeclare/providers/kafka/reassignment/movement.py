@@ -48,7 +48,8 @@ class Movement:
         Sizes are asked for now and then only; a cluster that does not give them is no reason to stop.
         """
         now = self._clock.monotonic()
-        self._total += len(set(partitions) - self._seen - self._planned.keys())
+        # one by one: a difference of sets would go through all that is planned at every look
+        self._total += sum(p not in self._seen and p not in self._planned for p in set(partitions))
         self._seen.update(partitions)
         self._open.update(partitions)
         flying = sorted(p for p in self._open if p in live.moves)
