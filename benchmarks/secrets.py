@@ -20,7 +20,7 @@ from kdeclare.core.secret_hashes import SecretHasher, read_keys
 from kdeclare.engine.planning.preflight import quietly
 from kdeclare.engine.planning.sealing import seal
 
-COUNT = 5_000
+COUNT = 1_000
 _ROUNDS = 3
 _KEY = "listener.name.internal.ssl.keystore.password"
 
