@@ -15,7 +15,7 @@ from kdeclare.providers.kafka.consistent import topics_and_moves
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Move, Topic
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
-from kdeclare.providers.kafka.reassignment.broker_selection import chosen, is_pattern, not_there
+from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
 from kdeclare.report.topic_views import (
     PartitionView,
     Sizes,
@@ -37,7 +37,7 @@ Moves = Mapping[TopicPartition, Move]
 class WhichTopics:
     """The topics to look at.
 
-    names: exact names and regular expressions (see `broker_selection`); none is all topics.
+    names: exact names and regular expressions (see `topic_selection`); none is all topics.
     if_exists: a name that stands for none is no error.
     """
 

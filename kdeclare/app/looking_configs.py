@@ -9,7 +9,7 @@ from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
-from kdeclare.providers.kafka.reassignment.broker_selection import chosen, is_pattern, not_there
+from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
 from kdeclare.report.config_views import ConfigsView, ResourceConfigs
 
 

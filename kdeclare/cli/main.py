@@ -40,6 +40,7 @@ _MODULES = {
     "schema": "schema",
     "connect": "connect",
     "doctor": "doctor",
+    "providers": "providers",
     "sandbox": "sandbox",
     "shell": "shell",
 }

@@ -3,7 +3,7 @@
 kdeclare's own are found in the same way. Nothing is imported before a kind or an operation type is asked for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -78,9 +78,9 @@ def _described(point: EntryPoint) -> InstalledProvider:
     return InstalledProvider(point.name, distribution.name, distribution.version, point.value)
 
 
-def _in_order(providers: Mapping[str, Provider]) -> Iterable[str]:
+def _in_order(providers: Mapping[str, Provider]) -> list[str]:
     try:
-        return TopologicalSorter({p.name: p.builds_on for p in providers.values()}).static_order()
+        return list(TopologicalSorter({p.name: p.builds_on for p in providers.values()}).static_order())
     except CycleError as cycle:
         names = " → ".join(cycle.args[1])
         raise KdeclareError(

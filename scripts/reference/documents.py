@@ -32,6 +32,7 @@ PRINTED_BY = {
     "policy-check": "`kdeclare policy check`",
     "policy-test": "`kdeclare policy test`",
     "problem": "any command that cannot do what it is asked",
+    "providers": "`kdeclare providers`",
     "run": "`kdeclare apply` and `rollback`",
     "sandbox-status": "`kdeclare sandbox status`",
     "show-manifest": "`kdeclare show-manifest`",

@@ -11,8 +11,8 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.patterns import PatternError, compile_pattern
 from kdeclare.core.registry import KINDS
 from kdeclare.manifests.defaults import DefaultsBody, DefaultsKind, DefaultsSpec
-from kdeclare.providers.kafka.reassignment.broker_selection import chosen
 from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, ReassignmentSpec, parse_reassignment
+from kdeclare.providers.kafka.topic_selection import chosen
 
 HANGS_IN_PYTHON = "(a+)+b"
 NAME = "a" * 60

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from kdeclare.core.diagnostics import Diagnostic, Place
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.reassignment.broker_selection import chosen, is_pattern, not_there
+from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def alter_topics(
 ) -> HandView | None:
     """Change topics as KIP-4 has it; None when the person said no.
 
-    A name can be a regular expression (see `broker_selection`): then all topics of such names are meant.
+    A name can be a regular expression (see `topic_selection`): then all topics of such names are meant.
     if_exists: leave those out that are not there, instead of failing for them. Raises KdeclareError.
     """
 

@@ -1,4 +1,4 @@
-"""The state as text (``engine.state.json``), and the rule that keeps a write from losing another one."""
+"""The state as text (``state.json``), and the rule that keeps a write from losing another one."""
 
 import json
 from dataclasses import asdict

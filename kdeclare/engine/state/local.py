@@ -1,4 +1,4 @@
-"""The store in a local folder: ``engine.state.json``, ``runs/<run_id>/``, ``lock``."""
+"""The store in a local folder: ``state.json``, ``runs/<run_id>/``, ``lock``."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
