@@ -1,0 +1,105 @@
+"""Print the sizes of the code: modules and lines per layer, siblings per folder, cycles, upward imports.
+
+    python -m scripts.structure [FOLDER]
+
+FOLDER holds the package ``kdeclare``, by default this checkout, so that two commits can be compared.
+"""
+
+import ast
+import statistics
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+
+_PACKAGE = "kdeclare"
+_MOST_SIBLINGS = 20
+
+
+def find_modules(root: Path) -> dict[str, Path]:
+    """All modules by dotted name."""
+    files = sorted((root / _PACKAGE).rglob("*.py"))
+    return {".".join(_parts(file.relative_to(root))): file for file in files}
+
+
+def find_imports(modules: dict[str, Path]) -> "nx.DiGraph[str]":
+    """The graph of imports at the top of modules, those for type checkers left out."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(modules)
+    for name, file in modules.items():
+        for target in _imported(name, file, modules):
+            if target != name:
+                graph.add_edge(name, target)
+    return graph
+
+
+def _parts(path: Path) -> tuple[str, ...]:
+    parts = path.with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def _imported(name: str, file: Path, modules: dict[str, Path]) -> Iterator[str]:
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom):
+            source = _source(name, file, node)
+            for alias in node.names:
+                module = f"{source}.{alias.name}"
+                if module in modules or source in modules:
+                    yield module if module in modules else source
+
+
+def _source(name: str, file: Path, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
+    package = package[: len(package) - node.level + 1]
+    return ".".join([*package, *([node.module] if node.module else [])])
+
+
+def count_lines(file: Path) -> int:
+    """Lines that are neither empty nor a comment alone; docstrings count."""
+    lines = (line.strip() for line in file.read_text().splitlines())
+    return sum(bool(line) and not line.startswith("#") for line in lines)
+
+
+def _layer(name: str) -> str:
+    parts = name.split(".")
+    if len(parts) < 2:
+        return _PACKAGE
+    return ".".join(parts[1:3]) if parts[1] == "providers" and len(parts) > 2 else parts[1]
+
+
+def _listed_imports(root: Path) -> int:
+    settings = tomllib.loads((root / "pyproject.toml").read_text())
+    contracts = settings.get("tool", {}).get("importlinter", {}).get("contracts", [])
+    named = [c for c in contracts if "provider" in c["name"].lower()]
+    return sum(len(contract.get("ignore_imports", ())) for contract in named)
+
+
+def main(root: Path) -> None:
+    """Print everything."""
+    modules = find_modules(root)
+    lines = {name: count_lines(file) for name, file in modules.items()}
+    by_layer: dict[str, list[int]] = defaultdict(list)
+    for name, count in lines.items():
+        by_layer[_layer(name)].append(count)
+    print(f"{'layer':24} {'modules':>8} {'lines':>8} {'median':>8}")
+    for layer, counts in sorted(by_layer.items()):
+        print(f"{layer:24} {len(counts):8,} {sum(counts):8,} {statistics.median(counts):8.0f}")
+    counts = list(lines.values())
+    print(f"{'all':24} {len(counts):8,} {sum(counts):8,} {statistics.median(counts):8.0f}")
+    siblings = {f: len(list(f.glob("*.py"))) for f in {file.parent for file in modules.values()}}
+    full = sorted(f"{f.relative_to(root)} ({n})" for f, n in siblings.items() if n > _MOST_SIBLINGS)
+    print(f"folders with more than {_MOST_SIBLINGS} modules: {', '.join(full) or 'none'}")
+    cycles = [group for group in nx.strongly_connected_components(find_imports(modules)) if len(group) > 1]
+    print(f"import cycles: {len(cycles)}")
+    print(f"modules that import a layer above them, as listed: {_listed_imports(root)}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1])
