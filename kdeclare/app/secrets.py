@@ -12,13 +12,15 @@ from kdeclare.core.secret_hashes import (
     KEY_MISSING,
     KEY_VARIABLE,
     OLD_KEY_VARIABLE,
+    OTHER_KEY,
     SecretHasher,
     can_compare,
     matches,
+    refuse_missing_key,
 )
 from kdeclare.core.state import State
 from kdeclare.engine.planning.preflight import Progress
-from kdeclare.engine.planning.sealing import has_secrets, known_values, seal
+from kdeclare.engine.planning.sealing import has_secrets, known_values, seal, stored_hashes
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.substitution import resolve_reference
 from kdeclare.providers.kafka.port import Cluster
@@ -69,7 +71,7 @@ class ProjectSecrets:
     def _without_key(self, reference: str) -> Diagnostic:
         if self.environ.get(KEY_VARIABLE):
             return error(
-                "secret-changed",
+                OTHER_KEY,
                 "A secret cannot be compared",
                 f"The hash of {reference} was made with another key than the one in {KEY_VARIABLE}.",
                 hint=f"Set {OLD_KEY_VARIABLE} to that key, or make a new plan.",
@@ -93,10 +95,11 @@ def seal_secrets(
 
     Raises KdeclareError where a key is missing, and Fault where the cluster cannot be asked who it is.
     """
+    owned = state.resources if state is not None else {}
+    refuse_missing_key(stored_hashes(owned))
     if not has_secrets(desired):
         return tuple(desired), ProjectSecrets(workspace.project, workspace.environ)
     cluster_id = cluster.describe().id if state is None else state.cluster_id
-    owned = state.resources if state is not None else {}
     sealed = seal(desired, owned, hasher_of(workspace, state, cluster_id), progress)
     return sealed, ProjectSecrets(workspace.project, workspace.environ, known_values(sealed))
 

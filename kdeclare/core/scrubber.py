@@ -88,7 +88,8 @@ class Scrubber:
 def _escaped(text: str) -> set[str]:
     """The text as URLs, JSON, Python and shells write it."""
     in_json = {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    in_urls = {quote(text), quote(text, safe=""), quote_plus(text)}
+    how = "surrogateescape"  # a variable of the environment may hold any bytes
+    in_urls = {quote(text, errors=how), quote(text, safe="", errors=how), quote_plus(text, errors=how)}
     in_quotes = {repr(text)[1:-1], text.replace("'", "'\"'\"'"), re.sub(r'(["\'\\])', r"\\\1", text)}
     return {text, *in_json, *in_urls, *in_quotes}
 

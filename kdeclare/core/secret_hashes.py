@@ -20,6 +20,9 @@ OLD_KEY_VARIABLE = "KDECLARE_OLD_SECRET_KEY"
 KEY_MISSING = "secret-key-missing"
 """Code of the error that says that no key is given, although hashes were made with one."""
 
+OTHER_KEY = "secret-key-changed"
+"""Code of the error that says that a hash was made with another key than the one that is given."""
+
 _ITERATIONS = 100_000  # some 25 ms
 _SALT_LENGTH = 32
 """Hexadecimal digits. The salts of 0.1 have 16: they followed from the resource and the key alone."""
@@ -34,11 +37,16 @@ class _KeyRing:
 
     def add(self, key: str) -> str:
         """Keep a key; its id."""
-        raw = key.encode()
+        raw = _bytes(key)
         key_id = hmac.digest(raw, b"kdeclare key id", "sha256").hex()[:8]
         self._keys[key_id] = raw
         SCRUBBER.register(key)
         return key_id
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no key was given."""
+        return not self._keys
 
     def find(self, key_id: str) -> bytes | None:
         """The key, if it was given."""
@@ -80,12 +88,26 @@ def read_keys(environ: Mapping[str, str]) -> str | None:
 
     Raises KdeclareError for a key that could be guessed.
     """
-    ids = {name: _KEYS.add(_checked(name, environ[name])) for name in _given(environ)}
+    given = {name: environ.get(name, "").strip() for name in (KEY_VARIABLE, OLD_KEY_VARIABLE)}
+    ids = {name: _KEYS.add(_checked(name, key)) for name, key in given.items() if key}
     return ids.get(KEY_VARIABLE)
 
 
-def _given(environ: Mapping[str, str]) -> Iterable[str]:
-    return (name for name in (KEY_VARIABLE, OLD_KEY_VARIABLE) if environ.get(name))
+def refuse_missing_key(hashes: Iterable[str]) -> None:
+    """Raise KdeclareError where hashes were made with a key, and none at all is given."""
+    lost = [known for known in hashes if not can_compare(known)] if _KEYS.is_empty else []
+    if not lost:
+        return
+    what = f"{len(lost):,} hashes of secrets were" if len(lost) > 1 else "The hash of a secret was"
+    raise KdeclareError(
+        error(
+            KEY_MISSING,
+            "The key for hashes of secrets is missing",
+            f"{what} made with a key, and {KEY_VARIABLE} is not set.",
+            hint=f"Set {KEY_VARIABLE}. If the key is lost, set a new one: then all secrets are set again. "
+            f"To replace the key, set the new one, and the old one as {OLD_KEY_VARIABLE}.",
+        )
+    )
 
 
 def _checked(name: str, key: str) -> str:
@@ -125,5 +147,10 @@ def _hash_with(how: str, value: str) -> str:
     if scheme == "hmac":
         key = _KEYS.find(key_id[0])
         assert key is not None, "see can_compare"
-        return f"{how}${hmac.digest(key, f'{salt}/{value}'.encode(), 'sha256').hex()}"
-    return f"{how}${hashlib.pbkdf2_hmac('sha256', value.encode(), salt.encode(), _ITERATIONS).hex()}"
+        return f"{how}${hmac.digest(key, _bytes(f'{salt}/{value}'), 'sha256').hex()}"
+    return f"{how}${hashlib.pbkdf2_hmac('sha256', _bytes(value), salt.encode(), _ITERATIONS).hex()}"
+
+
+def _bytes(text: str) -> bytes:
+    """The bytes of a text that may come from a variable which holds no UTF-8."""
+    return text.encode("utf-8", "surrogateescape")

@@ -110,6 +110,14 @@ def refuse_file(name: str, path: Path, folder: Path, limits: Limits) -> Diagnost
 
     name: as in the reference. folder: what entries of the limits are relative to.
     """
+    if os.path.realpath(path).startswith("/proc/"):
+        return error(
+            "reference-not-allowed",
+            "Reference is not allowed",
+            f"'${{file.{name}}}' leads to what the system says of processes, their variables among it.",
+            hint="Use ${env.NAME} for a variable.",
+            subject=name,
+        )
     if limits and ".git" in Path(os.path.realpath(path)).parts:
         return error(
             "reference-not-allowed",

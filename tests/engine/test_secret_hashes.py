@@ -1,6 +1,7 @@
 """Hashes of secrets: their salts, their keys, and what happens to those of earlier versions."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -176,11 +177,11 @@ def test_saved_plan_needs_the_key_it_was_made_with(case: Case, monkeypatch: pyte
     forget(case, monkeypatch)
     with pytest.raises(KdeclareError) as problem:
         case.apply(saved)
-    assert "secret-key-missing" in str([d.code for d in problem.value.diagnostics])
+    assert refused(problem) == (ExitCode.ERROR, ["secret-key-missing"])
     forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
     with pytest.raises(KdeclareError) as problem:
         case.apply(saved)
-    assert refused(problem) == (ExitCode.STALE, ["secret-changed"])
+    assert refused(problem) == (ExitCode.STALE, ["secret-key-changed"])
     assert case.overrides() == {}
     forget(case, monkeypatch, KDECLARE_SECRET_KEY=FIRST)
     assert case.apply(saved).complete
@@ -220,6 +221,59 @@ def test_project_can_go_back_to_hashes_without_a_key(case: Case, monkeypatch: py
     assert not case.plan().has_changes
     case.apply()
     assert case.record()["secret"].startswith("pbkdf2$")
+
+
+def test_rolling_back_a_replacement_of_the_key_brings_no_retired_hash_back(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = FIRST
+    case.apply()
+    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND, KDECLARE_OLD_SECRET_KEY=FIRST)
+    case.apply()
+    replaced = case.record()
+    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
+    assert run_outcome(case.rollback()).exit_code is ExitCode.OK
+    assert case.record() == replaced
+    assert not case.plan().has_changes
+
+
+def test_rollback_with_another_key_says_which_part_stays_and_why(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = FIRST
+    case.apply()
+    case.declare("${env.NEXT}", NEXT=NEW)
+    case.apply()
+    forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
+    result = case.rollback()
+    (found,) = [d for d in result.plan.diagnostics if d.code == "irreversible"]
+    assert "was made with another key" in found.detail
+    assert "KDECLARE_OLD_SECRET_KEY" in found.hint
+
+
+def test_secret_that_is_declared_no_longer_needs_the_key_too(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = FIRST
+    case.apply()
+    case.declare(None)
+    forget(case, monkeypatch)
+    with pytest.raises(KdeclareError) as problem:
+        case.plan()
+    assert refused(problem) == (ExitCode.ERROR, ["secret-key-missing"])
+
+
+def test_line_end_after_the_key_does_not_count(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = FIRST
+    case.apply()
+    forget(case, monkeypatch, KDECLARE_SECRET_KEY=f"{FIRST}\n")
+    assert not case.plan().has_changes
+
+
+def test_key_can_hold_any_bytes(case: Case) -> None:
+    case.environ["KDECLARE_SECRET_KEY"] = os.fsdecode(bytes(range(128, 160)))
+    case.apply()
+    assert not case.plan().has_changes
 
 
 def test_key_that_can_be_guessed_is_refused(case: Case) -> None:
@@ -278,6 +332,34 @@ def test_worker_password_is_planned_changed_and_rolled_back(
     assert "s3cret" not in everything(world)
     if key is not None:
         assert "pbkdf2" not in everything(world)
+
+
+def test_worker_password_is_not_compared_without_the_key(
+    world: World, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.key_id = read_keys({"KDECLARE_SECRET_KEY": FIRST})
+    world.secrets.values = {"${env.ONE}": "s3cret-one"}
+    workers.files["/old"] = Keystore(CERTIFICATE)  # under any password
+    world.apply(secret(workers, "s3cret-one", "${env.ONE}"))
+    monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
+    with pytest.raises(KdeclareError) as problem:
+        world.rollback()
+    assert [d.code for d in problem.value.diagnostics] == ["secret-key-missing"]
+
+
+def test_worker_password_can_be_replaced_although_the_key_is_lost(
+    world: World, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.key_id = read_keys({"KDECLARE_SECRET_KEY": FIRST})
+    world.secrets.values = {"${env.ONE}": "s3cret-one", "${env.TWO}": "s3cret-two"}
+    workers.files["/old"] = Keystore(CERTIFICATE)
+    world.apply(secret(workers, "s3cret-one", "${env.ONE}"))
+    monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
+    world.key_id = read_keys({"KDECLARE_SECRET_KEY": SECOND})
+    assert world.apply(secret(workers, "s3cret-two", "${env.TWO}")).complete
+    assert workers.current()[PASSWORD] == "s3cret-two"
+    assert not world.plan(secret(workers, "s3cret-two", "${env.TWO}")).has_changes
+    assert world.apply(connect(workers)).complete
 
 
 def test_worker_password_hashed_in_0_1_is_no_drift(world: World, workers: MemoryWorkers) -> None:

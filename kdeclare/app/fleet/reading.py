@@ -20,10 +20,11 @@ from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.registry import KINDS
+from kdeclare.core.secret_hashes import refuse_missing_key
 from kdeclare.core.state import State
 from kdeclare.engine.planning.preflight import quietly
 from kdeclare.engine.planning.request import Scope
-from kdeclare.engine.planning.sealing import has_secrets, seal
+from kdeclare.engine.planning.sealing import has_secrets, seal, stored_hashes
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
 from kdeclare.fleet.rows import DECLARED, LIVE
@@ -85,9 +86,10 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
 
 def _sealed(workspace: Workspace, desired: Sequence[Desired], state: State | None) -> Sequence[Desired]:
     """With hashes to compare; before there is a state, nothing has one that they would have to be like."""
+    owned = state.resources if state is not None else {}
+    refuse_missing_key(stored_hashes(owned))
     if not has_secrets(desired):
         return desired
-    owned = state.resources if state is not None else {}
     hasher = hasher_of(workspace, state, workspace.cluster_name)
     return seal(desired, owned, hasher, quietly, portable=True)
 

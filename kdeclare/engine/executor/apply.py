@@ -12,6 +12,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import VERBS
 from kdeclare.core.run import REQUEST_DEADLINE_S, OperationResult, RunResult, Status
+from kdeclare.core.secret_hashes import KEY_MISSING
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.state import State
 from kdeclare.engine.executor.attempt import Attempt
@@ -96,6 +97,8 @@ class Applier:
         secrets = changed_secrets(plan.operations, self.secrets)
         if secrets:
             problems = [d for problem in secrets for d in problem.diagnostics]
+            if any(d.code == KEY_MISSING for d in problems):
+                raise KdeclareError(*problems)  # with the key the plan may well be good
             raise KdeclareError(*problems, exit_code=ExitCode.STALE)
         owned = stale_owned(plan, state.resources if state else {})
         patience = Patience(timeout_s, self.progress, self.clock.monotonic, self.clock.sleep)

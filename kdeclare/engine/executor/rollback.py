@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kdeclare.core.changes import Action, Change, Reason, Risk
-from kdeclare.core.diagnostics import Diagnostic, Severity, in_order, warning
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, in_order, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import Undo, View, with_inverse
@@ -12,8 +12,8 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Base, Ownership, Plan, Summary
 from kdeclare.core.registry import KINDS, VERBS
 from kdeclare.core.run import Status
-from kdeclare.core.secret_hashes import KEY_MISSING
-from kdeclare.core.secrets import SecretSource
+from kdeclare.core.secret_hashes import KEY_MISSING, OTHER_KEY
+from kdeclare.core.secrets import SecretSource, is_secret
 from kdeclare.core.state import Leftovers, State
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
@@ -217,9 +217,9 @@ def _possible(
         if inverse is not None and counts.get(inverse.args.get("topic", "")):
             problems.append(_holds_records(inverse, counts[inverse.args["topic"]]))
             step = replace(step, inverse=None)
-        elif inverse is not None and (gone := list(unrevealable.get(inverse.id, ()))):
-            problems += [_secret_gone(inverse, key) for key in gone]
-            step = replace(step, inverse=_without(inverse, gone))
+        elif inverse is not None and (gone := unrevealable.get(inverse.id)):
+            problems += [_secret_gone(inverse, key, problem) for key, problem in gone.items()]
+            step = replace(step, inverse=_without(inverse, list(gone)))
         kept.append(step)
     return kept, problems
 
@@ -304,11 +304,17 @@ def _holds_records(op: Operation, count: int) -> Diagnostic:
     )
 
 
-def _secret_gone(op: Operation, key: str) -> Diagnostic:
+def _secret_gone(op: Operation, key: str, problem: KdeclareError) -> Diagnostic:
+    detail, hint = f"{op.resource}: the earlier secret of {key} is no longer where its reference points.", ""
+    for known in problem.diagnostics:
+        if known.code == OTHER_KEY:
+            detail = f"{op.resource}: the earlier secret of {key} cannot be compared. {known.detail}"
+            hint = known.hint
     return warning(
         IRREVERSIBLE,
         "The earlier secret cannot be had",
-        f"{op.resource}: the earlier secret of {key} is no longer where its reference points.",
+        detail,
+        hint=hint,
         resource=str(op.resource),
         subject=key,
     )
@@ -349,7 +355,7 @@ def _ownership(
         mine = by_resource.get(item.id, [])
         stuck = any(step.inverse is None and (step.undo.args or _is_gone(step)) for step in mine)
         if current == left.get(str(item.id)) and not stuck:
-            after = item.before
+            after = _with_current_hashes(item.before, current, mine)
         elif item.id.kind not in KINDS:
             continue  # of a provider that is not installed
         else:
@@ -357,6 +363,22 @@ def _ownership(
             after = KINDS[item.id.kind].settle(current, item.before, undone, all_done=False)
         if after != current or any(step.inverse for step in mine):
             yield Ownership(item.id, current, after)
+
+
+def _with_current_hashes(before: Json, current: Json, steps: Iterable[_Step]) -> Json:
+    """The record, where secrets that the run did not set keep the hash that they have by now.
+
+    It is of the same value. The one from before can need a key that is retired since.
+    """
+    if not isinstance(before, Mapping) or not isinstance(current, Mapping) or "configs" not in before:
+        return before
+    was_set = {item["key"] for step in steps for item in step.original.args.get("ops", ())}
+    configs = dict(before["configs"])
+    for key, record in configs.items():
+        now = current.get("configs", {}).get(key)
+        if key not in was_set and is_secret(record) and is_secret(now):
+            configs[key] = {**record, "secret": now["secret"]}
+    return {**before, "configs": configs}
 
 
 def _is_gone(step: _Step) -> bool:

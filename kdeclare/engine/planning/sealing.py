@@ -5,22 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.references import Referenced
 from kdeclare.core.registry import KINDS
-from kdeclare.core.secret_hashes import (
-    KEY_MISSING,
-    KEY_VARIABLE,
-    OLD_KEY_VARIABLE,
-    SecretHasher,
-    can_compare,
-    matches,
-)
+from kdeclare.core.secret_hashes import SecretHasher, matches
 from kdeclare.core.secrets import Secret, is_secret
 from kdeclare.engine.planning.preflight import Progress
-from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.catalog import Catalog, catalog
 from kdeclare.providers.kafka.config.wishes import Whole, Wish, as_secret
 
 _SHOWN_FROM = 100
@@ -58,10 +51,8 @@ def seal(
     that only the cluster can tell to be secret have a hash beside them.
 
     portable: whether the latter are compared where there is no key: they get hashes without one.
-    Raises KdeclareError where a hash of the state was made with a key, and none is given.
     """
     tasks = [task for item in desired for task in _tasks_of(item, owned)]
-    _refuse_missing_key(tasks, hasher)
     sealed: dict[_Place, Secret] = {}
     with ThreadPoolExecutor() as pool:  # hashlib releases the interpreter lock
         for done, secret in enumerate(pool.map(partial(_sealed, hasher, portable), tasks)):
@@ -93,6 +84,14 @@ def _sealed(hasher: SecretHasher, portable: bool, task: _Task) -> Secret:
     return replace(secret, digest=hasher.make_hash(str(id_), key, secret.value), stored=stored)
 
 
+def stored_hashes(owned: Mapping[str, Json]) -> Iterator[str]:
+    """All hashes of secrets in records of ownership."""
+    for record in owned.values():
+        for item in ((record or {}).get("configs") or {}).values():
+            if is_secret(item):
+                yield item["secret"]
+
+
 def _tasks_of(item: Desired, owned: Mapping[str, Json]) -> Iterator[_Task]:
     records = (owned.get(str(item.id)) or {}).get("configs", {})
     for key, secret in _secrets_of(item):
@@ -106,8 +105,13 @@ def _secrets_of(item: Desired) -> Iterator[tuple[str, Secret]]:
     for key, wish in _wishes_of(item).items():
         if isinstance(wish, Secret):
             yield key, wish
-        elif isinstance(wish, Whole) and scope is not None and catalog(scope).get(key) is None:
+        elif isinstance(wish, Whole) and scope is not None and _may_be_hidden(key, wish, catalog(scope)):
             yield key, as_secret(wish, doubtful=True)
+
+
+def _may_be_hidden(key: str, wish: Whole, known: Catalog) -> bool:
+    """Whether the cluster may hide it; a reference also where the catalogue takes the key for an open one."""
+    return known.get(key) is None or (known.hides_unknown and isinstance(wish.value, Referenced))
 
 
 def _wishes_of(item: Desired) -> Mapping[str, Wish]:
@@ -123,25 +127,3 @@ def _with_hashes(item: Desired, sealed: Mapping[_Place, Secret]) -> Desired:
         if secret is not None and isinstance(wish, Whole):
             configs[key] = replace(wish, hidden=secret)
     return replace(item, body=replace(item.body, configs=configs))
-
-
-def _refuse_missing_key(tasks: Iterable[_Task], hasher: SecretHasher) -> None:
-    """With another key at hand, what cannot be compared is set again and hashed with that one."""
-    if hasher.key_id is not None:
-        return
-    lost = [task for task in tasks if task.stored and not can_compare(task.stored)]
-    if lost:
-        (id_, key), others = lost[0].place, len(lost) - 1
-        more = f" and {others:,} more" if others else ""
-        raise KdeclareError(
-            error(
-                KEY_MISSING,
-                "The key for hashes of secrets is missing",
-                f"The state's hash of '{key}' of {id_}{more} was made with a key, and {KEY_VARIABLE} is "
-                "not set.",
-                hint=f"Set {KEY_VARIABLE}. If it is lost, set a new one: then all secrets are set again. "
-                f"To replace the key, set the new one, and the old one as {OLD_KEY_VARIABLE}.",
-                resource=str(id_),
-                subject=key,
-            )
-        )

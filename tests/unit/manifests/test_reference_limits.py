@@ -44,6 +44,15 @@ def test_without_the_field_everything_is_resolved_at_a_desk() -> None:
     assert check_manifest("${file.secrets/team}") == []
 
 
+@pytest.mark.parametrize("name", ["KDECLARE_SECRET_KEY", "KDECLARE_OLD_SECRET_KEY"])
+def test_key_for_hashes_is_resolved_nowhere(name: str) -> None:
+    write_project()
+    [found] = check_manifest(f"${{env.{name}}}", SET | {name: "x" * 16})
+    assert found.code == "reference-not-allowed"
+    [found] = check_manifest("${file./proc/self/environ}", SET)
+    assert found.code == "reference-not-allowed"
+
+
 @pytest.mark.parametrize("reference", ["${env.TEAM}", "${file.secrets/team}"])
 def test_without_the_field_nothing_is_resolved_in_ci(reference: str) -> None:
     write_project()

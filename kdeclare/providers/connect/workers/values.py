@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.secret_hashes import SecretHasher, hash_like, matches
+from kdeclare.core.secret_hashes import SecretHasher, can_compare, hash_like, matches, refuse_missing_key
 from kdeclare.core.secrets import SHOWN, is_secret
 
 _SENSITIVE = re.compile(
@@ -44,11 +44,13 @@ def kept(place: str, key: str, raw: str | None, known: Sequence[str]) -> Json:
     """A raw value as views hold it: of a secret, a mark that tells it from other values.
 
     place: where it stands. known: hashes of what it may be, whose marks are to be the same.
+    Raises KdeclareError where they were made with a key, and none is given.
     """
     if raw is None or shown(key, raw) != SHOWN:
         return raw
+    refuse_missing_key(known)
     same = next((one for one in known if matches(one, raw)), None)
-    alike = hash_like(known[0], raw) if known else None
+    alike = next((hash_like(one, raw) for one in known if can_compare(one)), None)
     return _marked(same or alike or SecretHasher(place).make_hash(place, key, raw))
 
 
