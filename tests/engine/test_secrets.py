@@ -38,7 +38,7 @@ OLD, NEW = "correct-horse", "battery-staple"
 REFERENCE = "${env.KEYSTORE_PASSWORD}"
 
 
-ADOPT = Scope(adopt=True)
+ADOPT = Scope(adopt=True, visibility_timeout_s=0.2)
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Case:
             self._hear(plan_text(plan), repr(plan))
             return True
 
-        return How(command, confirm, nothing, RunOptions(workers=1))
+        return How(command, confirm, nothing, RunOptions(workers=1, visibility_timeout_s=0.2))
 
     def _ended(self, result: RunResult | None) -> RunResult:
         assert result is not None
