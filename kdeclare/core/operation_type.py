@@ -8,7 +8,7 @@ from kdeclare.core.changes import FieldChange
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.run import Status
-from kdeclare.core.secrets import SecretSource
+from kdeclare.core.secrets import SecretSource, Steps
 from kdeclare.core.state import Leftovers
 from kdeclare.providers.kafka.live import Snapshot
 from kdeclare.providers.kafka.port import Cluster, CreateResult
@@ -139,6 +139,14 @@ class Verb(Protocol):
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
         """What is left of ``op`` when nothing is to be done about these topics; None if nothing is."""
         return op
+
+    def element_at(self, op: Operation, at: Steps) -> str:
+        """The element of the view that a place in the arguments belongs to, or what to call the place."""
+        return ".".join(map(str, at))
+
+    def without(self, op: Operation, elements: Set[str]) -> Operation | None:
+        """``op`` without these elements of its view; None where it cannot do the rest alone."""
+        return None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The elements of the view under names that are unique in the cluster."""

@@ -1,13 +1,36 @@
 """Sensitive values, and what plans and states keep of them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from types import NoneType
+from typing import Annotated, Protocol
+
+from pydantic import BaseModel, GetPydanticSchema
+from pydantic_core import PydanticCustomError, core_schema
 
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.references import Referenced
+from kdeclare.core.scrubber import SCRUBBER
 
 SHOWN = "(sensitive)"
 """What stands for a sensitive value wherever people or files would see it."""
+
+EARLIER = "was"
+"""The argument of an operation under which the record of an earlier secret is kept, for the way back.
+
+Sending the operation does not need its value, which need not be there any more.
+"""
+
+BESIDE = "hidden"
+"""The field of a value that has the same value as a `Secret`, in case the system turns out to hide it.
+
+It has the place of the value that it stands beside.
+"""
+
+_NEVER = (str, Referenced, int, bool, float, NoneType)
+
+Steps = tuple[str | int, ...]
+"""Where in a value: names of fields, keys and indexes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +70,110 @@ class SecretSource(Protocol):
 def is_secret(value: Json) -> bool:
     """Whether a value of an operation's args or of an owned record stands for a secret."""
     return isinstance(value, Mapping) and "secret" in value
+
+
+def find_records(value: Json, at: Steps = ()) -> Iterator[tuple[Steps, Mapping[str, Json]]]:
+    """The records of secrets in plain data, at any depth, each with where it is; no `EARLIER` ones."""
+    if is_secret(value):
+        yield at, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if key != EARLIER:
+                yield from find_records(item, (*at, key))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from find_records(item, (*at, index))
+
+
+def replace_records(value: Json, new: Mapping[Steps, Json], at: Steps = ()) -> Json:
+    """Plain data with other records at these places, which `find_records` found."""
+    if at in new:
+        return new[at]
+    if isinstance(value, Mapping):
+        return {key: replace_records(item, new, (*at, key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [replace_records(item, new, (*at, index)) for index, item in enumerate(value)]
+    return value
+
+
+def find_secrets(value: object) -> Iterator[tuple[Steps, Secret]]:
+    """The secrets in a value made of models, dataclasses, mappings and sequences, each with where it is."""
+    waiting: list[tuple[Steps, object]] = [((), value)]
+    while waiting:
+        at, item = waiting.pop()
+        if isinstance(item, Secret):
+            yield at, item
+            continue
+        for step, inner in _parts(item):
+            if inner.__class__ not in _NEVER:  # all of a fleet is looked through, and most of it are texts
+                waiting.append((at if step == BESIDE else (*at, step), inner))
+
+
+def replace_secrets(value: object, new: Mapping[Steps, Secret]) -> object:
+    """The value with other secrets at these places."""
+    return _replaced(value, new, ())
+
+
+def _parts(value: object) -> Iterable[tuple[str | int, object]]:
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, tuple | list):
+        return enumerate(value)
+    names = _names_of_fields.get(type(value))
+    if names is None:
+        names = _names_of_fields[type(value)] = _field_names(value)
+    if names:
+        return [(name, getattr(value, name)) for name in names]
+    return value.items() if isinstance(value, Mapping) else ()
+
+
+_names_of_fields: dict[type, tuple[str, ...]] = {}
+
+
+def _field_names(value: object) -> tuple[str, ...]:
+    if is_dataclass(value):
+        return tuple(item.name for item in fields(value))
+    return tuple(type(value).model_fields) if isinstance(value, BaseModel) else ()
+
+
+def _replaced(value: object, new: Mapping[Steps, Secret], at: Steps) -> object:
+    if isinstance(value, Secret):
+        return new.get(at, value)
+    changed: dict[str | int, object] = {}
+    for step, inner in _parts(value):
+        after = _replaced(inner, new, at if step == BESIDE else (*at, step))
+        if after is not inner:
+            changed[step] = after
+    if not changed:
+        return value
+    if isinstance(value, Mapping):
+        return {**value, **changed}
+    if isinstance(value, tuple | list):
+        return type(value)(changed.get(index, inner) for index, inner in enumerate(value))
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={str(name): after for name, after in changed.items()})
+    assert is_dataclass(value)
+    assert not isinstance(value, type)
+    return replace(value, **{str(name): after for name, after in changed.items()})
+
+
+def _read_secret(value: object) -> Secret:
+    if isinstance(value, Secret):
+        return value
+    if not isinstance(value, str):
+        raise PydanticCustomError("string_type", "Input should be a valid string")
+    SCRUBBER.register(str(value))
+    return Secret(str(value), value.reference if isinstance(value, Referenced) else None)
+
+
+SecretText = Annotated[
+    Secret,
+    GetPydanticSchema(
+        lambda _source, _handler: core_schema.no_info_plain_validator_function(_read_secret),
+        lambda _schema, _handler: {"type": "string"},
+    ),
+]
+"""The type of a field of a spec that holds a secret: a text in the manifest, a `Secret` from then on.
+
+No message about a manifest repeats what stands in such a field, whatever is wrong with it.
+"""

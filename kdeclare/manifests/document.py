@@ -8,7 +8,8 @@ from pydantic import BaseModel, ValidationError
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
-from kdeclare.manifests.nodes import compose, find
+from kdeclare.manifests.model_fields import may_be_shown
+from kdeclare.manifests.nodes import compose, find, path_to
 from kdeclare.manifests.reading import KAFKA, VALUE, Reader
 from kdeclare.manifests.schema_errors import explain
 from kdeclare.manifests.shapes import not_a_manifest
@@ -52,6 +53,7 @@ def document(path: Path, kind: str, named_by: str) -> Node:
 
 def validated(model: type[M], root: Node, reader: Reader) -> M:
     """A document as its model has it. Raises KdeclareError with all that is wrong."""
+    reader.shows = lambda node: (path := path_to(root, node)) is not None and may_be_shown(model, path)
     data = reader.read(root)
     problems = list(reader.problems)
     try:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -256,6 +257,7 @@ class _Loader:
             merged = self.overlays.applied(resource, root)
             root, unclear = self.defaults.beneath(resource, merged, reader)
             self.diagnostics += unclear
+        reader.shows = partial(self._shapes.may_show, root)
         data = reader.read(root)
         document, problems = self._shapes.check(data, root, readable=not reader.broken)
         if reader.problems or problems:

@@ -123,6 +123,20 @@ def node_at(root: Node, path: Sequence[str | int]) -> Node | None:
     return node
 
 
+def path_to(root: Node, node: Node) -> tuple[str | int, ...] | None:
+    """The keys and indexes that lead from ``root`` to this very node; None where nothing does."""
+    waiting: list[tuple[Node, tuple[str | int, ...]]] = [(root, ())]
+    while waiting:
+        current, path = waiting.pop()
+        if current is node:
+            return path
+        if isinstance(current, MappingNode):
+            waiting += [(value, (*path, str(key.value))) for key, value in current.value]
+        elif isinstance(current, SequenceNode):
+            waiting += [(item, (*path, index)) for index, item in enumerate(current.value)]
+    return None
+
+
 def child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
     """The key (of a mapping) and the value that one step leads to; None where there is none."""
     if isinstance(node, MappingNode):

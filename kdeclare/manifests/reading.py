@@ -1,6 +1,6 @@
 """Composed nodes to plain data: scalars resolved, references substituted, mappings checked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -59,12 +59,14 @@ class Reader:
     modes: how fields of certain names are read.
     problems: of the documents read since it was last cleared.
     broken: whether something in them could not be read, apart from texts for Kafka, which are left out.
+    shows: whether messages may repeat the scalar of a node. Where nothing says so, it may be a secret.
     """
 
     def __init__(self, scope: Scope | None, modes: Mapping[str | int, int] = _MODES) -> None:
         self.scope = scope
         self.problems: list[Diagnostic] = []
         self.broken = False
+        self.shows: Callable[[Node], bool] = lambda _: False
         self._meanings: dict[str, tuple[Any, str | None, str | None]] = {}  # indexed by mode
         self._keys: dict[str, str | int] = {}
         self._modes = modes
@@ -160,7 +162,7 @@ class Reader:
         return meaning[0]
 
     def _ambiguous(self, node: ScalarNode, meaning: Ambiguous, mode: int) -> Any:
-        shown = meaning.shown or mode != KAFKA
+        shown = meaning.shown or (mode != KAFKA and self.shows(node))
         subject = f"'{node.value}'" if shown else "This value"
         return self._fail(
             error(

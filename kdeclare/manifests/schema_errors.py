@@ -9,12 +9,21 @@ from yaml.nodes import Node, ScalarNode
 
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.references import Referenced
-from kdeclare.manifests.model_fields import choices_at, known_fields
+from kdeclare.manifests.model_fields import choices_at, is_secret_at, known_fields
 from kdeclare.manifests.nodes import child, find
 from kdeclare.manifests.reading import BROKEN
 from kdeclare.manifests.substitution import has_reference
 from kdeclare.manifests.suggest import closest, did_you_mean, one_of
-from kdeclare.manifests.wording import BOUNDS, described, dotted, expected_type, is_number, shown, type_hint
+from kdeclare.manifests.wording import (
+    BOUNDS,
+    described,
+    dotted,
+    expected_type,
+    is_number,
+    shown,
+    type_hint,
+    withhold,
+)
 
 Location = tuple[str | int, ...]
 
@@ -32,6 +41,8 @@ def explain(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -
         written = _reference_at(root, where)
         if written is not None:
             item["input"] = Referenced("", written)  # its value is not for messages
+        elif where and not isinstance(item["input"], dict | list | None) and is_secret_at(model, where):
+            item["input"] = withhold(item["input"])
         expected = expected_type(item["type"])
         slot = (where, "wrong-type" if expected else f"{item['type']}{item['loc'][-1:]}")
         _, words = merged.setdefault(slot, (item, []))

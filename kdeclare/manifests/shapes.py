@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from yaml.nodes import Node
+from yaml.nodes import Node, ScalarNode
 
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.kind import NAME, Problem
-from kdeclare.manifests.nodes import find, node_at
+from kdeclare.manifests.model_fields import may_be_shown
+from kdeclare.manifests.nodes import child, find, node_at, path_to
 from kdeclare.manifests.positions import within
 from kdeclare.manifests.reading import holds_broken
 from kdeclare.manifests.schema_errors import affected_fields, explain
@@ -108,6 +109,13 @@ class Shapes:
         if wrong is not None:
             problems += _still_asked(kind, data, wrong, root)
         return None, problems
+
+    def may_show(self, root: Node, node: Node) -> bool:
+        """Whether a message may repeat a scalar of a document: its model says that it is no secret."""
+        kind = child(root, "kind")
+        known = self._kinds.get(kind[1].value) if kind and isinstance(kind[1], ScalarNode) else None
+        path = path_to(root, node)
+        return path is not None and may_be_shown(Envelope if known is None else self._model(known), path)
 
     def unknown(self, kind: str, root: Node) -> list[Diagnostic]:
         """What is wrong with a document's kind."""

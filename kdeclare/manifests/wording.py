@@ -1,6 +1,7 @@
 """The words for pydantic's error codes, and for values that a message may show."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kdeclare.core.references import Referenced
@@ -34,6 +35,23 @@ BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "finite_number": lambda _: "must be a finite number",
 }
 """What a value must be, from an error's context."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Stands in messages for a scalar that is a secret, and says only of what type it is."""
+
+    what: str
+
+    def __str__(self) -> str:
+        return self.what
+
+
+def withhold(value: str | float | bool) -> Withheld:  # any scalar of YAML
+    """What messages may say of a secret."""
+    if isinstance(value, bool):
+        return Withheld("a boolean")
+    return Withheld("text" if isinstance(value, str) else "a number")
 
 
 def expected_type(code: str) -> str | None:

@@ -10,7 +10,7 @@ from kdeclare.core.operation_type import View, expected_topics, is_identity
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import VERBS
-from kdeclare.core.secrets import SecretSource, is_secret
+from kdeclare.core.secrets import SecretSource, find_records
 from kdeclare.engine.planning import order
 from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import Cluster
@@ -114,14 +114,16 @@ def changed_secrets(operations: Sequence[Operation], secrets: SecretSource) -> l
 def find_unrevealable(
     operations: Iterable[Operation], secrets: SecretSource
 ) -> Mapping[str, Mapping[str, KdeclareError]]:
-    """Why secrets cannot be had, by operation and config key."""
+    """Why secrets cannot be had, by operation and by the element of its view that each belongs to."""
     items = [
-        (op.id, item) for op in operations for item in op.args.get("ops", ()) if is_secret(item["value"])
+        (op.id, VERBS[op.verb].element_at(op, at), record)
+        for op in operations
+        for at, record in find_records(op.args)
     ]
 
-    def find_problem(item: Mapping[str, Json]) -> KdeclareError | None:
+    def find_problem(record: Mapping[str, Json]) -> KdeclareError | None:
         try:
-            secrets.reveal(item["value"])
+            secrets.reveal(record)
         except KdeclareError as problem:
             return problem
         return None
@@ -129,9 +131,9 @@ def find_unrevealable(
     if not items:
         return {}
     with ThreadPoolExecutor() as pool:  # each is hashed again, which is slow
-        problems = list(pool.map(find_problem, (item for _, item in items)))
+        problems = list(pool.map(find_problem, (record for *_, record in items)))
     found: dict[str, dict[str, KdeclareError]] = {}
-    for (op_id, item), problem in zip(items, problems, strict=True):
+    for (op_id, element, _), problem in zip(items, problems, strict=True):
         if problem is not None:
-            found.setdefault(op_id, {})[item["key"]] = problem
+            found.setdefault(op_id, {})[element] = problem
     return found

@@ -1,6 +1,6 @@
 """Undoing a run: a plan of its own, made from what the run began and what the cluster has now."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from kdeclare.core.changes import Action, Change, Reason, Risk
@@ -13,7 +13,7 @@ from kdeclare.core.plan import Base, Ownership, Plan, Summary
 from kdeclare.core.registry import KINDS, VERBS
 from kdeclare.core.run import Status
 from kdeclare.core.secret_hashes import KEY_MISSING, OTHER_KEY
-from kdeclare.core.secrets import SecretSource, is_secret
+from kdeclare.core.secrets import SecretSource, find_records, replace_records
 from kdeclare.core.state import Leftovers, State
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
@@ -219,18 +219,14 @@ def _possible(
             step = replace(step, inverse=None)
         elif inverse is not None and (gone := unrevealable.get(inverse.id)):
             problems += [_secret_gone(inverse, key, problem) for key, problem in gone.items()]
-            step = replace(step, inverse=_without(inverse, list(gone)))
+            step = replace(step, inverse=_without(inverse, gone.keys()))
         kept.append(step)
     return kept, problems
 
 
-def _without(op: Operation, keys: Sequence[str]) -> Operation | None:
-    left = [item for item in op.args["ops"] if item["key"] not in keys]
-    if not left:
-        return None
-    expect = {key: value for key, value in op.expect.items() if key not in keys}
-    bare = replace(op, args={**op.args, "ops": left}, expect=expect, inverse=None, irreversible=None)
-    return with_inverse(VERBS[op.verb], bare)
+def _without(op: Operation, elements: Set[str]) -> Operation | None:
+    left = VERBS[op.verb].without(replace(op, inverse=None, irreversible=None), elements)
+    return None if left is None else with_inverse(VERBS[op.verb], left)
 
 
 def _linked(steps: Sequence[_Step]) -> list[Operation]:
@@ -370,15 +366,14 @@ def _with_current_hashes(before: Json, current: Json, steps: Iterable[_Step]) ->
 
     It is of the same value. The one from before can need a key that is retired since.
     """
-    if not isinstance(before, Mapping) or not isinstance(current, Mapping) or "configs" not in before:
-        return before
-    was_set = {item["key"] for step in steps for item in step.original.args.get("ops", ())}
-    configs = dict(before["configs"])
-    for key, record in configs.items():
-        now = current.get("configs", {}).get(key)
-        if key not in was_set and is_secret(record) and is_secret(now):
-            configs[key] = {**record, "secret": now["secret"]}
-    return {**before, "configs": configs}
+    set_by_run = {record["secret"] for step in steps for _, record in find_records(step.original.args)}
+    now = dict(find_records(current))
+    kept = {
+        at: {**record, "secret": now[at]["secret"]}
+        for at, record in find_records(before)
+        if at in now and now[at]["secret"] not in set_by_run
+    }
+    return replace_records(before, kept) if kept else before
 
 
 def _is_gone(step: _Step) -> bool:

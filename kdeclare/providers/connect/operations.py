@@ -1,6 +1,7 @@
 """Changing what Connect workers share (KIP-1185): every worker is asked, one PATCH is sent, all follow."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 from kdeclare.core.changes import FieldChange, FieldOp
@@ -8,7 +9,7 @@ from kdeclare.core.faults import Fault, FaultKind, Result
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import Undo, Verb, View
 from kdeclare.core.operations import Operation
-from kdeclare.core.secrets import SecretSource, is_secret
+from kdeclare.core.secrets import SecretSource, Steps, is_secret
 from kdeclare.providers.connect.client.port import Changes
 from kdeclare.providers.connect.client.rollout import change, check
 from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs
@@ -80,6 +81,16 @@ class PatchWorkers(Verb):
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
         """It is about no topic."""
         return op
+
+    def element_at(self, op: Operation, at: Steps) -> str:
+        """The key that an op is about."""
+        return str(op.args["ops"][at[1]]["key"]) if at[0] == "ops" else super().element_at(op, at)
+
+    def without(self, op: Operation, elements: Set[str]) -> Operation | None:
+        """The ops on other keys."""
+        left = [item for item in op.args["ops"] if item["key"] not in elements]
+        expect = {element: value for element, value in op.expect.items() if element not in elements}
+        return replace(op, args={**op.args, "ops": left}, expect=expect) if left else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a key, and one a worker that is told again."""

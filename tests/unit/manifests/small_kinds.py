@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import error
 from kdeclare.core.kind import NAME, Kind, Problem
+from kdeclare.core.secrets import SecretText
 from kdeclare.manifests.shapes import Declarable
 
 
@@ -27,6 +28,15 @@ class Item(BaseModel):
     partition: Annotated[int, Field(ge=0)] = 0
 
 
+class Login(BaseModel):
+    """What a secret may be nested in."""
+
+    model_config = ConfigDict(extra="forbid")
+    user: str = ""
+    password: SecretText | None = None
+    older: list[SecretText] = []
+
+
 class Spec(BaseModel):
     """A bit of everything that real specs have."""
 
@@ -39,6 +49,7 @@ class Spec(BaseModel):
     configs: dict[str, Any] = {}
     mode: Literal["keep", "remove"] = "keep"
     lifecycle: Inner = Inner()
+    login: Login | None = None
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -26,7 +26,7 @@ _MAX_BYTES = 32767
 class Whole:
     """The whole value: a text, or the elements of a list.
 
-    hidden: what it is where the cluster turns out to hide it, once sealed; for keys that nobody knows.
+    hidden: what it is where the cluster turns out to hide it; for keys that nobody knows.
     """
 
     value: str | tuple[str, ...]
@@ -62,8 +62,20 @@ def parse_wishes(
         found += wrong
         problems += [Problem(("configs", key), item) for item in found]
         if wish is not None:
-            wishes[key] = wish
+            wishes[key] = _with_secret(key, wish, known)
     return wishes, tuple(problems)
+
+
+def _with_secret(key: str, wish: Wish, known: Catalog) -> Wish:
+    """With the value as a secret beside it, where no key that the catalogue knows proves it to be open.
+
+    Of a key that it takes for an open one, a reference may still be hidden by the cluster.
+    """
+    if not isinstance(wish, Whole):
+        return wish
+    if known.get(key) is None or (known.hides_unknown and isinstance(wish.value, Referenced)):
+        return replace(wish, hidden=as_secret(wish, doubtful=True))
+    return wish
 
 
 def _key_problems(resource: str, key: str, info: KeyInfo | None, scope: ConfigScope) -> Iterator[Diagnostic]:

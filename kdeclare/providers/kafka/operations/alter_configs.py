@@ -1,6 +1,7 @@
 """Changing configs (IncrementalAlterConfigs, KIP-339): all ops of one resource in one atomic entry."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 from kdeclare.core.changes import FieldChange, FieldOp
@@ -18,7 +19,7 @@ from kdeclare.core.operation_type import (
     other_topic,
 )
 from kdeclare.core.operations import Operation
-from kdeclare.core.secrets import SHOWN, SecretSource, is_secret
+from kdeclare.core.secrets import SHOWN, SecretSource, Steps, is_secret
 from kdeclare.providers.kafka.config.catalog import Catalog, catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -103,6 +104,16 @@ class AlterConfigs(Verb):
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
         """All or nothing, as Kafka has it."""
         return op if topics.isdisjoint(topics_of(entity(op))) else None
+
+    def element_at(self, op: Operation, at: Steps) -> str:
+        """The key that an op is about."""
+        return str(op.args["ops"][at[1]]["key"]) if at[0] == "ops" else super().element_at(op, at)
+
+    def without(self, op: Operation, elements: Set[str]) -> Operation | None:
+        """The ops on other keys."""
+        left = [item for item in op.args["ops"] if item["key"] not in elements]
+        expect = {element: value for element, value in op.expect.items() if element not in elements}
+        return replace(op, args={**op.args, "ops": left}, expect=expect) if left else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a key, and the topic's identity."""

@@ -1,0 +1,180 @@
+"""Secrets are found wherever they stand: in specs, in arguments, in records of ownership."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.operations import Operation
+from kdeclare.core.references import Referenced
+from kdeclare.core.secret_hashes import SecretHasher, matches
+from kdeclare.core.secrets import (
+    Secret,
+    SecretText,
+    find_records,
+    find_secrets,
+    replace_records,
+    replace_secrets,
+)
+from kdeclare.engine.executor.expectations import changed_secrets, find_unrevealable
+from kdeclare.engine.planning.preflight import quietly
+from kdeclare.engine.planning.sealing import has_secrets, known_values, seal, stored_hashes
+
+HIDDEN = "correct-horse-battery"
+
+
+class Login(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    user: str
+    password: SecretText
+    older: tuple[SecretText, ...] = ()
+
+
+@dataclass(frozen=True)
+class Body:
+    """As a provider may have it: a model within a mapping within a dataclass."""
+
+    logins: Mapping[str, Login]
+    size: int = 3
+
+
+AMY = {"user": "amy", "password": Referenced(HIDDEN, "${env.A}"), "older": ("first-one", "second-one")}
+BODY = Body({"a": Login.model_validate(AMY)})
+PASSWORD, FIRST, SECOND = (
+    ("logins", "a", "password"),
+    ("logins", "a", "older", 0),
+    ("logins", "a", "older", 1),
+)
+
+
+class Gone:
+    """No secret is what it was when planned."""
+
+    def reveal(self, secret: Mapping[str, Json]) -> str:
+        raise KdeclareError(error("secret-changed", "A secret has changed", secret["reference"]))
+
+
+def record(name: str) -> dict[str, str]:
+    return {"secret": f"hash-of-{name}", "reference": name}
+
+
+def operation(args: Mapping[str, Json], verb: str = "door.open") -> Operation:
+    return Operation("door.open:Door/front", verb, ResourceId("Door", "front"), args, {})
+
+
+def test_field_of_type_secret_keeps_its_value_to_itself() -> None:
+    secret = BODY.logins["a"].password
+    assert (secret.value, secret.reference) == (HIDDEN, "${env.A}")
+    assert HIDDEN not in f"{BODY!r} {BODY}"
+
+
+def test_what_is_no_text_is_not_repeated() -> None:
+    with pytest.raises(ValidationError) as wrong:
+        Login.model_validate({"user": "amy", "password": 4711}, strict=True)
+    assert [(e["type"], e["loc"]) for e in wrong.value.errors()] == [("string_type", ("password",))]
+
+
+def test_field_of_type_secret_is_text_for_editors() -> None:
+    assert Login.model_json_schema()["properties"]["password"]["type"] == "string"
+
+
+def test_secrets_are_found_at_any_depth_of_a_body() -> None:
+    assert {at: secret.value for at, secret in find_secrets(BODY)} == {
+        PASSWORD: HIDDEN,
+        FIRST: "first-one",
+        SECOND: "second-one",
+    }
+
+
+def test_secrets_are_replaced_where_they_stand_and_nothing_else_is() -> None:
+    changed = replace_secrets(BODY, {SECOND: Secret("third-one", None)})
+    assert isinstance(changed, Body)
+    assert changed.logins["a"].older[1].value == "third-one"
+    assert changed.logins["a"].password is BODY.logins["a"].password
+    assert replace_secrets(BODY, {}) is BODY
+
+
+def test_body_of_any_shape_is_sealed_with_the_hashes_of_the_state() -> None:
+    item = Desired(ResourceId("Door", "front"), BODY)
+    assert has_secrets([item])
+    (first,) = seal([item], {}, SecretHasher("x"), quietly)
+    hashes = {at: secret.digest for at, secret in find_secrets(first.body)}
+    assert all(matches(hashes[at], secret.value) for at, secret in find_secrets(BODY))
+    assert known_values([first]) == {hashes[at]: secret.value for at, secret in find_secrets(BODY)}
+    owned = {"Door/front": {"logins": {"a": {"password": {"secret": hashes[PASSWORD], "reference": None}}}}}
+    assert list(stored_hashes(owned)) == [hashes[PASSWORD]]
+    (again,) = seal([item], owned, SecretHasher("y"), quietly)
+    found = {at: secret.digest for at, secret in find_secrets(again.body)}
+    assert found[PASSWORD] == hashes[PASSWORD]
+    assert found[FIRST] != hashes[FIRST]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"password": record("a")},
+        {"login": {"password": record("a")}},
+        {"logins": [{"user": "amy"}, {"user": "bob", "password": record("a")}]},
+        {"ops": [{"key": "k", "op": "set", "value": {"inner": record("a")}}]},
+    ],
+)
+def test_secret_that_has_changed_is_noticed_wherever_it_stands_in_the_arguments(args: Json) -> None:
+    """Only values within ``ops`` were looked at: any other secret was sent without having been compared."""
+    (problem,) = changed_secrets([operation(args)], Gone())
+    assert [d.code for d in problem.diagnostics] == ["secret-changed"]
+
+
+def test_secret_that_is_gone_is_named_by_its_place() -> None:
+    op = operation({"logins": [{"password": record("a")}], "token": record("b")})
+    assert find_unrevealable([op], Gone()).keys() == {op.id}
+    assert find_unrevealable([op], Gone())[op.id].keys() == {"logins.0.password", "token"}
+
+
+def test_earlier_secret_that_is_kept_for_the_way_back_need_not_be_there() -> None:
+    assert changed_secrets([operation({"token": "t", "was": record("a")})], Gone()) == []
+
+
+plain = st.none() | st.integers() | st.text(max_size=3)
+secrets = st.builds(record, st.text(max_size=3))
+documents: st.SearchStrategy[Any] = st.recursive(
+    plain | secrets,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(documents)
+def test_every_record_is_found_and_can_be_replaced_by_its_place(document: Json) -> None:
+    found = dict(find_records(document))
+    assert str(document).count("hash-of-") == len(found)
+    new = {at: {**item, "secret": f"new-{n}"} for n, (at, item) in enumerate(found.items())}
+    changed = replace_records(document, new)
+    assert dict(find_records(changed)) == new
+    assert replace_records(changed, found) == document
+
+
+@given(documents)
+def test_every_secret_of_a_body_is_found_and_can_be_replaced_by_its_place(document: Json) -> None:
+    body = typed(document)
+    found = dict(find_secrets(body))
+    assert len(found) == len(dict(find_records(document)))
+    new = {at: replace(secret, digest=f"new-{n}") for n, (at, secret) in enumerate(found.items())}
+    changed = replace_secrets(body, new)
+    assert dict(find_secrets(changed)) == new
+    assert replace_secrets(changed, found) == body
+
+
+def typed(value: Json) -> object:
+    if isinstance(value, dict) and "secret" in value:
+        return Secret(value["secret"], value["reference"])
+    if isinstance(value, dict):
+        return {key: typed(item) for key, item in value.items()}
+    return tuple(map(typed, value)) if isinstance(value, list) else value
