@@ -16,6 +16,7 @@ from threading import Event
 
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
+from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.clock import SystemClock
@@ -23,7 +24,6 @@ from kdeclare.engine.executor.expectations import stale_live
 from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
-from kdeclare.engine.planning.preflight import quietly
 from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.providers.kafka.port import NewTopic

@@ -6,6 +6,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -42,7 +43,7 @@ def _plan(desired: Sequence[Desired], cluster: MemoryCluster) -> Plan:
 def _apply(plan: Plan, cluster: MemoryCluster) -> None:
     from kdeclare.core.registry import VERBS
 
-    VERBS["topic.create"].execute(cluster, plan.operations, _NoSecrets(), validate_only=False)
+    VERBS["topic.create"].execute(connections_to(cluster), plan.operations, _NoSecrets(), validate_only=False)
 
 
 class _NoSecrets:

@@ -15,9 +15,9 @@ from functools import partial
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS
 from kdeclare.core.secret_hashes import SecretHasher, read_keys
-from kdeclare.engine.planning.preflight import quietly
 from kdeclare.engine.planning.sealing import seal
 
 COUNT = 1_000

@@ -24,10 +24,10 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.plan import Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.core.progress import Progress
 from kdeclare.core.run import MoveProgress, OperationResult, RunResult, Status
 from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.planning.planfile import PlanFile, load_plan
-from kdeclare.engine.planning.preflight import Progress
 from kdeclare.engine.planning.request import Scope
 from kdeclare.fleet.summary import Audit, AuditSummary
 from kdeclare.manifests.load import Loaded

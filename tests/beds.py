@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 
 from kdeclare.core.changes import FieldOp
-from kdeclare.core.faults import Fault, Result
+from kdeclare.core.faults import Created, Fault, Outcome, Result
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, Topic
 from kdeclare.providers.kafka.port import (
@@ -14,8 +14,6 @@ from kdeclare.providers.kafka.port import (
     Cluster,
     ConfigOp,
     ConfigQuery,
-    Created,
-    CreateResult,
     NewPartitions,
     NewTopic,
 )
@@ -25,7 +23,7 @@ SET, DELETE, APPEND, SUBTRACT = FieldOp.SET, FieldOp.DELETE, FieldOp.APPEND, Fie
 CLUSTER_WIDE = ConfigResource(ConfigScope.BROKER, "")
 
 
-def all_created(results: Mapping[str, CreateResult]) -> bool:
+def all_created(results: Mapping[str, Outcome]) -> bool:
     """Whether every topic of a request was created."""
     return all(isinstance(result, Created) for result in results.values())
 
@@ -251,12 +249,12 @@ class KafkaBed(Tools):
 AnyBed = MemoryBed | KafkaBed
 
 
-def error(result: CreateResult) -> str | None:
+def error(result: Outcome) -> str | None:
     """The error's name; None for success."""
     return result.error if isinstance(result, Fault) else None
 
 
-def message(result: CreateResult) -> str:
+def message(result: Outcome) -> str:
     """Kafka's words."""
     assert isinstance(result, Fault)
     return result.message

@@ -8,6 +8,7 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS, VERBS
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -23,7 +24,7 @@ def big_plan(count: int) -> Plan:
     names = [f"{_TEAMS[n % 8]}.{_WORDS[n // 8 % 8]}.v{n:05}" for n in range(count)]
     there = [(n, name) for n, name in enumerate(names) if n % 3]
     first = _plan([_declared(name, {"assignments": _spread(n, 3)}) for n, name in there], cluster)
-    VERBS["topic.create"].execute(cluster, first.operations, NoSecrets(), validate_only=False)
+    VERBS["topic.create"].execute(connections_to(cluster), first.operations, NoSecrets(), validate_only=False)
     return _plan([_declared(name, _wanted(n)) for n, name in enumerate(names)], cluster)
 
 

@@ -18,6 +18,7 @@ from benchmarks.synthetic.shapes import FACTOR, Shape, shapes
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.registry import KINDS
 from kdeclare.fleet.encoding import Origin, declared_row, topic_row
 from kdeclare.fleet.rows import DECLARED, LIVE
@@ -29,11 +30,11 @@ from kdeclare.providers.kafka.live import (
     ConfigEntry,
     ConfigSource,
     ConfigType,
+    KafkaState,
     Partition,
-    Snapshot,
     Topic,
 )
-from kdeclare.providers.kafka.reassignment.placing import Replicas, Wish
+from kdeclare.providers.kafka.reassignment.placing import Placement, Replicas, Wish
 
 TAKEN_AT = datetime(2026, 11, 1, tzinfo=UTC)
 PLACEHOLDER = "A" * 22
@@ -121,8 +122,9 @@ def _desired(shape: Shape, configs: Mapping[str, Json]) -> Desired:
 
 def _owned(desired: Desired) -> Json:
     """What a run that created the topic has written down."""
-    nothing = Snapshot(ClusterInfo("", ()))
-    return KINDS["Topic"].diff(desired.id, desired, nothing, None, _never_asked).owned
+    nothing = KafkaState(ClusterInfo("", ()))
+    context = PlanContext(Placement(_never_asked))
+    return KINDS["Topic"].diff(desired.id, desired, LiveState(nothing), None, context).owned
 
 
 def _never_asked(

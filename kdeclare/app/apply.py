@@ -19,6 +19,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, wa
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.plan import Plan
+from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import VERBS
 from kdeclare.core.run import RunResult
 from kdeclare.core.secrets import SecretSource
@@ -30,9 +31,9 @@ from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
 from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
-from kdeclare.engine.planning.preflight import Progress, quietly
 from kdeclare.engine.planning.request import Scope
 from kdeclare.engine.planning.tidying import is_housekeeping
+from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.visibility import Patience
 
@@ -241,7 +242,7 @@ def count_records_to_delete(cluster: Cluster, plan: Plan) -> tuple[Diagnostic, .
     so a cluster that does not answer is no reason to stop: the diagnostic then says so.
     """
     deletes = [op for op in plan.operations if VERBS[op.verb].destroys and not op.args.get("require_empty")]
-    topics = sorted({topic for op in deletes for topic in VERBS[op.verb].query(op).topics})
+    topics = sorted({topic for op in deletes for topic in select_topics(VERBS[op.verb].query(op))})
     if not topics:
         return ()
     many = f"{len(topics):,} topics" if len(topics) > 1 else "topic"

@@ -8,17 +8,18 @@ from pathlib import Path
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.parts import LiveState
 from kdeclare.core.patterns import RE2_HINT, Pattern, PatternError, compile_pattern
 from kdeclare.core.registry import KINDS
 from kdeclare.manifests.files import file_name
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT, CLUSTER_DEFAULTS, HELD_BY_CLUSTER
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.operations.alter_configs import own_source
 from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.selection import KafkaSelection
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def import_cluster(
             *(ConfigQuery(ConfigResource(ConfigScope.TOPIC, n), overrides=True) for n in names),
             *(ConfigQuery(ConfigResource(ConfigScope.BROKER, n), overrides=True) for n in brokers),
         ]
-        live = observe(cluster, Query(frozenset(names), {q.resource: q for q in queries}))
+        live = observe(cluster, KafkaSelection(frozenset(names), {q.resource: q for q in queries}))
     counts = Counter(internal=len(topics) - len(own), foreign=len(own) - len(names))
     tell(_left_out(live, counts))
     return tuple(_manifests(live))
@@ -98,14 +99,14 @@ def write_manifests(imported: Iterable[Imported], folder: Path) -> None:
         ) from None
 
 
-def _manifests(live: Snapshot) -> Iterable[Imported]:
+def _manifests(live: KafkaState) -> Iterable[Imported]:
     for kind in KINDS.values():
-        for name, text in sorted(kind.export(live).items()):
+        for name, text in sorted(kind.export(LiveState(live)).items()):
             resource = ResourceId(kind.name, name)
             yield Imported(resource, Path(f"{kind.name.lower()}s", file_name(resource)), text)
 
 
-def _left_out(live: Snapshot, counts: Counter[str]) -> LeftOut:
+def _left_out(live: KafkaState, counts: Counter[str]) -> LeftOut:
     """Return what is left out: ``counts``, and what of the configs of imported resources."""
     for entity, entries in live.configs.items():
         for key, entry in entries.items():

@@ -10,8 +10,8 @@ from kdeclare.app.replica_sizes import ReplicaSizes
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, warning
 from kdeclare.core.faults import Fault
-from kdeclare.core.health import Condition, conditions
 from kdeclare.providers.kafka.consistent import topics_and_moves
+from kdeclare.providers.kafka.health import Condition, conditions
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Move, Topic
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs

@@ -11,10 +11,10 @@ from kdeclare.app.secrets import ProjectSecrets, seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
 from kdeclare.core.plan import Plan
+from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import KINDS
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, write_plan
-from kdeclare.engine.planning.preflight import Progress, quietly
 from kdeclare.engine.planning.request import EVERYTHING, PlanRequest, Scope
 from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import Loaded, load

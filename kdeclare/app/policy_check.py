@@ -9,17 +9,17 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Place
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
-from kdeclare.core.registry import KINDS
+from kdeclare.core.progress import Progress
 from kdeclare.engine.planning.judging import declared_labels
-from kdeclare.engine.planning.preflight import Progress
 from kdeclare.manifests.load import Loaded
 from kdeclare.policy.checking import Checked, check_declared, check_live
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Labels
+from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.report.views import PolicyCheckView
 
 
@@ -56,7 +56,7 @@ def _loaded_if_any(workspace: Workspace, paths: Sequence[Path]) -> Loaded | None
 def _check(cluster: Cluster, in_force: InForce, labels: Labels, progress: Progress) -> tuple[Checked, int]:
     """Raises Fault when the cluster does not answer."""
     progress("Reading the cluster", 0, 0)
-    live = observe(cluster, Query(), all_topics=True)
+    live = observe(cluster, KafkaSelection(), all_topics=True)
     names = sorted(topic.name for topic in live.topics.values() if not topic.internal)
     topics = [ResourceId("Topic", name) for name in names]
     found = check_live(
@@ -70,7 +70,7 @@ def _check(cluster: Cluster, in_force: InForce, labels: Labels, progress: Progre
 
 
 def _topics(desired: Iterable[Desired]) -> int:
-    return sum(KINDS[item.id.kind].config_scope is ConfigScope.TOPIC for item in desired)
+    return sum(find_config_scope(item.id.kind) is ConfigScope.TOPIC for item in desired)
 
 
 def _places(desired: Iterable[Desired]) -> dict[str, Place]:

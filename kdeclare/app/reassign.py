@@ -19,16 +19,16 @@ from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.manifests.reassignment_json import ANY_LOG_DIR, Assignment
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe, replica_dirs
 from kdeclare.providers.kafka.port import Cluster, LogDir
-from kdeclare.providers.kafka.query import Query
 from kdeclare.providers.kafka.reassignment.cancel import cancel_plan
 from kdeclare.providers.kafka.reassignment.execute import Execution, Replica, execution_plan, not_to_move
 from kdeclare.providers.kafka.reassignment.generate import left_out, proposal
 from kdeclare.providers.kafka.reassignment.operations.moves import CancelMoves
 from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, parse
 from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.report.reassign_dirs_text import (
     NO_MOVES,
     DirState,
@@ -86,7 +86,7 @@ def generate(
 ) -> tuple[str, tuple[Diagnostic, ...]]:
     """The answer of --generate, and what should be known of it. Raises KdeclareError."""
     with workspace.cluster() as cluster:
-        live = observe(cluster, Query(frozenset(topics)), all_topics=True)
+        live = observe(cluster, KafkaSelection(frozenset(topics)), all_topics=True)
         check_topics(topics, live)
         placed = proposal(live, topics, brokers, rack_aware=rack_aware)
         there = cluster.log_dirs(sorted(topics)) if topics else {}
@@ -141,7 +141,7 @@ def verify(
     """
     with workspace.cluster() as cluster:
         going_on = cluster.moves()
-        live = observe(cluster, Query(_topics(assignments)))
+        live = observe(cluster, KafkaSelection(_topics(assignments)))
         out(verify_text(_verified(a, live) for a in assignments))
         directories = _directories(assignments)
         names = sorted({partition.topic for partition, _ in directories})
@@ -228,10 +228,10 @@ def _execution(workspace: Workspace, assignments: Sequence[Assignment], ways: Wa
 
 def _seen(
     cluster: Cluster, assignments: Sequence[Assignment]
-) -> tuple[Snapshot, Mapping[int, Sequence[LogDir]]]:
+) -> tuple[KafkaState, Mapping[int, Sequence[LogDir]]]:
     """The topics with their moves, and the log directories of all brokers with their replicas."""
     names = _topics(assignments)
-    live = observe(cluster, Query(names))
+    live = observe(cluster, KafkaSelection(names))
     there = cluster.log_dirs(sorted(names))
     return replace(live, dirs=replica_dirs(there)), there
 
@@ -250,7 +250,7 @@ def _directories(assignments: Iterable[Assignment]) -> dict[Replica, str]:
 
 
 def _current(
-    partitions: Iterable[TopicPartition], live: Snapshot, there: Mapping[int, Sequence[LogDir]]
+    partitions: Iterable[TopicPartition], live: KafkaState, there: Mapping[int, Sequence[LogDir]]
 ) -> list[Assignment]:
     """Where partitions are, those in flight as they were before: that is what a rollback needs."""
     dirs = replica_dirs(there)
@@ -274,7 +274,7 @@ def _begun(run: RunResult, wanted: Execution, cluster: Cluster) -> list[TopicPar
         for name in op.args["partitions"]
     }
     if doubtful:
-        live = observe(cluster, Query(frozenset(p.topic for p in doubtful)))
+        live = observe(cluster, KafkaSelection(frozenset(p.topic for p in doubtful)))
         left |= {p for p in doubtful if live.replicas(p) != wanted.targets[p]}
     return [p for p in sorted(wanted.targets) if p not in left]
 
@@ -331,7 +331,7 @@ def _dir_states(directories: Mapping[Replica, str], there: Mapping[int, Sequence
     ]
 
 
-def _verified(assignment: Assignment, live: Snapshot) -> VerifyState:
+def _verified(assignment: Assignment, live: KafkaState) -> VerifyState:
     partition = assignment.partition
     return VerifyState(partition, assignment.replicas, live.replicas(partition), partition in live.moves)
 
@@ -346,7 +346,7 @@ def _stopped(run: RunResult, cluster: Cluster) -> list[TopicPartition]:
     return [partition for partition in asked if partition not in still]
 
 
-def _sent_back(run: RunResult, live: Snapshot) -> list[DirState]:
+def _sent_back(run: RunResult, live: KafkaState) -> list[DirState]:
     return [
         DirState(broker, partition, path, live.dirs.get((partition, broker)))
         for op in run.plan.operations

@@ -7,7 +7,7 @@ from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
 from kdeclare.manifests.name_scope import NameScope, out_of_scope
 from kdeclare.manifests.reassignment_json import Assignment
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import LogDir
 from kdeclare.providers.kafka.reassignment.execute import Replica
 
@@ -27,7 +27,7 @@ def existing_moves() -> KdeclareError:
 def check_places(
     assignments: Sequence[Assignment],
     directories: Mapping[Replica, str],
-    live: Snapshot,
+    live: KafkaState,
     there: Mapping[int, Sequence[LogDir]],
 ) -> None:
     """Refuse brokers, topics, partitions and log directories that are not there. Raises KdeclareError."""
@@ -56,7 +56,7 @@ def check_names(topics: Iterable[str], scope: NameScope) -> None:
         raise KdeclareError(out_of_scope(None, forbidden, scope))
 
 
-def check_topics(topics: Iterable[str], live: Snapshot) -> None:
+def check_topics(topics: Iterable[str], live: KafkaState) -> None:
     """Refuse topics that are not there. Raises KdeclareError."""
     missing = sorted(set(topics) - live.topics.keys())
     if missing:

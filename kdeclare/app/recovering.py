@@ -9,6 +9,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.run import Status
 from kdeclare.engine.cleanup import Tidied, tidy
 from kdeclare.engine.executor.apply import Applier
@@ -23,7 +24,6 @@ from kdeclare.engine.executor.recovery import (
     unfinished,
 )
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE
-from kdeclare.engine.planning.preflight import Progress, quietly
 from kdeclare.engine.state.port import StateStore
 from kdeclare.providers.kafka.port import Cluster
 

@@ -7,6 +7,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.progress import Progress
 from kdeclare.core.scrubber import SCRUBBER
 from kdeclare.core.secret_hashes import (
     KEY_MISSING,
@@ -19,7 +20,6 @@ from kdeclare.core.secret_hashes import (
     refuse_missing_key,
 )
 from kdeclare.core.state import State
-from kdeclare.engine.planning.preflight import Progress
 from kdeclare.engine.planning.sealing import has_secrets, known_values, seal, stored_hashes
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.substitution import resolve_reference

@@ -14,11 +14,11 @@ from kdeclare.engine.executor.entries import fold
 from kdeclare.engine.executor.recovery import find_leftovers
 from kdeclare.engine.executor.stored_runs import read_run_plan
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Move, Snapshot
+from kdeclare.providers.kafka.live import KafkaState, Move
 from kdeclare.providers.kafka.observe import moves_not_seen, observe
 from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, Cluster
-from kdeclare.providers.kafka.query import Query
 from kdeclare.providers.kafka.reassignment.movement import Movement, waiting
+from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.report.views import MoveInFlight, RunSummary, StatusView, UnfinishedRun
 
 _RUNS_BACK = 20
@@ -50,7 +50,7 @@ def _look(workspace: Workspace, cluster: Cluster, movement: Movement, tidies: bo
         if fault.error != CLUSTER_AUTHORIZATION_FAILED:
             raise
         unseen = (moves_not_seen(),)
-    live = observe(cluster, Query(frozenset(p.topic for p in moves)))
+    live = observe(cluster, KafkaSelection(frozenset(p.topic for p in moves)))
     notices = recover_if_possible(workspace, cluster, "status", tidies=tidies)
     open_, last = _latest(workspace)
     progress = movement.look(live, list(live.moves))
@@ -103,7 +103,7 @@ def _unfinished(workspace: Workspace, run: RunSummary) -> UnfinishedRun:
 
 
 def _in_flight(
-    partition: TopicPartition, live: Snapshot, asked: Mapping[tuple[str, tuple[int, ...]], str]
+    partition: TopicPartition, live: KafkaState, asked: Mapping[tuple[str, tuple[int, ...]], str]
 ) -> MoveInFlight:
     move, waits = live.moves[partition], waiting(live, partition)
     return MoveInFlight(

@@ -11,6 +11,7 @@ from kdeclare.core.registry import KINDS
 from kdeclare.core.secrets import is_secret
 from kdeclare.manifests.load import Loaded
 from kdeclare.providers.kafka.config.catalog import Catalog, catalog
+from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG, Wish
 
 _CONFIGS = "configs"
@@ -39,7 +40,7 @@ def _is_as_wanted(was: Desired | None, now: Desired | None, change: Change | Non
     if now is None or (was is not None and was.labels != now.labels):
         return False
     stated = _stated(now)
-    scope = KINDS[now.id.kind].config_scope
+    scope = find_config_scope(now.id.kind)
     keys = catalog(scope) if scope is not None else None
     if not all(_says(stated, item, keys) for item in change.fields):
         return False

@@ -14,7 +14,7 @@ from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.app.looking import WhichTopics
-    from kdeclare.core.health import Condition
+    from kdeclare.providers.kafka.health import Condition
 
 _LIST_EPILOG = epilog(
     "kdeclare topic list --sizes                          and how big they are",
@@ -78,7 +78,7 @@ class Only:
 
     def conditions(self) -> "frozenset[Condition]":
         """As the use-cases want it."""
-        from kdeclare.core.health import Condition
+        from kdeclare.providers.kafka.health import Condition
 
         given = {
             Condition.UNDER_REPLICATED: self.under_replicated_partitions,

@@ -1,5 +1,6 @@
 """What an external system answers where something did not work."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from kdeclare.core.scrubber import SCRUBBER
@@ -38,3 +39,18 @@ class Fault(Exception):
 
 Result = Fault | None
 """None is success."""
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What a request created, as the system acknowledged it.
+
+    id: tells it from every other object, also from a later one of the same name; empty where the system has
+        no such ids.
+    """
+
+    id: str
+
+
+Outcome = Fault | Created | None
+"""What became of one item; None is success with nothing to say about it."""

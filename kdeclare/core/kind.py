@@ -1,21 +1,19 @@
 """What a resource kind is: the one place to look before adding another."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
 from kdeclare.core.changes import Action, Change, FieldChange
+from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic, Place
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import Effect
 from kdeclare.core.operations import Operation
-from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.query import Query
-from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placer
+from kdeclare.core.parts import LiveState, PlanContext
 
 Path = tuple[str | int, ...]
 """Where in a spec: keys and list indexes from ``spec`` down."""
@@ -84,8 +82,6 @@ class Kind(Protocol):
 
     name: str
     spec: type[BaseModel]
-    config_scope: ConfigScope | None
-    """The scope of its ``configs``, if it has any."""
     in_brokers: bool
     """Whether brokers hold its live state, so that a snapshot of a fleet does."""
     exclusive: Mapping[str, frozenset[str]]
@@ -94,16 +90,21 @@ class Kind(Protocol):
     def parse(self, name: str, spec: Any) -> tuple[Any, tuple[Problem, ...]]:
         """The body of a valid spec, and what is wrong with it beyond its shape. Offline and pure."""
 
-    def query(self, name: str, body: Any | None, owned: Json) -> Query:
-        """What must be observed to diff this resource."""
+    def query(self, name: str, body: Any | None, owned: Json) -> Selections:
+        """What must be read to diff this resource."""
 
     def diff(
-        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+        self,
+        resource: ResourceId,
+        desired: Desired | None,
+        live: LiveState,
+        owned: Json,
+        context: PlanContext,
     ) -> Difference:
         """The three-way diff. Pure and picklable: the same function serves one topic and a fleet.
 
         ``desired`` is None for a resource that is owned and no longer declared: the change is then
-        what deleting it would mean. ``place`` is asked where what is declared leaves the brokers open.
+        what deleting it would mean. ``context`` has what its provider prepared for the plan.
         """
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
@@ -115,14 +116,11 @@ class Kind(Protocol):
     def wants(self, name: str, body: Any) -> Mapping[str, Json]:
         """What the resource says of things that another resource can speak about, too."""
 
-    def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
-        """What it says of where the replicas of which of these topics are to be."""
-
     def states(self, name: str, body: Any) -> Mapping[str, Stated]:
         """What the resource says of which topics without asking any cluster."""
 
     def operations(
-        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
         """The operations of a change, with the edges among them."""
 
@@ -138,5 +136,5 @@ class Kind(Protocol):
     def from_json(self, json: Json) -> Any:
         """The body again: its diff is the same, but what is or may be secret is known by its hash only."""
 
-    def export(self, live: Snapshot) -> Mapping[str, str]:
+    def export(self, live: LiveState) -> Mapping[str, str]:
         """The text of a manifest for each live resource of this kind, by name."""

@@ -1,18 +1,18 @@
 """What a verb is: how an operation looks at the cluster, runs, and is undone."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kdeclare.core.changes import FieldChange
+from kdeclare.core.collector import Selections
+from kdeclare.core.faults import Outcome
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretSource, Steps
 from kdeclare.core.state import Leftovers
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.port import Cluster, CreateResult
-from kdeclare.providers.kafka.query import Query
 
 View = Mapping[str, Json]
 """The live state that an operation touches, element by element: a config key, a partition, a count.
@@ -58,40 +58,18 @@ class Effect:
     fields: frozenset[str] = frozenset()
 
 
-_IDENTITY = "(id of "
-
-
-def identities(topics: Iterable[str], live: Snapshot) -> dict[str, Json]:
-    """The part of a view that tells topics from later ones of the same names."""
-    found = {name: live.topics.get(name) for name in sorted(set(topics))}
-    return {f"{_IDENTITY}{name})": topic.topic_id if topic else None for name, topic in found.items()}
-
-
-def identity_claims(topics: Iterable[str]) -> dict[str, str]:
-    """The claims of those elements; no operation produces them."""
-    return {f"{_IDENTITY}{name})": f"topic-id/{name}" for name in set(topics)}
+IDENTITY = "(id of "
+"""How an element of a view begins that tells an object from a later one of the same name."""
 
 
 def is_identity(element: str) -> bool:
     """Whether an element of a view says which topic it is about."""
-    return element.startswith(_IDENTITY)
-
-
-def expected_topics(op: Operation) -> frozenset[str]:
-    """The topics that ``op`` was planned on and whose ids it knows."""
-    named = (element for element, value in op.expect.items() if is_identity(element) and value)
-    found = frozenset(element.removeprefix(_IDENTITY).removesuffix(")") for element in named)
-    return found | {op.args["topic"]} if op.args.get("topic_id") else found
+    return element.startswith(IDENTITY)
 
 
 def other_topic(op: Operation, now: View) -> bool:
     """Whether a topic that ``op`` was planned on is gone, or another one by now."""
     return any(is_identity(e) and now.get(e) != value for e, value in op.expect.items())
-
-
-def joined(value: Json) -> str:
-    """A config value as Kafka takes it; the elements of a list are joined by commas."""
-    return ",".join(value) if isinstance(value, list | tuple) else str(value)
 
 
 class Verb(Protocol):
@@ -119,10 +97,10 @@ class Verb(Protocol):
     tidies: bool = False
     """Whether it takes away what the run has put somewhere, and so runs also when the run is stopped."""
 
-    def query(self, op: Operation) -> Query:
-        """What must be observed for a view."""
+    def query(self, op: Operation) -> Selections:
+        """What must be read for a view."""
 
-    def view(self, op: Operation, live: Snapshot) -> View:
+    def view(self, op: Operation, live: LiveState) -> View:
         """The live state that ``op`` touches, in the form of ``op.expect``."""
 
     def after(self, op: Operation) -> View:
@@ -157,7 +135,7 @@ class Verb(Protocol):
     def produces(self, op: Operation) -> frozenset[str]:
         """The claims that ``op`` changes; what needs it cannot be checked for them before it has run."""
 
-    def lagging(self, op: Operation, live: Snapshot) -> tuple[str, ...]:
+    def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """Of what `spreads`: who has not followed yet, and why, in words."""
         return ()
 
@@ -166,8 +144,13 @@ class Verb(Protocol):
         return False
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
-    ) -> Mapping[str, CreateResult]:
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
+    ) -> Mapping[str, Outcome]:
         """Run a batch; a result for each operation id. Raises Fault when the request failed whole."""
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:

@@ -1,12 +1,23 @@
 """What a provider is: a package that knows one external system."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
+from kdeclare.core.collector import Selection
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import Verb
+from kdeclare.core.parts import Connections
 
 CONTRACT = 1
 """The version of the provider contract. It is experimental: a later kdeclare may ask for another one."""
+
+
+class Collects(Protocol):
+    """A `core.collector.Collector` of whatever class of selections."""
+
+    def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
+        """Read what is selected; None where nothing is. Raises Fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +26,7 @@ class Provider:
 
     kinds, operation_types: in the order in which they are listed.
     builds_on: names of providers whose resources this one's refer to; they are listed first.
+    collectors: how its live state is read.
     contract: the version of the contract that it was written for.
     """
 
@@ -23,3 +35,4 @@ class Provider:
     operation_types: tuple[Verb, ...]
     builds_on: tuple[str, ...] = ()
     contract: int = CONTRACT
+    collectors: tuple[Collects, ...] = ()

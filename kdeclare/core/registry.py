@@ -7,6 +7,7 @@ from typing import TypeVar
 from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import Verb
+from kdeclare.core.provider import Collects
 from kdeclare.core.unknown_operation import UnknownVerb
 
 _Value = TypeVar("_Value", covariant=True)
@@ -42,3 +43,8 @@ KINDS: Mapping[str, Kind] = _Loaded(lambda: {kind.name: kind for p in load_provi
 VERBS: Mapping[str, Verb] = _Loaded(
     lambda: _Verbs({verb.name: verb for p in load_providers() for verb in p.operation_types})
 )
+
+
+def load_collectors() -> tuple[Collects, ...]:
+    """Return the collectors of all installed providers. Raises KdeclareError where one cannot be used."""
+    return tuple(collector for provider in load_providers() for collector in provider.collectors)

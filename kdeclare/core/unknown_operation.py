@@ -7,13 +7,12 @@ recovery of later commands from working.
 from collections.abc import Mapping, Sequence
 
 from kdeclare.core.changes import FieldChange
+from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, FaultKind, Result
 from kdeclare.core.operation_type import Undo, Verb, View
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import Query
 
 _EFFECT = "effect"
 
@@ -26,11 +25,11 @@ class UnknownVerb(Verb):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def query(self, op: Operation) -> Query:
+    def query(self, op: Operation) -> Selections:
         """Nothing."""
-        return Query()
+        return ()
 
-    def view(self, op: Operation, live: Snapshot) -> View:
+    def view(self, op: Operation, live: LiveState) -> View:
         """That nobody can tell."""
         return {_EFFECT: "unknown"}
 
@@ -55,7 +54,12 @@ class UnknownVerb(Verb):
         return frozenset()
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """A fault for each."""
         text = f"This kdeclare has no verb '{self.name}'."

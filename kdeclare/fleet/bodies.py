@@ -10,7 +10,9 @@ from functools import cache, lru_cache
 
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.registry import KINDS
+from kdeclare.providers.kafka.collector import CLUSTER
 from kdeclare.providers.kafka.config.catalog import Catalog, catalog, split_list
+from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -18,12 +20,13 @@ from kdeclare.providers.kafka.live import (
     ConfigEntry,
     ConfigSource,
     ConfigType,
+    KafkaState,
     Move,
     Partition,
-    Snapshot,
     Topic,
 )
 from kdeclare.providers.kafka.operations.alter_configs import own_source
+from kdeclare.providers.kafka.selection import KafkaSelection
 
 _FIXED = "read-only"
 
@@ -35,9 +38,10 @@ def fingerprint(text: str) -> str:
 
 def entity_of(kind: str, name: str) -> ConfigResource:
     """The config resource that a resource is. Raises ValueError for a kind without configs."""
-    if KINDS[kind].config_scope is ConfigScope.TOPIC:
+    if find_config_scope(kind) is ConfigScope.TOPIC:
         return ConfigResource(ConfigScope.TOPIC, name)
-    (entity,) = KINDS[kind].query(name, None, None).configs
+    selected = CLUSTER.merge(KINDS[kind].query(name, None, None)) or KafkaSelection()
+    (entity,) = selected.configs
     return entity
 
 
@@ -90,12 +94,12 @@ def cluster_body(info: ClusterInfo, version: str | None) -> Json:
     }
 
 
-def snapshot_of(kind: str, name: str, body: str | None, cluster: str) -> Snapshot:
+def snapshot_of(kind: str, name: str, body: str | None, cluster: str) -> KafkaState:
     """What the diff of one resource is given; ``body`` is None where it is not there."""
     return snapshot_of_all(cluster, ((kind, name, body),) if body is not None else ())
 
 
-def snapshot_of_all(cluster: str, resources: Iterable[tuple[str, str, str]]) -> Snapshot:
+def snapshot_of_all(cluster: str, resources: Iterable[tuple[str, str, str]]) -> KafkaState:
     """A cluster from its body and the (kind, name, body) of its resources."""
     topics: dict[str, Topic] = {}
     configs: dict[ConfigResource, Mapping[str, ConfigEntry]] = {}
@@ -108,7 +112,7 @@ def snapshot_of_all(cluster: str, resources: Iterable[tuple[str, str, str]]) -> 
             topics[name] = _topic(name, body)
             for n, move in body.get("moves", {}).items():
                 moves[TopicPartition(name, int(n))] = _move(move)
-    return Snapshot(_cluster(cluster), topics, configs, moves)
+    return KafkaState(_cluster(cluster), topics, configs, moves)
 
 
 @lru_cache(maxsize=4096)

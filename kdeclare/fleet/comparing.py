@@ -11,16 +11,18 @@ from kdeclare.core.diagnostics import Place
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json, canonical_json
 from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.registry import KINDS
 from kdeclare.fleet.bodies import entity_of, snapshot_of
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
+from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.ids import ConfigScope, is_topic
-from kdeclare.providers.kafka.live import Broker, Snapshot
+from kdeclare.providers.kafka.live import Broker, KafkaState
 from kdeclare.providers.kafka.operations.alter_configs import own_source
-from kdeclare.providers.kafka.reassignment.placing import Replicas, Wish
+from kdeclare.providers.kafka.reassignment.placing import Placement, Replicas, Wish
 from kdeclare.providers.kafka.topic.diff import INVALID_PARTITIONS, TOPIC_ID, is_recreated
 
 _TEAM = "team"
@@ -83,7 +85,7 @@ def found(
         declared = Desired(resource, _body(kind, desired), dict(labels or ()), parse_source(source))
     record = None if owned is None else json.loads(owned)
     snapshot = snapshot_of(kind, name, live, cluster_body)
-    difference = KINDS[kind].diff(resource, declared, snapshot, record, _never_asked)
+    difference = KINDS[kind].diff(resource, declared, LiveState(snapshot), record, _CONTEXT)
     return found_in(resource, difference, declared, record, snapshot)
 
 
@@ -101,7 +103,7 @@ def other_cluster(planned: str, live: str) -> str:
 
 
 def found_in(
-    resource: ResourceId, difference: Difference, desired: Desired | None, owned: Json, live: Snapshot
+    resource: ResourceId, difference: Difference, desired: Desired | None, owned: Json, live: KafkaState
 ) -> tuple[Found, ...]:
     """What a diff of a declared or owned resource has found; ``live`` and ``owned`` are what it was given."""
     if is_topic(resource) and is_recreated(owned, live.topics.get(resource.name)):
@@ -115,7 +117,7 @@ def found_in(
     return (*_differing(resource, difference, desired, owned, live), *_unmanaged(resource, difference, live))
 
 
-def _recreated(resource: ResourceId, desired: Desired | None, owned: Json, live: Snapshot) -> Found:
+def _recreated(resource: ResourceId, desired: Desired | None, owned: Json, live: KafkaState) -> Found:
     """It is told also where the new topic is as declared: the records of the old one are gone."""
     before, after = owned[TOPIC_ID], live.topics[resource.name].topic_id
     message = _RECREATED if desired is not None else _RECREATED_ORPHAN
@@ -124,19 +126,19 @@ def _recreated(resource: ResourceId, desired: Desired | None, owned: Json, live:
 
 def _unknown(kind: str, live: str | None) -> tuple[Found, ...]:
     """Of what is neither declared nor owned, only topics that are people's own are worth a word."""
-    if live is None or KINDS[kind].config_scope is not ConfigScope.TOPIC or json.loads(live).get("internal"):
+    if live is None or find_config_scope(kind) is not ConfigScope.TOPIC or json.loads(live).get("internal"):
         return ()
     return (_whole(FindingKind.UNMANAGED, None, _UNMANAGED),)
 
 
-def _orphaned(resource: ResourceId, difference: Difference, live: Snapshot) -> Found:
+def _orphaned(resource: ResourceId, difference: Difference, live: KafkaState) -> Found:
     if not _is_there(resource, live):
         return _whole(FindingKind.MISSING, "forget", _GONE_FOR_GOOD)
     return _whole(FindingKind.ORPHANED, str(Action.DELETE), _blocking(difference, None) or _ORPHANED)
 
 
 def _differing(
-    resource: ResourceId, difference: Difference, desired: Desired, owned: Json, live: Snapshot
+    resource: ResourceId, difference: Difference, desired: Desired, owned: Json, live: KafkaState
 ) -> Iterator[Found]:
     change, blocking = difference.change, _blocking(difference, desired)
     if change is not None and change.action is Action.CREATE:
@@ -169,7 +171,7 @@ def _differing(
 def _pending(resource: ResourceId, *fields: FieldChange) -> str:
     """It may not even exist, where neither the catalogue has a key nor the resource a value of it."""
     unset = (f.path for f in fields if f.before is None and f.path.startswith("configs."))
-    scope = KINDS[resource.kind].config_scope
+    scope = find_config_scope(resource.kind)
     if scope is None or all(catalog(scope).get(path.removeprefix("configs.")) for path in unset):
         return _PENDING
     return f"{_PENDING} {_UNHEARD_OF}"
@@ -185,7 +187,7 @@ def _is_somebody_elses(path: str, desired: Desired, owned: Json) -> bool:
     return key != path and key not in desired.body.configs and key not in owned.get("configs", {})
 
 
-def _unmanaged(resource: ResourceId, difference: Difference, live: Snapshot) -> Iterator[Found]:
+def _unmanaged(resource: ResourceId, difference: Difference, live: KafkaState) -> Iterator[Found]:
     if not difference.unmanaged:
         return
     entity = entity_of(resource.kind, resource.name)
@@ -195,9 +197,9 @@ def _unmanaged(resource: ResourceId, difference: Difference, live: Snapshot) -> 
         yield Found(FindingKind.UNMANAGED, f"configs.{key}", None, before, None, _UNMANAGED_KEY)
 
 
-def _is_there(resource: ResourceId, live: Snapshot) -> bool:
+def _is_there(resource: ResourceId, live: KafkaState) -> bool:
     """Whether the topic exists or the broker is registered; nothing else can be gone."""
-    scope = KINDS[resource.kind].config_scope
+    scope = find_config_scope(resource.kind)
     if scope is None:
         return True
     entity = entity_of(resource.kind, resource.name)
@@ -249,3 +251,6 @@ def _never_asked(
     brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], wish: Wish
 ) -> NoReturn:
     raise AssertionError("a resource whose replicas kdeclare places is not compared alone")
+
+
+_CONTEXT = PlanContext(Placement(_never_asked))

@@ -11,6 +11,7 @@ from kdeclare.core.registry import KINDS
 from kdeclare.fleet.bodies import broker_body, cluster_body, entity_of, fingerprint, topic_body
 from kdeclare.fleet.facts import DeclaredFacts, declared_facts, live_facts
 from kdeclare.fleet.rows import CLUSTER
+from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
 from kdeclare.providers.kafka.topic.diff import TOPIC_ID
@@ -118,7 +119,7 @@ def _body(desired: Desired) -> str:
 
 
 def _facts(desired: Desired, owned: Json) -> DeclaredFacts:
-    scope = KINDS[desired.id.kind].config_scope
+    scope = find_config_scope(desired.id.kind)
     if scope is None:
         return _NO_FACTS
     facts = declared_facts(scope, desired.body.configs, (owned or {}).get("configs", {}))

@@ -7,18 +7,20 @@ from typing import Any
 
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.core.registry import KINDS
 from kdeclare.core.state import Leftovers, State
-from kdeclare.engine.planning import order
+from kdeclare.engine.planning.arrangements import barred, find_arrangements
 from kdeclare.engine.planning.compare import compare
 from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.fleet.bodies import snapshot_of_all
 from kdeclare.fleet.comparing import found_in, parse_source
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.providers.kafka.ids import is_topic
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.reassignment.placement import SharedLoad
+from kdeclare.providers.kafka.reassignment.placing import Placement
 
 Row = Mapping[str, Any]
 Labels = Mapping[ResourceId, Mapping[str, str]]
@@ -36,7 +38,7 @@ class Judged:
     open: Sequence[str] = ()
 
 
-Judge = Callable[[Snapshot, Sequence[ResourceId], Mapping[str, Mapping[str, str]]], Judged]
+Judge = Callable[[KafkaState, Sequence[ResourceId], Mapping[str, Mapping[str, str]]], Judged]
 """Asks the policies of a cluster's project about these topics, given the labels of all, by name."""
 
 
@@ -85,16 +87,17 @@ def found_in_cluster(cluster: WholeCluster, judge: Judge | None) -> WholeFinding
     return WholeFindings(with_labels, tuple(map(_untold, judged.open)))
 
 
-def _wide(cluster: WholeCluster, labels: Labels, live: Snapshot) -> Iterator[tuple[ResourceId, Found]]:
+def _wide(cluster: WholeCluster, labels: Labels, live: KafkaState) -> Iterator[tuple[ResourceId, Found]]:
     wide = {_id(row) for row in cluster.declared if row["desired"] is not None and not row["alone"]}
     if not wide:
         return
     request = _request(cluster, labels, live)
     unread = {row["name"]: row["error"] for row in cluster.live if row["body"] is None and is_topic(_id(row))}
-    for item in compare(request, live, SharedLoad(live, order.barred(request.desired, live))):
+    context = PlanContext(Placement(SharedLoad(live, barred(request.desired, live))))
+    for item in compare(request, LiveState(live), context):
         if item.id not in wide or item.desired is None:
             continue
-        about = KINDS[item.id.kind].arranges(item.id.name, item.desired.body, unread)
+        about = find_arrangements(item.desired, unread)
         reason = next((unread[topic] for topic in sorted(about) if topic in unread), None)
         if reason is not None:
             yield item.id, Found(FindingKind.UNREACHABLE, None, None, None, None, reason)
@@ -103,7 +106,7 @@ def _wide(cluster: WholeCluster, labels: Labels, live: Snapshot) -> Iterator[tup
             yield item.id, found
 
 
-def _request(cluster: WholeCluster, labels: Labels, live: Snapshot) -> PlanRequest:
+def _request(cluster: WholeCluster, labels: Labels, live: KafkaState) -> PlanRequest:
     """All of the cluster, as what is changed elsewhere counts; what a selector leaves out is not in scope."""
     bodies = {_id(row): row["desired"] or row["left_out"] for row in cluster.declared}
     owned = {str(_id(row)): json.loads(row["owned"]) for row in cluster.declared if row["owned"] is not None}
@@ -121,7 +124,7 @@ def _request(cluster: WholeCluster, labels: Labels, live: Snapshot) -> PlanReque
     )
 
 
-def _judged_topics(cluster: WholeCluster, live: Snapshot) -> list[ResourceId]:
+def _judged_topics(cluster: WholeCluster, live: KafkaState) -> list[ResourceId]:
     """All but internal ones and those that a selector leaves out."""
     left_out = {_id(row) for row in cluster.declared if row["desired"] is None and row["owned"] is None}
     topics = (ResourceId("Topic", topic.name) for topic in live.topics.values() if not topic.internal)

@@ -12,6 +12,7 @@ from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern
 from kdeclare.core.registry import KINDS
 from kdeclare.manifests.nodes import find
 from kdeclare.manifests.suggest import did_you_mean
+from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.reassignment.spec import is_pattern
 
 OUT_OF_SCOPE = "out-of-scope"
@@ -61,7 +62,7 @@ def check_scope(
     if not scope.entries:
         return
     for item in desired:
-        topics = kinds[item.id.kind].query(item.id.name, item.body, None).topics
+        topics = select_topics(kinds[item.id.kind].query(item.id.name, item.body, None))
         forbidden = scope.find_forbidden(item.id, topics)
         if forbidden:
             yield out_of_scope(item.id, forbidden, scope, item.source)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kdeclare.core.health import Condition
+from kdeclare.providers.kafka.health import Condition
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.report.config_views import ResourceConfigs
 from kdeclare.report.configs_text import config_table

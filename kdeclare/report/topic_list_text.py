@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from kdeclare.core.health import Condition
+from kdeclare.providers.kafka.health import Condition
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.table import SHORTENED, Cell, Column, Cut, is_cut, table
 from kdeclare.report.topic_views import TopicListView, TopicView

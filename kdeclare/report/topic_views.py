@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.health import Condition
+from kdeclare.providers.kafka.health import Condition
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource
 
 

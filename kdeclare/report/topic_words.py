@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from kdeclare.core.health import Condition
+from kdeclare.providers.kafka.health import Condition
 from kdeclare.report.style import Style
 from kdeclare.report.table import Cell, Painted
 from kdeclare.report.topic_views import PartitionView

@@ -3,8 +3,8 @@
 from typing import Any
 
 from kdeclare.core.diagnostics import in_order
-from kdeclare.core.health import Condition
 from kdeclare.engine.planning.plan_document import diagnostic_document
+from kdeclare.providers.kafka.health import Condition
 from kdeclare.report.configs_json import FORMAT_VERSION, config_documents
 from kdeclare.report.topic_views import PartitionView, TopicDetail, TopicListView, TopicsView, TopicView
 

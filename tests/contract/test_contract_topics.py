@@ -2,8 +2,9 @@
 
 import pytest
 
+from kdeclare.core.faults import Created
 from kdeclare.providers.kafka.existence import Existence, find_existing
-from kdeclare.providers.kafka.port import Created, NewPartitions, NewTopic
+from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from tests.beds import AnyBed, all_created, error, message, topic_resource
 
 
@@ -316,13 +317,13 @@ def test_creation_tells_the_id_and_deletion_takes_it(bed: AnyBed) -> None:
     name = bed.name()
     made = bed.cluster.create_topics([counted(name, 1, 1)])[name]
     assert isinstance(made, Created)
-    bed.eventually(lambda: _has_id(bed, name, made.topic_id))
-    assert bed.cluster.delete_topics({name: made.topic_id}) == {name: None}
+    bed.eventually(lambda: _has_id(bed, name, made.id))
+    assert bed.cluster.delete_topics({name: made.id}) == {name: None}
     again = bed.cluster.create_topics([counted(name, 1, 1)])[name]
     assert isinstance(again, Created)
-    assert again.topic_id != made.topic_id
-    assert error(bed.cluster.delete_topics({name: made.topic_id})[name]) == "UNKNOWN_TOPIC_ID"
-    bed.eventually(lambda: _has_id(bed, name, again.topic_id))
+    assert again.id != made.id
+    assert error(bed.cluster.delete_topics({name: made.id})[name]) == "UNKNOWN_TOPIC_ID"
+    bed.eventually(lambda: _has_id(bed, name, again.id))
 
 
 def test_controller_tells_topics_that_exist_from_absent_ones(bed: AnyBed) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from kdeclare.core.changes import Action, Reason
 from kdeclare.core.ids import ResourceId
 from kdeclare.engine.executor.verifying import verify
+from kdeclare.engine.observation import kafka_of
 from kdeclare.engine.planning.by_hand import plan_apart
 from kdeclare.engine.planning.claimed import claimed
 from kdeclare.engine.planning.request import Scope
@@ -109,7 +110,7 @@ def test_verifying_waits_until_metadata_shows_it() -> None:
     run = world.apply(topic("t", partitions=2, replicationFactor=1), scope=HAND)
     world.cluster._stale_left = 3  # it lags once more, for whoever looks now
     found = verify(world.cluster, run.plan.operations, TestClock(), 10)
-    assert (found.unlike, len(found.live.topics["t"].partitions)) == ({}, 2)
+    assert (found.unlike, len(kafka_of(found.live).topics["t"].partitions)) == ({}, 2)
 
 
 def test_verifying_gives_up_and_says_what_it_did_not_see() -> None:

@@ -9,8 +9,8 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.run import MoveProgress, Status, Waiting
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.query import Query
 from kdeclare.providers.kafka.reassignment.movement import STALLED_S, Movement, replica_sizes, told
+from kdeclare.providers.kafka.selection import KafkaSelection
 from tests.engine.moving import (
     Moving,
     during,
@@ -52,7 +52,7 @@ class Followed:
         """After so much time and so many hundredths of copying."""
         self.world.clock.sleep(seconds)
         self.world.cluster.tick(ticks)
-        live = observe(self.world.cluster, Query(frozenset({"t"})))
+        live = observe(self.world.cluster, KafkaSelection(frozenset({"t"})))
         return self.movement.look(live, [T0, T1])
 
 

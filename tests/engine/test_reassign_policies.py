@@ -8,8 +8,8 @@ from kdeclare.policy.interface import PolicyViolation, RequestMetadata
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ReplicaDirs
 from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.query import Query
 from kdeclare.providers.kafka.reassignment.execute import Execution, execution_plan
+from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan_text import plan_text
 from tests.engine.test_policies import held, world
@@ -27,7 +27,7 @@ def planned(wanted: Execution) -> Plan:
     """Two topics on brokers 1 and 2, of which a policy lets one be moved."""
     here = world()
     here.apply(*(topic(name, assignments={0: [1, 2]}) for name in ("foo", "bar")))
-    live = observe(here.cluster, Query(frozenset({"foo", "bar"})))
+    live = observe(here.cluster, KafkaSelection(frozenset({"foo", "bar"})))
     dirs = {(partition, broker): ReplicaDirs("/old", None) for partition in (FOO, BAR) for broker in (1, 2)}
     request = PlanRequest("p", "e", "c", (), here.store.read(), policies=(held(hands_off),))
     return execution_plan(request, wanted, replace(live, dirs=dirs), here.cluster, here.secrets, nothing)

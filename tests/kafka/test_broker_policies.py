@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.faults import Created, Fault, FaultKind, Outcome
 from kdeclare.core.plan import UNEXPLAINED
-from kdeclare.providers.kafka.port import Alteration, ConfigOp, Created, CreateResult
+from kdeclare.providers.kafka.port import Alteration, ConfigOp
 from tests.beds import CLUSTER_WIDE, SET, KafkaBed, message, topic_resource
 from tests.kafka.broker_policies import (
     CRASH,
@@ -37,7 +37,7 @@ def bed(policed_bed: KafkaBed) -> KafkaBed:
     return policed_bed
 
 
-def refused(found: CreateResult) -> tuple[str, str, FaultKind]:
+def refused(found: Outcome) -> tuple[str, str, FaultKind]:
     """What a broker has against it."""
     assert isinstance(found, Fault)
     return found.error, found.message, found.kind

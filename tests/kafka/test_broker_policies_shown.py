@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from kdeclare.core.changes import FieldOp
+from kdeclare.core.faults import Created
 from kdeclare.providers.kafka.ids import ConfigResource
-from kdeclare.providers.kafka.port import Created, NewTopic
+from kdeclare.providers.kafka.port import NewTopic
 from tests.beds import (
     APPEND,
     CLUSTER_WIDE,

@@ -14,6 +14,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import VERBS
+from kdeclare.engine.observation import connections_to, observe
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import (
     AlterConfigAdapter,
@@ -23,7 +24,6 @@ from kdeclare.policy.deprecated import (
 )
 from kdeclare.policy.judge import judge
 from kdeclare.policy.requests.facts import Facts
-from kdeclare.providers.kafka.observe import observe
 from tests.beds import APPEND, DELETE, SET, SUBTRACT, KafkaBed
 from tests.kafka.broker_policies import Line, Policed, alter, create
 
@@ -116,7 +116,7 @@ def in_java(policies: Policed, bed: KafkaBed, *ops: Operation) -> list[Line]:
     """What Kafka shows of them as they run."""
     with policies.watched() as lines:
         for op in ops:
-            ran = VERBS[op.verb].execute(bed.cluster, [op], NoSecrets(), validate_only=False)
+            ran = VERBS[op.verb].execute(connections_to(bed.cluster), [op], NoSecrets(), validate_only=False)
             assert not isinstance(ran[op.id], Fault)
     return lines
 

@@ -19,7 +19,7 @@ from kdeclare.fleet.spark.diffing import KEY, duplicates, findings
 from kdeclare.fleet.spark.wide import notices, told, wide_findings
 from kdeclare.fleet.whole import Judge, Judged, WholeCluster, found_in_cluster
 from kdeclare.policy.requests.outlook import Labels
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from tests.unit.fleet.fleets import Fleet, random_fleet
 from tests.unit.fleet.wholes import NOW, A, RandomCluster, tables
 
@@ -93,7 +93,7 @@ def _judge_of(cluster: str) -> Judge | None:
     if cluster.endswith("1"):
         return None
 
-    def judge(live: Snapshot, topics: Sequence[ResourceId], labels: Labels) -> Judged:
+    def judge(live: KafkaState, topics: Sequence[ResourceId], labels: Labels) -> Judged:
         words = [(str(topic), f"{len(labels.get(topic.name, {}))} of {len(labels)}") for topic in topics]
         verdicts = [Verdict("p", topic, VerdictOutcome.WARN, said) for topic, said in words]
         return Judged(verdicts, ["q", "r"] if cluster.endswith("2") else ())

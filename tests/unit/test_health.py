@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.health import Condition, conditions
+from kdeclare.providers.kafka.health import Condition, conditions
 from kdeclare.providers.kafka.live import Move, Partition
 
 OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = Condition

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdeclare.providers.kafka.live import Broker, ClusterInfo, Partition, Snapshot, Topic
+from kdeclare.providers.kafka.live import Broker, ClusterInfo, KafkaState, Partition, Topic
 from kdeclare.providers.kafka.reassignment.placement import (
     Load,
     NotEnoughBrokers,
@@ -187,7 +187,7 @@ class TestSharedLoad:
         topics = {name: Topic(name, name, (Partition(replicas),)) for name, replicas in before.items()}
         brokers = cluster(None, None, None, None)
         barred = dict.fromkeys(("x", "y", "z"), frozenset({0}))
-        shared = SharedLoad(Snapshot(ClusterInfo("id", tuple(brokers)), topics), barred)
+        shared = SharedLoad(KafkaState(ClusterInfo("id", tuple(brokers)), topics), barred)
         (x,) = shared(brokers, {"x": [(0, 1)]}, Wish(without=frozenset({0})))["x"]
         assert 0 not in x
         (y,) = shared(brokers, {"y": [(1,)]}, Wish(replication_factor=2))["y"]
@@ -200,7 +200,7 @@ class TestSharedLoad:
 
     def test_placing_again_counts_once(self) -> None:
         brokers = cluster(None, None)
-        shared = SharedLoad(Snapshot(ClusterInfo("id", tuple(brokers))))
+        shared = SharedLoad(KafkaState(ClusterInfo("id", tuple(brokers))))
         for _ in range(3):
             shared(brokers, {"x": []}, Wish(1, 1))
         first = shared(brokers, {"x": []}, Wish(1, 1))["x"]

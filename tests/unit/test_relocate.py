@@ -6,10 +6,13 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState
+from kdeclare.engine.observation import connections_to
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import ClusterInfo, ReplicaDirs, Snapshot
+from kdeclare.providers.kafka.live import ClusterInfo, KafkaState, ReplicaDirs
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, named, parse
+from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import Secrets
 
@@ -23,9 +26,11 @@ def operation(**replicas: str) -> Operation:
     return Operation("it", VERB.name, ResourceId("Reassignment", "x"), args, {})
 
 
-def live(**dirs: ReplicaDirs) -> Snapshot:
+def live(**dirs: ReplicaDirs) -> LiveState:
     """The same, as it is."""
-    return Snapshot(ClusterInfo("id", ()), dirs={(AT, int(key[1:])): found for key, found in dirs.items()})
+    return LiveState(
+        KafkaState(ClusterInfo("id", ()), dirs={(AT, int(key[1:])): found for key, found in dirs.items()})
+    )
 
 
 def test_names_of_replicas() -> None:
@@ -39,7 +44,7 @@ def test_a_replica_counts_where_it_is_heading() -> None:
     planned = replace(op, expect=VERB.view(op, now))
     assert VERB.after(planned) == dict.fromkeys(planned.expect, "/b")
     assert [f.path for f in VERB.fields(planned)] == ["log_dir.a-b-0@1", "log_dir.a-b-0@3"]
-    assert VERB.query(op).log_dirs == {"a-b"}
+    assert VERB.query(op) == (KafkaSelection(log_dirs=frozenset({"a-b"})),)
 
 
 def test_undoing_leaves_alone_what_others_moved_and_what_was_not_there() -> None:
@@ -56,7 +61,7 @@ def test_a_replica_to_come_is_no_failure_and_a_directory_that_is_not_there_is() 
     cluster = MemoryCluster({1: None, 2: None})
     cluster.create_topics([NewTopic(AT.topic, None, None, {0: (1,)}, {})])
     good, bad = operation(b1="/memory", b2="/memory"), replace(operation(b1="/nope"), id="other")
-    assert VERB.execute(cluster, [good], Secrets(), validate_only=False) == {"it": None}
-    fault = VERB.execute(cluster, [bad], Secrets(), validate_only=False)["other"]
+    assert VERB.execute(connections_to(cluster), [good], Secrets(), validate_only=False) == {"it": None}
+    fault = VERB.execute(connections_to(cluster), [bad], Secrets(), validate_only=False)["other"]
     assert isinstance(fault, Fault)
     assert (fault.error, fault.message) == ("LOG_DIR_NOT_FOUND", "a-b-0@1")

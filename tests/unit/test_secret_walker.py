@@ -14,6 +14,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
+from kdeclare.core.progress import quietly
 from kdeclare.core.references import Referenced
 from kdeclare.core.secret_hashes import SecretHasher, matches
 from kdeclare.core.secrets import (
@@ -25,7 +26,6 @@ from kdeclare.core.secrets import (
     replace_secrets,
 )
 from kdeclare.engine.executor.expectations import changed_secrets, find_unrevealable
-from kdeclare.engine.planning.preflight import quietly
 from kdeclare.engine.planning.sealing import has_secrets, known_values, seal, stored_hashes
 
 HIDDEN = "correct-horse-battery"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.state import Entries
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, ConfigSource, ConfigType, Move, Snapshot
+from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, ConfigSource, ConfigType, KafkaState, Move
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.throttles import (
     FOLLOWERS,
@@ -182,7 +182,7 @@ def test_what_a_shift_names_is_what_is_copied(before: list[int], after: list[int
 # what of it is missing
 
 
-def live_with(there: Mapping[str, Mapping[str, str]]) -> Snapshot:
+def live_with(there: Mapping[str, Mapping[str, str]]) -> KafkaState:
     """A cluster on which these are set."""
     configs = {}
     for entity, values in there.items():
@@ -192,7 +192,7 @@ def live_with(there: Mapping[str, Mapping[str, str]]) -> Snapshot:
             k: ConfigEntry(v, source, ConfigType.LIST if k in LISTS else ConfigType.SCALAR)
             for k, v in values.items()
         }
-    return Snapshot(ClusterInfo("c", ()), configs=configs)
+    return KafkaState(ClusterInfo("c", ()), configs=configs)
 
 
 def after_setting(there: Mapping[str, Mapping[str, str]], todo: Entries) -> dict[str, dict[str, str]]:
@@ -280,7 +280,7 @@ def test_an_equal_rate_is_relied_on_and_told_where_it_is_somebodys() -> None:
 def test_a_cluster_wide_rate_holds_where_the_broker_has_none() -> None:
     entry = ConfigEntry("7", ConfigSource.CLUSTER)
     resource = ConfigResource(ConfigScope.BROKER, "1")
-    live = Snapshot(ClusterInfo("c", ()), configs={resource: dict.fromkeys(RATES, entry)})
+    live = KafkaState(ClusterInfo("c", ()), configs={resource: dict.fromkeys(RATES, entry)})
     wanted = {"BROKER/1": dict.fromkeys(RATES, "5")}
     assert missing(wanted, {}, live) == Missing(
         {}, {"BROKER/1": dict.fromkeys(RATES, "7")}, {"BROKER/1": "7"}
@@ -329,7 +329,7 @@ def test_only_what_is_set_on_the_very_resource_counts() -> None:
         RATES[0]: ConfigEntry("7", ConfigSource.CLUSTER),
         RATES[1]: ConfigEntry("8", ConfigSource.BROKER),
     }
-    live = Snapshot(ClusterInfo("c", ()), configs={resource: inherited})
+    live = KafkaState(ClusterInfo("c", ()), configs={resource: inherited})
     assert present(live, "BROKER/1") == {RATES[1]: "8"}
     assert present(live, "BROKER/2") == {}
 

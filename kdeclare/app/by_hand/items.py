@@ -6,8 +6,9 @@ from kdeclare.core.diagnostics import Severity
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.executor.verifying import Verified
+from kdeclare.engine.observation import kafka_of
 from kdeclare.providers.kafka.ids import is_topic
-from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.live import KafkaState, Topic
 from kdeclare.providers.kafka.topic.diff import true_replicas
 from kdeclare.report.by_hand_views import Came, HandView, Item, Seen
 
@@ -70,12 +71,15 @@ def _item(run: RunResult, resource: str, verified: Verified | None) -> Item:
 
 def _seen(resource: str, verified: Verified | None) -> Seen | None:
     id_ = ResourceId.parse(resource)
-    topic = verified.live.topics.get(id_.name) if verified and is_topic(id_) else None
-    return _counted(topic, verified) if topic and verified else None
+    if verified is None or not is_topic(id_):
+        return None
+    cluster = kafka_of(verified.live)
+    topic = cluster.topics.get(id_.name)
+    return _counted(topic, cluster) if topic else None
 
 
-def _counted(topic: Topic, verified: Verified) -> Seen:
-    replicas = true_replicas(verified.live, topic)
+def _counted(topic: Topic, cluster: KafkaState) -> Seen:
+    replicas = true_replicas(cluster, topic)
     return Seen(
         partitions=len(topic.partitions),
         factors=tuple(sorted({len(r) for r in replicas})),

@@ -12,7 +12,7 @@ from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.judging import judge_of
 from kdeclare.app.fleet.reading import read_declared
 from kdeclare.app.fleet.snapshot import collect_live, snapshot_record
-from kdeclare.engine.planning.preflight import Progress, quietly
+from kdeclare.core.progress import Progress, quietly
 from kdeclare.fleet.collecting import unreachable_row
 from kdeclare.fleet.completeness import refuse_incomplete
 from kdeclare.fleet.encoding import Row

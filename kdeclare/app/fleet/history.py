@@ -3,7 +3,7 @@
 from kdeclare.app.fleet.job import FleetOptions, spark_storage
 from kdeclare.app.fleet.snapshot import snapshot_record
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.engine.planning.preflight import Progress
+from kdeclare.core.progress import Progress
 from kdeclare.fleet.folders import SNAPSHOTS, records
 from kdeclare.fleet.history import TopicVersion
 from kdeclare.fleet.snapshots import SnapshotRecord

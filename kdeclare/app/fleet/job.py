@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdeclare.app.fleet.packing import pack
 from kdeclare.app.fleet.reach import Reach
-from kdeclare.engine.planning.preflight import Progress
+from kdeclare.core.progress import Progress
 from kdeclare.fleet.folders import refuse_other_fleet
 from kdeclare.fleet.local_storage import folder_here
 from kdeclare.fleet.storage import Storage

@@ -14,15 +14,15 @@ from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Labels
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.selection import KafkaSelection
 
 
 def judge_of(reach: Reach, name: str) -> Judge | None:
     """The judge of one cluster; for `fleet.spark.wide`, which calls it where the task runs."""
 
-    def judge(live: Snapshot, topics: Sequence[ResourceId], labels: Labels) -> Judged:
+    def judge(live: KafkaState, topics: Sequence[ResourceId], labels: Labels) -> Judged:
         with reach.files(), policies_in_force(reach.workspace(name)) as in_force:
             return judged(in_force.policies, live, topics, labels)
 
@@ -30,7 +30,7 @@ def judge_of(reach: Reach, name: str) -> Judge | None:
 
 
 def judged(
-    policies: Sequence[ConfiguredPolicy], live: Snapshot, topics: Sequence[ResourceId], labels: Labels
+    policies: Sequence[ConfiguredPolicy], live: KafkaState, topics: Sequence[ResourceId], labels: Labels
 ) -> Judged:
     """All policies at once; where one wants what no snapshot holds, each alone."""
     if not policies:
@@ -45,10 +45,10 @@ def judged(
 
 
 def _asked(
-    policies: Sequence[ConfiguredPolicy], live: Snapshot, topics: Sequence[ResourceId], labels: Labels
+    policies: Sequence[ConfiguredPolicy], live: KafkaState, topics: Sequence[ResourceId], labels: Labels
 ) -> tuple[Verdict, ...]:
     resources = {ConfigResource(ConfigScope.TOPIC, name) for name in live.topics}
-    known = Query(
+    known = KafkaSelection(
         frozenset(live.topics), {r: ConfigQuery(r, overrides=True) for r in resources}, every_topic=True
     )
     facts = _FactsOfSnapshot(cast(Cluster, _OnlySnapshot()), [topic.name for topic in topics], live, known)

@@ -15,7 +15,7 @@ from kdeclare.app.plan import make_plan, saved_text
 from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import KdeclareError, error, gist
 from kdeclare.core.plan import Plan, Summary
-from kdeclare.engine.planning.preflight import Progress, quietly
+from kdeclare.core.progress import Progress, quietly
 from kdeclare.engine.planning.request import Scope
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
 from kdeclare.report.outcome import plan_outcome

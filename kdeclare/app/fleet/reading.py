@@ -19,10 +19,10 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS
 from kdeclare.core.secret_hashes import refuse_missing_key
 from kdeclare.core.state import State
-from kdeclare.engine.planning.preflight import quietly
 from kdeclare.engine.planning.request import Scope
 from kdeclare.engine.planning.sealing import has_secrets, seal, stored_hashes
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row

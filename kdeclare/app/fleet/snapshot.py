@@ -9,7 +9,7 @@ from kdeclare.app.fleet.collect import Collected, collect
 from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.reading import read_live
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.engine.planning.preflight import Progress
+from kdeclare.core.progress import Progress
 from kdeclare.fleet.folders import SNAPSHOTS, records
 from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.snapshots import SnapshotRecord, read_record, record_document, snapshot_path

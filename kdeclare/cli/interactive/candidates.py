@@ -16,6 +16,7 @@ from kdeclare.cli.interactive.offer import Offer, Rule, Value, plainly
 from kdeclare.cli.interactive.place import Place
 from kdeclare.core.registry import KINDS
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.ids import ConfigScope
 
 _MOST = 500
@@ -114,7 +115,7 @@ def _resources(place: Place, names: Names) -> Iterable[Value]:
     kind, slash, _ = place.text.partition("/")
     if not slash:
         return (Value(f"{name}/") for name in KINDS)
-    scope = KINDS[kind].config_scope if kind in KINDS else None
+    scope = find_config_scope(kind)
     live: Iterable[object] = ()
     if scope is ConfigScope.TOPIC:
         live = names.topics()

@@ -10,6 +10,7 @@ from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
+from kdeclare.core.progress import Progress
 from kdeclare.core.registry import VERBS
 from kdeclare.core.run import REQUEST_DEADLINE_S, OperationResult, RunResult, Status
 from kdeclare.core.secret_hashes import KEY_MISSING
@@ -27,7 +28,6 @@ from kdeclare.engine.executor.stored_runs import read_run
 from kdeclare.engine.planning.deletion_limit import limit_deletions
 from kdeclare.engine.planning.judging import judged, overridden
 from kdeclare.engine.planning.planfile import plan_file_text
-from kdeclare.engine.planning.preflight import Progress
 from kdeclare.engine.state.port import StateStore
 from kdeclare.engine.state.runs import new_run_id
 from kdeclare.policy.configured import ConfiguredPolicy

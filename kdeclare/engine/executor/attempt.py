@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.faults import Created, Fault, FaultKind, Outcome
 from kdeclare.core.operation_type import View
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import UNEXPLAINED
@@ -14,7 +14,7 @@ from kdeclare.core.run import NOT_EVERYWHERE, REQUEST_DEADLINE_S, OperationResul
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.executor.clock import Clock, timestamp_in
 from kdeclare.engine.executor.expectations import changed_secrets, mismatches, shown, views
-from kdeclare.providers.kafka.observe import observe
+from kdeclare.engine.observation import connections_to, observe, select_all
 from kdeclare.providers.kafka.port import (
     MADE_ALREADY,
     POLICY_VIOLATION,
@@ -22,10 +22,7 @@ from kdeclare.providers.kafka.port import (
     QUOTA_HINT,
     TOPIC_EXISTS,
     Cluster,
-    Created,
-    CreateResult,
 )
-from kdeclare.providers.kafka.query import merge
 
 OUTCOME_UNCLEAR = "outcome-unclear"
 
@@ -95,12 +92,16 @@ class Attempt:
         ]
         return results | self._spread(spreading)
 
-    def _send(self, operations: Sequence[Operation]) -> Mapping[str, CreateResult]:
+    def _send(self, operations: Sequence[Operation]) -> Mapping[str, Outcome]:
         verb = VERBS[operations[0].verb]
         gone = {op.id: _gone(problem) for op in operations for problem in changed_secrets([op], self.secrets)}
         rest = [op for op in operations if op.id not in gone]
         try:
-            sent = verb.execute(self.cluster, rest, self.secrets, validate_only=False) if rest else {}
+            sent = (
+                verb.execute(connections_to(self.cluster), rest, self.secrets, validate_only=False)
+                if rest
+                else {}
+            )
         except Fault as fault:
             sent = dict.fromkeys((op.id for op in rest), fault)
         return {**sent, **gone}
@@ -113,7 +114,7 @@ class Attempt:
         }
 
     def _overtaken(
-        self, operations: Sequence[Operation], answers: Mapping[str, CreateResult]
+        self, operations: Sequence[Operation], answers: Mapping[str, Outcome]
     ) -> dict[str, OperationResult]:
         """What is refused because somebody else has changed the resource right before the request."""
         refused = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
@@ -133,7 +134,7 @@ class Attempt:
     def _settle(
         self,
         operations: Sequence[Operation],
-        answers: Mapping[str, CreateResult],
+        answers: Mapping[str, Outcome],
         sent_at: float,
         *,
         last: bool,
@@ -152,7 +153,7 @@ class Attempt:
     def _until_deadline(
         self,
         operations: Sequence[Operation],
-        answers: Mapping[str, CreateResult],
+        answers: Mapping[str, Outcome],
         sent_at: float,
         *,
         last: bool,
@@ -201,7 +202,7 @@ class Attempt:
 
     def _lagging(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         try:
-            live = observe(self.cluster, merge(VERBS[op.verb].query(op) for op in operations))
+            live = observe(self.cluster, select_all(operations))
         except Fault as fault:
             return {op.id: _not_everywhere(op, [f"nobody can be asked: {fault}"]) for op in operations}
         lagging = ((op, VERBS[op.verb].lagging(op, live)) for op in operations)
@@ -246,10 +247,10 @@ def _not_everywhere(op: Operation, who: Sequence[str]) -> OperationResult:
     return OperationResult(op.id, Status.FAILED, NOT_EVERYWHERE, message)
 
 
-def _result(op: Operation, answer: CreateResult) -> OperationResult:
+def _result(op: Operation, answer: Outcome) -> OperationResult:
     if isinstance(answer, Fault):
         return failed(op, answer)
-    topic_id = answer.topic_id if isinstance(answer, Created) else ""
+    topic_id = answer.id if isinstance(answer, Created) else ""
     return replace(done(op), topic_id=topic_id or None)
 
 
@@ -257,7 +258,7 @@ def _gone(problem: KdeclareError) -> Fault:
     return Fault(problem.diagnostics[0].code, str(problem))
 
 
-def _unknown(answer: CreateResult, *, again: bool) -> bool:
+def _unknown(answer: Outcome, *, again: bool) -> bool:
     """Whether only the cluster can tell what came of it. again: it was sent before, without an answer.
 
     A later send that did nothing (no connection, a quota) says nothing of the one before it.
@@ -274,7 +275,7 @@ def _neither(op: Operation, now: View) -> OperationResult:
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)
 
 
-def _lost_sight(op: Operation, answer: CreateResult) -> OperationResult:
+def _lost_sight(op: Operation, answer: Outcome) -> OperationResult:
     message = "The answer did not come, and the cluster could not be observed afterwards"
     return OperationResult(
         op.id, Status.UNKNOWN, answer.error if isinstance(answer, Fault) else None, f"{message}: {answer}."

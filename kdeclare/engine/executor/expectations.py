@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.jsontypes import Json, canonical_json
-from kdeclare.core.operation_type import View, expected_topics, is_identity
+from kdeclare.core.operation_type import View, is_identity
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import VERBS
 from kdeclare.core.secrets import SecretSource, find_records
+from kdeclare.engine.observation import observe, observe_expected, select_all
 from kdeclare.engine.planning import order
-from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import merge
-from kdeclare.providers.kafka.visibility import Patience, observe_expected
+from kdeclare.providers.kafka.topic_identity import expected_topics
+from kdeclare.providers.kafka.visibility import Patience
 
 NOT_VISIBLE_YET = "not visible yet"
 """Stands for what brokers do not show although the controller says that it exists."""
@@ -36,7 +36,7 @@ def views(cluster: Cluster, operations: Sequence[Operation]) -> Mapping[str, Vie
     """What each operation touches, as it is now, read in one batch. Raises Fault."""
     if not operations:
         return {}
-    live = observe(cluster, merge(VERBS[op.verb].query(op) for op in operations))
+    live = observe(cluster, select_all(operations))
     return {op.id: VERBS[op.verb].view(op, live) for op in operations}
 
 
@@ -50,8 +50,7 @@ def stale_live(
     if not operations:
         return []
     expected = {name for op in operations for name in expected_topics(op)}
-    query = merge(VERBS[op.verb].query(op) for op in operations)
-    seen = observe_expected(cluster, query, sorted(expected), patience or Patience())
+    seen = observe_expected(cluster, select_all(operations), sorted(expected), patience or Patience())
     now = {op.id: VERBS[op.verb].view(op, seen.live) for op in operations}
     # only what is not as expected needs the question whether an earlier operation makes it so
     unlike = {op.id: _unlike(op, now[op.id]) for op in operations}

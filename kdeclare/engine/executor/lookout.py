@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from kdeclare.core.faults import Fault
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState
+from kdeclare.core.progress import Progress
 from kdeclare.core.registry import VERBS
 from kdeclare.core.run import OperationResult, Status
 from kdeclare.engine.executor.attempt import done
 from kdeclare.engine.executor.clock import Clock
-from kdeclare.engine.planning.preflight import Progress
+from kdeclare.engine.observation import kafka_of, observe, select_all
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import pending
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import merge
 from kdeclare.providers.kafka.reassignment.movement import Movement, told, waiting
 from kdeclare.providers.kafka.reassignment.pace import from_args
 from kdeclare.providers.kafka.visibility import VISIBILITY_TIMEOUT_S
@@ -70,7 +70,7 @@ class Lookout:
         self._impatient: set[str] = set()
         self._free: set[str] = set()
         self._unlike: dict[str, int] = {}
-        self._live: Snapshot | None = None
+        self._live: KafkaState | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -117,13 +117,13 @@ class Lookout:
         if not operations:
             return ended
         try:
-            live = observe(self._cluster, merge(VERBS[op.verb].query(op) for op in operations))
+            live = observe(self._cluster, select_all(operations))
         except Fault:
             live = None  # a broker may be gone for a while; the time-outs are what bounds this
-        self._live = live or self._live
+        self._live = kafka_of(live) if live else self._live
         if live is not None:
             ended += self._over(live)
-            self._let_go(live)
+            self._let_go(kafka_of(live))
         ended += self._overdue(give_up=give_up)
         self._forget(ended)
         return ended
@@ -135,11 +135,11 @@ class Lookout:
             long = self._clock.monotonic() - since > _SLOWER_AFTER_S
             self._clock.sleep(self._options.poll_s * (4 if long else 1))
 
-    def _over(self, live: Snapshot) -> list[OperationResult]:
+    def _over(self, live: LiveState) -> list[OperationResult]:
         """The moves that have ended, well or not."""
         ended: list[OperationResult] = []
         for op, _ in self._moving.values():
-            if pending(op, live):
+            if pending(op, kafka_of(live)):
                 continue
             verb = VERBS[op.verb]
             if verb.view(op, live) == verb.after(op):
@@ -148,10 +148,10 @@ class Lookout:
                 ended.append(_overridden(op))
             else:
                 self._unlike[op.id] += 1
-        self._tell(live)
+        self._tell(kafka_of(live))
         return ended
 
-    def _tell(self, live: Snapshot) -> None:
+    def _tell(self, live: KafkaState) -> None:
         """How far it is: one's own moves, or those of others that are in the way."""
         if self._moving:
             what, operations = "Moving replicas", [op for op, _ in self._moving.values()]
@@ -163,7 +163,7 @@ class Lookout:
             how_far = self._movement.look(live, named)
             self._progress(what, how_far.partitions, how_far.partitions_total, how_far)
 
-    def _let_go(self, live: Snapshot) -> None:
+    def _let_go(self, live: KafkaState) -> None:
         """Steps whose partitions are no longer being moved may begin."""
         for id_, (op, _) in list(self._held.items()):
             if VERBS[op.verb].waits and not pending(op, live):
@@ -216,7 +216,7 @@ def _no_turn(op: Operation) -> OperationResult:
     return OperationResult(op.id, Status.SKIPPED, None, "Its turn comes with the next apply.")
 
 
-def _timed_out(op: Operation, limit_s: float, live: Snapshot | None) -> OperationResult:
+def _timed_out(op: Operation, limit_s: float, live: KafkaState | None) -> OperationResult:
     """It is left to the cluster; who is waited for is named."""
     open_ = [TopicPartition.parse(p) for p in pending(op, live)] if live else []
     named = "; ".join(told(waiting(live, p)) for p in open_[:_NAMED]) if live else ""

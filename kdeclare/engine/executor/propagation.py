@@ -14,20 +14,21 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.faults import Fault
 from kdeclare.core.operation_type import View, other_topic
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Plan
+from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import VERBS
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.clock import Clock
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
-from kdeclare.engine.planning.preflight import Progress, quietly
+from kdeclare.engine.observation import observe, select_all
 from kdeclare.engine.state.port import StateStore
+from kdeclare.providers.kafka.collector import CLUSTER, select_topics
 from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import TOPIC_AUTHORIZATION_FAILED, Cluster
-from kdeclare.providers.kafka.query import merge
+from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.visibility import VISIBILITY_TIMEOUT_S
 
 T = TypeVar("T")
@@ -135,9 +136,9 @@ def _overlay(
         for claim in produced & latest.keys():
             del latest[claim]  # also where its outcome is not known: then nobody knows what to expect
         if verb.destroys:
-            gone = verb.query(op).topics
+            gone = select_topics(verb.query(op))
             for claim, (_, earlier, _, _) in list(latest.items()):
-                if gone & VERBS[earlier.verb].query(earlier).topics:
+                if gone & select_topics(VERBS[earlier.verb].query(earlier)):
                     del latest[claim]
         at = _parse(record.ended_at[op.id])
         if result.status is not Status.DONE or at < since:
@@ -149,8 +150,9 @@ def _overlay(
 
 def _asks_others(op: Operation) -> bool:
     """Whether its view is not metadata: Connect workers and log directories are asked directly."""
-    query = VERBS[op.verb].query(op)
-    return bool(query.workers or query.log_dirs)
+    selections = VERBS[op.verb].query(op)
+    asked = CLUSTER.merge(selections)
+    return asked is None or bool(asked.log_dirs) or any(not isinstance(s, KafkaSelection) for s in selections)
 
 
 def _still_pending(writes: Iterable[PendingWrite], cluster: Cluster, now: datetime) -> list[PendingWrite]:
@@ -159,14 +161,14 @@ def _still_pending(writes: Iterable[PendingWrite], cluster: Cluster, now: dateti
         writes = [write for write in writes if _has_broker_configs(write.operation)]
     if not writes:
         return []
-    query = merge(VERBS[w.operation.verb].query(w.operation) for w in writes)
+    selections = select_all(write.operation for write in writes)
     try:
-        live = observe(cluster, query)
+        live = observe(cluster, selections)
     except Fault as fault:
         if fault.error != TOPIC_AUTHORIZATION_FAILED:
             raise
         # another login wrote them: what this one may not see, it cannot wait for
-        hidden = cluster.hidden_topics(sorted(query.topics))
+        hidden = cluster.hidden_topics(sorted(select_topics(tuple(selections))))
         return _still_pending([w for w in writes if hidden.isdisjoint(_topics(w))], cluster, now)
     pending = [write for write in writes if _is_pending(write, live)]
     created = {w.operation.id: w.operation.args["topic"] for w in pending if _creates(w.operation)}
@@ -179,15 +181,16 @@ def _creates(op: Operation) -> bool:
 
 
 def _topics(write: PendingWrite) -> frozenset[str]:
-    return VERBS[write.operation.verb].query(write.operation).topics
+    return select_topics(VERBS[write.operation.verb].query(write.operation))
 
 
 def _has_broker_configs(op: Operation) -> bool:
     """Whether it changes configs that brokers apply later than the rest of the metadata."""
-    return any(resource.scope is ConfigScope.BROKER for resource in VERBS[op.verb].query(op).configs)
+    asked = CLUSTER.merge(VERBS[op.verb].query(op))
+    return asked is not None and any(resource.scope is ConfigScope.BROKER for resource in asked.configs)
 
 
-def _is_pending(write: PendingWrite, live: Snapshot) -> bool:
+def _is_pending(write: PendingWrite, live: LiveState) -> bool:
     """Whether something is still as before; what is neither as before nor as written, others changed."""
     op = write.operation
     verb = VERBS[op.verb]

@@ -6,7 +6,9 @@ from datetime import datetime, timedelta
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Plan
+from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import VERBS
 from kdeclare.core.run import REQUEST_DEADLINE_S, OperationResult, Status
 from kdeclare.core.state import Leftovers, State
@@ -18,13 +20,10 @@ from kdeclare.engine.executor.lookout import GOES_ON, LATER
 from kdeclare.engine.executor.ownership import left_after, next_state, owned_after
 from kdeclare.engine.executor.scheduler import NOT_BEGUN
 from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
-from kdeclare.engine.planning.preflight import Progress, quietly
+from kdeclare.engine.observation import kafka_of, observe, select_all
 from kdeclare.engine.state.port import StateStore
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.operations.partitions import pending
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import merge
 
 WAITING = "Waiting for the effect of requests of a run that was cut short"
 
@@ -175,12 +174,12 @@ def settle(
     """How each begun operation ended, by what the cluster has now; unknown before its deadline."""
     if not operations:
         return {}
-    query = merge(VERBS[op.verb].query(op) for op in operations)
+    selections = select_all(operations)
     begun, step = clock.monotonic(), _FIRST_STEP_S
     limit_s = max((max(deadlines.values()) - clock.now()).total_seconds(), _AT_LEAST_S)
     limit_s = limit_s if wait else _AT_LEAST_S
     while True:
-        live = observe(cluster, query)
+        live = observe(cluster, selections)
         open_ = [op for op in operations if not took_effect(op, VERBS[op.verb].view(op, live))]
         if not open_ or clock.monotonic() - begun >= limit_s:
             break
@@ -216,10 +215,10 @@ def _left_to_tidy(plan: Plan, results: Mapping[str, OperationResult]) -> dict[st
     }
 
 
-def _settled(op: Operation, live: Snapshot) -> OperationResult:
+def _settled(op: Operation, live: LiveState) -> OperationResult:
     now = VERBS[op.verb].view(op, live)
     if took_effect(op, now):
-        moving = VERBS[op.verb].moves and pending(op, live)
+        moving = VERBS[op.verb].moves and pending(op, kafka_of(live))
         return OperationResult(op.id, Status.STARTED, None, GOES_ON) if moving else done(op)
     if not mismatches(op, now):
         # a request may take effect late: what would then belong to nobody is looked for later

@@ -9,6 +9,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import Undo, View, with_inverse
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Base, Ownership, Plan, Summary
 from kdeclare.core.registry import KINDS, VERBS
 from kdeclare.core.run import Status
@@ -19,14 +20,14 @@ from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.expectations import find_unrevealable
 from kdeclare.engine.executor.ownership import owned_after
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.engine.observation import Sighting, kafka_of, observe_expected, select_all
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import merge
 from kdeclare.providers.kafka.reassignment.batching import at_pace
 from kdeclare.providers.kafka.reassignment.disk_capacity import lack_of_room
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.risks import highest_risk
-from kdeclare.providers.kafka.visibility import Patience, Sighting, observe_expected
+from kdeclare.providers.kafka.visibility import Patience
 
 CONFLICT = "conflict"
 IRREVERSIBLE = "irreversible"
@@ -93,9 +94,9 @@ def rollback_plan(
     known = set(record.begun)
     begun = [op for op in run.operations if op.id in known and _may_have_acted(op, record)]
     created = [op.args["topic"] for op in begun if op.verb == "topic.create"]
-    query = merge(VERBS[op.verb].query(op) for op in begun)
-    seen = observe_expected(cluster, query, created, patience or Patience(), await_unsettled=True)
-    live = seen.live
+    selections = select_all(begun)
+    seen = observe_expected(cluster, selections, created, patience or Patience(), await_unsettled=True)
+    live = kafka_of(seen.live)
     steps = [
         _by_id(step, record, live, delete_by_name=delete_by_name)
         for step in _steps(begun, record, seen, allow_data_loss=allow_data_loss)
@@ -171,7 +172,7 @@ def _acknowledged(op: Operation, record: RunRecord, view: View) -> View:
     return VERBS[op.verb].after(op) if deleted and view == op.expect else view
 
 
-def _by_id(step: _Step, record: RunRecord, live: Snapshot, *, delete_by_name: bool) -> _Step:
+def _by_id(step: _Step, record: RunRecord, live: KafkaState, *, delete_by_name: bool) -> _Step:
     """Topics are deleted by the id in the journal; one that the run may not have created stays."""
     inverse = step.inverse
     if inverse is None or inverse.verb != "topic.delete":
@@ -188,7 +189,7 @@ def _by_id(step: _Step, record: RunRecord, live: Snapshot, *, delete_by_name: bo
     return replace(step, inverse=None, undo=Undo(conflicts=(what,)))
 
 
-def _inverse(op: Operation, undo: Undo, now: Mapping[str, Json], live: Snapshot) -> Operation | None:
+def _inverse(op: Operation, undo: Undo, now: Mapping[str, Json], live: LiveState) -> Operation | None:
     if undo.args is None:
         return None
     verb = VERBS[undo.verb]

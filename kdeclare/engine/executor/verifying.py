@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from kdeclare.core.operation_type import is_identity
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState
 from kdeclare.core.registry import VERBS
 from kdeclare.engine.executor.clock import Clock
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.observe import observe
+from kdeclare.engine.observation import observe, select_all
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import merge
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
@@ -27,7 +26,7 @@ class Verified:
     seconds: how long it took until all agreed, or until time was up.
     """
 
-    live: Snapshot
+    live: LiveState
     unlike: Mapping[str, tuple[str, ...]]
     seconds: float
 
@@ -39,11 +38,11 @@ def verify(cluster: Cluster, operations: Sequence[Operation], clock: Clock, time
     Raises Fault when the cluster does not answer.
     """
     operations = [op for op in operations if not VERBS[op.verb].accompanies]
-    query = merge(VERBS[op.verb].query(op) for op in operations)
+    selections = select_all(operations)
     last = {claim: op.id for op in operations for claim in VERBS[op.verb].claims(op).values()}
     begun, pause = clock.monotonic(), _FIRST_PAUSE_S
     while True:
-        live = observe(cluster, query)
+        live = observe(cluster, selections)
         unlike = {op.id: found for op in operations if (found := _differing(op, live, last))}
         passed = clock.monotonic() - begun
         if not unlike or passed >= timeout_s:
@@ -52,7 +51,7 @@ def verify(cluster: Cluster, operations: Sequence[Operation], clock: Clock, time
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-def _differing(op: Operation, live: Snapshot, last: Mapping[str, str]) -> tuple[str, ...]:
+def _differing(op: Operation, live: LiveState, last: Mapping[str, str]) -> tuple[str, ...]:
     """The elements that ``op`` is the last one to do something about, and that are not as it leaves them."""
     verb = VERBS[op.verb]
     now, claims = verb.view(op, live), verb.claims(op)

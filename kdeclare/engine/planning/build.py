@@ -7,11 +7,15 @@ from kdeclare.core.changes import Action, Change
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order, info
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
+from kdeclare.core.progress import Progress
 from kdeclare.core.registry import KINDS, VERBS
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.state import Leftovers
+from kdeclare.engine.observation import kafka_of, observe_expected
 from kdeclare.engine.planning import order
+from kdeclare.engine.planning.arrangements import barred, clashes
 from kdeclare.engine.planning.compare import Compared, compare, owned_topics, unknown_names, what_to_observe
 from kdeclare.engine.planning.deletion_limit import MAX_DELETES, deletions_of, exceed_limit
 from kdeclare.engine.planning.guards import (
@@ -24,23 +28,24 @@ from kdeclare.engine.planning.guards import (
     with_guard,
 )
 from kdeclare.engine.planning.judging import POLICY_VIOLATION, declared_labels, labels_to_keep, owned_labels
-from kdeclare.engine.planning.preflight import Progress, preflight
+from kdeclare.engine.planning.preflight import preflight
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.engine.planning.trimming import trimmed
 from kdeclare.policy.judge import Judgement, judge
 from kdeclare.policy.requests.facts import Facts
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.collector import CLUSTER
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import moves_not_seen
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import Query
 from kdeclare.providers.kafka.reassignment.batching import at_pace
 from kdeclare.providers.kafka.reassignment.disk_capacity import lack_of_room
 from kdeclare.providers.kafka.reassignment.placement import SharedLoad, rack_findings
-from kdeclare.providers.kafka.reassignment.placing import PlacementError, Placer
+from kdeclare.providers.kafka.reassignment.placing import Placement, PlacementError
+from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT, not_placed
 from kdeclare.providers.kafka.topic.renames import find_renames, order_colliding_names
 from kdeclare.providers.kafka.unknown_keys import weighed
-from kdeclare.providers.kafka.visibility import Patience, observe_expected
+from kdeclare.providers.kafka.visibility import Patience
 
 
 def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, progress: Progress) -> Plan:
@@ -48,21 +53,23 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
 
     Raises Fault when the cluster does not answer, KdeclareError when the state is another cluster's.
     """
-    query = what_to_observe(request)
+    selections = what_to_observe(request)
+    query = CLUSTER.merge(selections) or KafkaSelection()
     progress("Reading the cluster", 0, 0)
     patience = Patience(request.scope.visibility_timeout_s, progress)
-    seen = observe_expected(cluster, query, owned_topics(request, query), patience, all_topics=True)
-    live = seen.live
+    seen = observe_expected(cluster, selections, owned_topics(request, query), patience, all_topics=True)
+    live = kafka_of(seen.live)
     if request.state is not None:
         check_cluster_id(request.state.cluster_id, live.cluster.id, request.cluster_name)
-    placer = SharedLoad(live, order.barred(request.desired, live))
-    compared = compare(request, live, placer, seen.pending)
+    placer = SharedLoad(live, barred(request.desired, live))
+    context = PlanContext(Placement(placer))
+    compared = compare(request, seen.live, context, seen.pending)
     preflights = request.scope.preflight
     diagnostics = [*weighed(cluster, live, request.diagnostics, preflight=preflights)]
     diagnostics += [*unknown_names(request), *_nothing_declared(request)]
     if not live.sees_moves:
         diagnostics.append(moves_not_seen())
-    operations, problems, limited = _operations(request, compared, live, placer)
+    operations, problems, limited = _operations(request, compared, seen.live, context)
     diagnostics += problems
     blocked = {d.resource: d.code for d in problems if d.resource and d.blocks} | limited
     operations = _without(operations, blocked)
@@ -107,7 +114,7 @@ def check_cluster_id(planned: str, live: str, cluster_name: str) -> None:
 
 
 def _operations(
-    request: PlanRequest, compared: Sequence[Compared], live: Snapshot, placer: Placer
+    request: PlanRequest, compared: Sequence[Compared], state: LiveState, context: PlanContext
 ) -> tuple[tuple[Operation, ...], list[Diagnostic], dict[str, str]]:
     """All operations in order, and the problems with them; a problem blocks its resource.
 
@@ -115,12 +122,13 @@ def _operations(
     """
     operations: list[Operation] = []
     problems: list[Diagnostic] = []
+    live = kafka_of(state)
     for item in compared:
         change = item.change
         if change is None or change.blocked or change.action in (Action.NO_OP, Action.FORGET):
             continue
         try:
-            operations += KINDS[item.id.kind].operations(change, item.desired, live, item.owned, placer)
+            operations += KINDS[item.id.kind].operations(change, item.desired, state, item.owned, context)
         except PlacementError as reason:
             place = item.desired.source if item.desired else None
             problems.append(not_placed(str(item.id), str(reason), place))
@@ -129,7 +137,7 @@ def _operations(
     guarded = [with_guard(op, live, client=request.scope.client_guard) for op in operations]
     problems += find_out_of_scope(request, operations)
     problems += order.contradictions(request.desired)
-    problems += order.clashes(request.desired, live.topics)
+    problems += clashes(request.desired, live.topics)
     problems += order.deleted_and_used(guarded)
     problems += [unguarded(op) for op in guarded if lacks_guard(op, live)]
     if not request.scope.delete_by_name:
@@ -176,7 +184,7 @@ def _nothing_declared(request: PlanRequest) -> list[Diagnostic]:
 
 
 def _moves_to_wait_for(
-    request: PlanRequest, compared: Sequence[Compared], live: Snapshot, operations: Sequence[Operation]
+    request: PlanRequest, compared: Sequence[Compared], live: KafkaState, operations: Sequence[Operation]
 ) -> tuple[Operation, ...]:
     scope = request.scope
     if scope.override_moves and not scope.await_moves:
@@ -204,7 +212,11 @@ def _without(operations: Sequence[Operation], blocked: dict[str, str]) -> tuple[
 
 
 def _judged(
-    request: PlanRequest, cluster: Cluster, query: Query, live: Snapshot, operations: Sequence[Operation]
+    request: PlanRequest,
+    cluster: Cluster,
+    query: KafkaSelection,
+    live: KafkaState,
+    operations: Sequence[Operation],
 ) -> Judgement:
     """What the policies say of the operations, which are in order."""
     owned = request.state.resources if request.state else {}
@@ -221,7 +233,7 @@ def _judged(
 
 def _assembled(
     request: PlanRequest,
-    live: Snapshot,
+    live: KafkaState,
     compared: Sequence[Compared],
     operations: tuple[Operation, ...],
     verdicts: tuple[Verdict, ...],
@@ -257,7 +269,7 @@ def _assembled(
     )
 
 
-def _racks(live: Snapshot, operations: Iterable[Operation]) -> Mapping[int, str]:
+def _racks(live: KafkaState, operations: Iterable[Operation]) -> Mapping[int, str]:
     """Those of the brokers, where an operation says which replicas go where."""
     if not any(effect.replicas for op in operations for effect in VERBS[op.verb].effects(op).values()):
         return {}
@@ -285,7 +297,7 @@ def _ownership(
 
 def _summary(
     request: PlanRequest,
-    live: Snapshot,
+    live: KafkaState,
     compared: Sequence[Compared],
     changes: Iterable[Change],
     operations: Sequence[Operation],

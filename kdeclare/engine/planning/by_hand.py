@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.plan import Plan
+from kdeclare.core.progress import Progress
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.preflight import Progress
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.port import Cluster
 

@@ -5,16 +5,18 @@ from dataclasses import dataclass, replace
 
 from kdeclare.core.adoption import ADOPTION, allow_adoption
 from kdeclare.core.changes import Action, Change, Reason, Risk
+from kdeclare.core.collector import Selection
 from kdeclare.core.diagnostics import Diagnostic, Severity, denied, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.registry import KINDS
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.suggest import did_you_mean
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.query import Query, merge
-from kdeclare.providers.kafka.reassignment.placing import Placer
+from kdeclare.providers.kafka.collector import CLUSTER
+from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT, TOPIC_ID
 
 _TOPIC = "Topic"
@@ -38,39 +40,43 @@ class Compared:
         return self.difference.change
 
 
-def what_to_observe(request: PlanRequest) -> Query:
-    """All that the resources in scope need, in one query."""
-    return merge(
-        KINDS[id_.kind].query(id_.name, desired.body if desired else None, owned)
+def what_to_observe(request: PlanRequest) -> tuple[Selection, ...]:
+    """All that the resources in scope need."""
+    return tuple(
+        selection
         for id_, desired, owned in _in_scope(request)
+        for selection in KINDS[id_.kind].query(id_.name, desired.body if desired else None, owned)
     )
 
 
-def owned_topics(request: PlanRequest, query: Query) -> list[str]:
+def owned_topics(request: PlanRequest, query: KafkaSelection) -> list[str]:
     """The topics that the plan is about and that are owned, so that they are expected to exist."""
     ids = (ResourceId.parse(text) for text in _owned(request))
     return sorted(id_.name for id_ in ids if id_.kind == _TOPIC and id_.name in query.topics)
 
 
 def compare(
-    request: PlanRequest, live: Snapshot, place: Placer, pending: Set[str] = frozenset()
+    request: PlanRequest, live: LiveState, context: PlanContext, pending: Set[str] = frozenset()
 ) -> list[Compared]:
     """Every resource in scope, in the order of their ids.
 
     pending: topics that exist and that no broker shows yet; nothing is planned about them.
     """
     result = []
-    foreign = _moved_by_others(request, live)
+    cluster = live.get(KafkaState)
+    foreign = _moved_by_others(request, cluster)
     for id_, desired, owned in _in_scope(request):
         query = KINDS[id_.kind].query(id_.name, desired.body if desired else None, owned)
-        if live.hidden and (unseen := sorted(query.topics & live.hidden)) and id_ not in request.scope.forget:
+        asked = CLUSTER.merge(query) or KafkaSelection()
+        unseen = sorted(asked.topics & cluster.hidden) if cluster.hidden else []
+        if unseen and id_ not in request.scope.forget:
             result.append(Compared(id_, desired, owned, _hidden(id_, desired, owned, unseen)))
             continue
-        difference = KINDS[id_.kind].diff(id_, desired, live, owned, place)
+        difference = KINDS[id_.kind].diff(id_, desired, live, owned, context)
         if desired is None:
             difference = _undeclared(request, id_, owned, difference)
         else:
-            own = not foreign if query.every_topic else foreign.isdisjoint(query.topics)
+            own = not foreign if asked.every_topic else foreign.isdisjoint(asked.topics)
             difference = _let_through(request, difference, own=own)
         if request.scope.by_hand:
             difference = _by_hand(difference)
@@ -244,7 +250,7 @@ def _orphaned(id_: ResourceId) -> Diagnostic:
     )
 
 
-def _moved_by_others(request: PlanRequest, live: Snapshot) -> Set[str]:
+def _moved_by_others(request: PlanRequest, live: KafkaState) -> Set[str]:
     """The topics of which something is being moved that kdeclare itself has not begun to move."""
     own = frozenset(request.state.leftovers.moves if request.state else ())
     return {partition.topic for partition in live.moves if str(partition) not in own}

@@ -6,26 +6,27 @@ from dataclasses import replace
 from kdeclare.core.diagnostics import Diagnostic, Severity, denied
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import identities
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import VERBS
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.name_scope import out_of_scope
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.collector import select_topics
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.reassignment.operations.moves import waiting
+from kdeclare.providers.kafka.topic_identity import identities
 
 _ORPHAN_OUT_OF_SCOPE = "Release it with --forget, or extend spec.scope in the project file."
 
 
-def with_guard(op: Operation, live: Snapshot, *, client: bool) -> Operation:
+def with_guard(op: Operation, live: KafkaState, *, client: bool) -> Operation:
     """``op`` with kdeclare as its guard where the brokers have none and people chose that."""
     if not VERBS[op.verb].moves or live.cluster.rf_guard or not client:
         return op
     return replace(op, args={**op.args, "client_guard": True})
 
 
-def lacks_guard(op: Operation, live: Snapshot) -> bool:
+def lacks_guard(op: Operation, live: KafkaState) -> bool:
     """Whether nobody would guard a move that is to be guarded."""
     guarded = VERBS[op.verb].moves and not op.args["allow_replication_factor_change"]
     return guarded and not live.cluster.rf_guard and not op.args.get("client_guard")
@@ -79,7 +80,7 @@ def lacks_topic_id(op: Operation) -> Diagnostic:
 
 
 def awaited(
-    operations: Sequence[Operation], stopped: Collection[ResourceId], live: Snapshot
+    operations: Sequence[Operation], stopped: Collection[ResourceId], live: KafkaState
 ) -> tuple[Operation, ...]:
     """With a step for each of the ``stopped`` resources that waits for the moves in its way."""
     result: list[Operation] = []
@@ -96,10 +97,12 @@ def awaited(
     return (*others, *result)
 
 
-def _in_the_way(operations: Sequence[Operation], live: Snapshot) -> Mapping[str, Json]:
+def _in_the_way(operations: Sequence[Operation], live: KafkaState) -> Mapping[str, Json]:
     """Where the partitions are heading that these operations are about."""
     named = {p for op in operations if VERBS[op.verb].moves for p in op.args["partitions"]}
-    whole = {t for op in operations if not VERBS[op.verb].moves for t in VERBS[op.verb].query(op).topics}
+    whole = {
+        t for op in operations if not VERBS[op.verb].moves for t in select_topics(VERBS[op.verb].query(op))
+    }
     return {
         str(partition): list(move.target)
         for partition, move in sorted(live.moves.items())

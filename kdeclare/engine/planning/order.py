@@ -10,9 +10,8 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import KINDS, VERBS
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.operations.partitions import part
-from kdeclare.providers.kafka.reassignment.placing import Arrangement
 
 CONTRADICTION = "contradiction"
 
@@ -25,50 +24,17 @@ def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
         for thing, wish in KINDS[item.id.kind].wants(item.id.name, item.body).items():
             other, their_wish = first.setdefault(thing, (item, wish))
             if their_wish != wish:
-                found.append(_contradiction(item, other, f"{thing}: {wish} here, {their_wish} at {other.id}"))
-    return found
-
-
-def clashes(declared: Iterable[Desired], there: Iterable[str] = ()) -> list[Diagnostic]:
-    """Declared resources that cannot both have the replicas of a topic where they want them.
-
-    there: topics that are known to exist; more of them can only add to what is found.
-    """
-    items = sorted(declared, key=lambda d: d.id)
-    topics = _named(items, there)
-    known: dict[str, list[tuple[Desired, Arrangement]]] = {}
-    found: dict[tuple[ResourceId, ResourceId], Diagnostic] = {}
-    for item in items:
-        for topic, mine in KINDS[item.id.kind].arranges(item.id.name, item.body, topics).items():
-            for other, theirs in known.setdefault(topic, []):
-                if (item.id, other.id) not in found and (why := mine.clash(theirs)):
-                    found[item.id, other.id] = _contradiction(item, other, f"of topic {topic}, {why}")
-            known[topic].append((item, mine))
-    return list(found.values())
-
-
-def _named(declared: Iterable[Desired], there: Iterable[str]) -> frozenset[str]:
-    """What can be a topic: those that are there, and whatever is declared."""
-    return frozenset(there).union(d.id.name for d in declared)
-
-
-def barred(declared: Iterable[Desired], live: Snapshot) -> dict[str, frozenset[int]]:
-    """By topic, the brokers that are to hold no replica of it, whichever resource says so."""
-    items = list(declared)
-    topics = _named(items, live.topics)
-    known = frozenset(broker.id for broker in live.cluster.brokers)
-    found: dict[str, frozenset[int]] = {}
-    for item in items:
-        for topic, mine in KINDS[item.id.kind].arranges(item.id.name, item.body, topics).items():
-            off = mine.without | (known - mine.only if mine.only else frozenset())
-            found[topic] = found.get(topic, frozenset()) | off
+                found.append(contradiction(item, other, f"{thing}: {wish} here, {their_wish} at {other.id}"))
     return found
 
 
 def deleted_and_used(operations: Sequence[Operation]) -> list[Diagnostic]:
     """Operations on a topic that another one deletes."""
     gone = {
-        topic for op in operations if VERBS[op.verb].destroys for topic in VERBS[op.verb].query(op).topics
+        topic
+        for op in operations
+        if VERBS[op.verb].destroys
+        for topic in select_topics(VERBS[op.verb].query(op))
     }
     return [
         error(
@@ -79,11 +45,12 @@ def deleted_and_used(operations: Sequence[Operation]) -> list[Diagnostic]:
             resource=str(op.resource),
         )
         for op in operations
-        if not VERBS[op.verb].destroys and (used := VERBS[op.verb].query(op).topics & gone)
+        if not VERBS[op.verb].destroys and (used := select_topics(VERBS[op.verb].query(op)) & gone)
     ]
 
 
-def _contradiction(item: Desired, other: Desired, what: str) -> Diagnostic:
+def contradiction(item: Desired, other: Desired, what: str) -> Diagnostic:
+    """Report that two declared resources cannot both be as they are declared."""
     place = f" ({other.source})" if other.source else ""
     return error(
         CONTRADICTION,

@@ -16,6 +16,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS, VERBS
 from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.reassignment.throttles import ALL_RATES
 
@@ -279,7 +280,7 @@ def _text(change: Change, path: str, value: Json) -> Json:
     """A value as Kafka takes it, so that lists and their texts are the same."""
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
-    scope = KINDS[change.id.kind].config_scope
+    scope = find_config_scope(change.id.kind)
     if isinstance(value, str) and scope is not None:
         return catalog(scope).canonical(path.removeprefix("configs."), value)
     return None if value is None else str(value)

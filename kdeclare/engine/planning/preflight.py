@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Protocol
 
 from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.faults import Fault
 from kdeclare.core.operation_type import batches
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import STALE, Verdict, denied_by_brokers
+from kdeclare.core.progress import Progress
 from kdeclare.core.registry import VERBS
-from kdeclare.core.run import MoveProgress
 from kdeclare.core.secrets import SecretSource
+from kdeclare.engine.observation import connections_to, observe, select_all
 from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import (
     MADE_ALREADY,
     POLICY_VIOLATION,
@@ -22,25 +21,10 @@ from kdeclare.providers.kafka.port import (
     TOPIC_EXISTS,
     Cluster,
 )
-from kdeclare.providers.kafka.query import merge
 
 BATCH = 2000
 """Operations at a time. The cluster's adapter makes requests of them, and sends the next one before the
 answer to the last."""
-
-
-class Progress(Protocol):
-    """What long work tells about itself."""
-
-    def __call__(self, what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
-        """What is being done, how much of it is done and how much there is (0: nobody knows).
-
-        moves: more about replicas on their way.
-        """
-
-
-def quietly(what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
-    """A `Progress` for what nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +42,12 @@ def preflight(
     by_id = {op.id: op for op in operations}
     checked = [op for op in operations if _can_be_checked(op, by_id)]
     refused: list[tuple[Operation, Fault]] = []
+    connections = connections_to(cluster)
     done = 0
     for verb in sorted({op.verb for op in checked}):
         mine = [op for op in checked if op.verb == verb]
         for batch in batches(VERBS[verb], mine, BATCH):
-            results = VERBS[verb].execute(cluster, batch, secrets, validate_only=True)
+            results = VERBS[verb].execute(connections, batch, secrets, validate_only=True)
             refused += [(by_id[id_], fault) for id_, fault in results.items() if isinstance(fault, Fault)]
             done += len(batch)
             progress("Checking with the cluster", done, len(checked))
@@ -98,7 +83,7 @@ def _find_overtaken(cluster: Cluster, refused: Sequence[tuple[Operation, Fault]]
     suspects = [op for op, fault in refused if fault.error in MADE_ALREADY]
     if not suspects:
         return set()
-    live = observe(cluster, merge(VERBS[op.verb].query(op) for op in suspects))
+    live = observe(cluster, select_all(suspects))
     changed = {op.id for op in suspects if VERBS[op.verb].view(op, live) != op.expect}
     return changed | {op.id for op, fault in refused if fault.error == TOPIC_EXISTS}
 

@@ -8,9 +8,9 @@ from functools import partial
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.progress import Progress
 from kdeclare.core.secret_hashes import SecretHasher, matches
 from kdeclare.core.secrets import Secret, Steps, find_records, find_secrets, replace_secrets
-from kdeclare.engine.planning.preflight import Progress
 
 _SHOWN_FROM = 100
 """Fewer secrets take less than two seconds: no progress is shown."""

@@ -8,7 +8,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.state import Leftovers
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.operations.elect import election
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, throttling
@@ -18,7 +18,7 @@ _CLEAR = ClearThrottle()
 
 
 def tidying(
-    left: Leftovers, live: Snapshot, relocating: Collection[int], *, keep_throttles: bool
+    left: Leftovers, live: KafkaState, relocating: Collection[int], *, keep_throttles: bool
 ) -> tuple[Operation, ...]:
     """What can be done now. Pure.
 
@@ -36,7 +36,7 @@ def tidying(
     return (*found, *([election(str(RESOURCE), RESOURCE, due, {})] if due else ()))
 
 
-def _is_due(partition: TopicPartition, preferred: int, live: Snapshot) -> bool:
+def _is_due(partition: TopicPartition, preferred: int, live: KafkaState) -> bool:
     """Whether there is something to be done now: elect it, or forget about it as another is preferred."""
     if partition in live.moves:
         return False

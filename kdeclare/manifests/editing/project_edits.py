@@ -9,7 +9,6 @@ from pathlib import Path
 from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.registry import KINDS
 from kdeclare.manifests.editing.configs import config_edits
 from kdeclare.manifests.editing.documents import FileEdit, NotEdited, rewritten
 from kdeclare.manifests.editing.edits import Edit
@@ -22,6 +21,7 @@ from kdeclare.manifests.project import Project
 from kdeclare.manifests.sources import Document, Source, read_sources, reader_of, variable_places
 from kdeclare.manifests.wording import dotted
 from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.scope import find_config_scope
 
 CONFIG = "configs."
 
@@ -107,7 +107,7 @@ class _Work:
             self._documents[document.file, document.index] = resource, document
 
     def _edit(self, change: Change, source: Source) -> None:
-        scope = KINDS[change.id.kind].config_scope
+        scope = find_config_scope(change.id.kind)
         keys = catalog(scope) if scope is not None else None
         subject = Subject(change.id, source, self._reader, keys, self._variables)
         shape = [item for item in change.fields if not item.path.startswith(CONFIG)]

@@ -7,9 +7,9 @@ from typing import TypeVar
 from kdeclare.core.faults import Fault
 from kdeclare.providers.kafka.consistent import topics_and_moves
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import ClusterInfo, ConfigSource, Move, Snapshot, Topic
+from kdeclare.providers.kafka.live import ClusterInfo, ConfigSource, KafkaState, Move, Topic
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.selection import KafkaSelection
 
 _T = TypeVar("_T")
 _PARTITIONS, _FACTOR = "num.partitions", "default.replication.factor"
@@ -25,14 +25,14 @@ class Facts:
         self,
         cluster: Cluster,
         judged: Iterable[str],
-        live: Snapshot | None = None,
-        query: Query | None = None,
+        live: KafkaState | None = None,
+        query: KafkaSelection | None = None,
     ) -> None:
         """live: what is known already, all topics among it, as ``query`` asked for it."""
         self._cluster = cluster
         self._judged = sorted(set(judged))
         self._live = live
-        self._query = query or Query()
+        self._query = query or KafkaSelection()
         self._record_counts: dict[str, int] = {}
         self._reads: set[object] = set()
         self.fault: Fault | None = None

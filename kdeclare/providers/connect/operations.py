@@ -5,21 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, FaultKind, Result
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import Undo, Verb, View
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource, Steps, is_secret
 from kdeclare.providers.connect.client.port import Changes
 from kdeclare.providers.connect.client.rollout import change, check
+from kdeclare.providers.connect.collector import ConnectClients, WorkerSelection, WorkerState
 from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs
 from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
 from kdeclare.providers.connect.workers.group_json import group_from
 from kdeclare.providers.connect.workers.standing import IN_STEP, not_reached, refusing
 from kdeclare.providers.connect.workers.values import is_mark, kept, kept_of, shown_of
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import Query
 
 _REFUSED = "refused"
 
@@ -42,16 +42,16 @@ class PatchWorkers(Verb):
     validates = True
     spreads = True
 
-    def query(self, op: Operation) -> Query:
+    def query(self, op: Operation) -> Selections:
         """Its workers."""
-        return Query(workers=frozenset({group_of(op)}))
+        return (WorkerSelection(frozenset({group_of(op)})),)
 
-    def view(self, op: Operation, live: Snapshot) -> View:
+    def view(self, op: Operation, live: LiveState) -> View:
         """The raw overrides of its keys, secrets as marks; and of workers to be told again, how they are.
 
         Raises Fault where no worker tells.
         """
-        seen = live.workers[group_of(op)]
+        seen = live.get(WorkerState).groups[group_of(op)]
         overrides, place = _told(seen), str(group_of(op))
         view: dict[str, Json] = {
             item["key"]: kept(place, item["key"], overrides.get(item["key"]), _hashes(item))
@@ -105,12 +105,12 @@ class PatchWorkers(Verb):
         """All of it."""
         return frozenset(self.claims(op).values())
 
-    def lagging(self, op: Operation, live: Snapshot) -> tuple[str, ...]:
+    def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """The workers that do not run on all overrides yet, or show another certificate than they say.
 
         Where no worker has read the change yet, all of them are in step with what was before.
         """
-        seen = live.workers[group_of(op)]
+        seen = live.get(WorkerState).groups[group_of(op)]
         if seen.overrides is None:
             return (_unknown(seen),)
         after, now = self.after(op), self.view(op, live)
@@ -120,10 +120,16 @@ class PatchWorkers(Verb):
         return tuple(f"{standing.url}: {standing.why}" for standing in not_reached(seen, seen.overrides))
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """Have every worker check the change; then, unless that is all, one PATCH through one of them."""
-        return {op.id: _patched(cluster, op, secrets, validate_only=validate_only) for op in ops}
+        clients = connections.get(ConnectClients)
+        return {op.id: _patched(clients, op, secrets, validate_only=validate_only) for op in ops}
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Bring back the earlier value of each key that still is as the operation left it."""
@@ -167,8 +173,8 @@ def _unknown(seen: WorkersSeen) -> str:
     return f"no worker tells its overrides ({reasons or 'no reason given'})"
 
 
-def _patched(cluster: Cluster, op: Operation, secrets: SecretSource, *, validate_only: bool) -> Result:
-    workers = cluster.workers(group_of(op))
+def _patched(clients: ConnectClients, op: Operation, secrets: SecretSource, *, validate_only: bool) -> Result:
+    workers = clients.open(group_of(op))
     changes = _changes(op, secrets)
     try:
         if validate_only:

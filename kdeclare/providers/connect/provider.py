@@ -1,9 +1,14 @@
 """The provider of Kafka Connect, as its entry point names it."""
 
 from kdeclare.core.provider import Provider
+from kdeclare.providers.connect.collector import WORKERS
 from kdeclare.providers.connect.operations import PatchWorkers
 from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind
 
 PROVIDER = Provider(
-    "connect", kinds=(ConnectWorkerConfigKind(),), operation_types=(PatchWorkers(),), builds_on=("kafka",)
+    "connect",
+    kinds=(ConnectWorkerConfigKind(),),
+    operation_types=(PatchWorkers(),),
+    builds_on=("kafka",),
+    collectors=(WORKERS,),
 )

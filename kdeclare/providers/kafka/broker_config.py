@@ -1,6 +1,6 @@
 """Kind `BrokerConfig`: dynamic configs of one broker, or of all of them by default."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -8,11 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.adoption import SettingsLifecycle, adopt_settings
 from kdeclare.core.changes import Action, Change, FieldChange, Reason
+from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import NAME, Desired, Difference, Problem, Stated
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.catalog.hover import config_keys
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, ConfigDiff, ConfigSide, diff_configs
@@ -22,12 +24,11 @@ from kdeclare.providers.kafka.config.wish_json import wishes_from, wishes_json
 from kdeclare.providers.kafka.config.wishes import Wish, literal_secret, parse_wishes
 from kdeclare.providers.kafka.export import config_lines, manifest
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.alter_configs import own_source
 from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.providers.kafka.query import Query
-from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placer
 from kdeclare.providers.kafka.risks import assess_broker_field, highest_risk
+from kdeclare.providers.kafka.selection import KafkaSelection
 
 CLUSTER_DEFAULT = "cluster-default"
 CLUSTER_DEFAULTS = ConfigResource(ConfigScope.BROKER, "")
@@ -59,7 +60,7 @@ class BrokerConfigKind:
 
     name = "BrokerConfig"
     spec: type[BaseModel] = BrokerConfigSpec
-    config_scope: ConfigScope | None = ConfigScope.BROKER
+    config_scope = ConfigScope.BROKER
     in_brokers = True
     exclusive: Mapping[str, frozenset[str]] = {}
 
@@ -80,22 +81,28 @@ class BrokerConfigKind:
         body = BrokerConfigBody(wishes, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
         return body, problems
 
-    def query(self, name: str, body: BrokerConfigBody | None, owned: Json) -> Query:
+    def query(self, name: str, body: BrokerConfigBody | None, owned: Json) -> Selections:
         """Its declared and owned keys, and whatever else is set on it."""
         resource = _entity(name)
         keys = frozenset(body.configs if body else ()) | frozenset((owned or {}).get("configs", ()))
-        return Query(frozenset(), {resource: ConfigQuery(resource, keys, overrides=True)})
+        return (KafkaSelection(configs={resource: ConfigQuery(resource, keys, overrides=True)}),)
 
     def diff(
-        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+        self,
+        resource: ResourceId,
+        desired: Desired | None,
+        live: LiveState,
+        owned: Json,
+        context: PlanContext,
     ) -> Difference:
         """See `core.kind.Kind`."""
-        if desired is not None and not _registered(resource, live):
-            return Difference(None, owned, (), (_unknown_broker(resource, desired, live),))
+        cluster = live.get(KafkaState)
+        if desired is not None and not _registered(resource, cluster):
+            return Difference(None, owned, (), (_unknown_broker(resource, desired, cluster),))
         entity = _entity(resource.name)
         side = ConfigSide(
             str(resource),
-            live.configs.get(entity, {}),
+            cluster.configs.get(entity, {}),
             own_source(entity),
             catalog(ConfigScope.BROKER),
             HELD_BY_CLUSTER if resource.name == CLUSTER_DEFAULT else frozenset(),
@@ -135,21 +142,18 @@ class BrokerConfigKind:
         """Nothing that another kind can speak about."""
         return {}
 
-    def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
-        """Nothing."""
-        return {}
-
     def states(self, name: str, body: BrokerConfigBody) -> Mapping[str, Stated]:
         """Nothing of any topic."""
         return {}
 
     def operations(
-        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
         """One atomic operation, and one more for every doubling of a thread pool."""
         entity = _entity(change.id.name)
-        stages = in_steps(by_occurrence(config_fields(change.fields)), live.configs.get(entity, {}))
-        return tuple(config_operations(change.id, entity, stages, owned, live))
+        cluster = live.get(KafkaState)
+        stages = in_steps(by_occurrence(config_fields(change.fields)), cluster.configs.get(entity, {}))
+        return tuple(config_operations(change.id, entity, stages, owned, cluster))
 
     def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """See `core.kind.Kind`."""
@@ -177,10 +181,11 @@ class BrokerConfigKind:
         remove, adopt = json.get("removeUnmanaged", False), json.get("adopt", False)
         return BrokerConfigBody(wishes_from(json["configs"]), remove, adopt)
 
-    def export(self, live: Snapshot) -> Mapping[str, str]:
+    def export(self, live: LiveState) -> Mapping[str, str]:
         """One manifest for each broker, and for the cluster default, that has something set."""
+        cluster = live.get(KafkaState)
         texts: dict[str, str] = {}
-        for entity, entries in live.configs.items():
+        for entity, entries in cluster.configs.items():
             if entity.scope is not ConfigScope.BROKER:
                 continue
             name = entity.name or CLUSTER_DEFAULT
@@ -188,7 +193,7 @@ class BrokerConfigKind:
             held = HELD_BY_CLUSTER if not entity.name else frozenset()
             lines = config_lines(side, [k for k in sorted(entries) if k not in NEVER_RESET | held])
             if lines:
-                comments = [f"Dynamic configs imported from cluster {live.cluster.id}."]
+                comments = [f"Dynamic configs imported from cluster {cluster.cluster.id}."]
                 texts[name] = manifest(self.name, name, lines, comments)
         return texts
 
@@ -197,12 +202,12 @@ def _entity(name: str) -> ConfigResource:
     return ConfigResource(ConfigScope.BROKER, "" if name == CLUSTER_DEFAULT else name)
 
 
-def _registered(resource: ResourceId, live: Snapshot) -> bool:
+def _registered(resource: ResourceId, live: KafkaState) -> bool:
     known = {str(broker.id) for broker in live.cluster.brokers}
     return resource.name == CLUSTER_DEFAULT or resource.name in known
 
 
-def _unknown_broker(resource: ResourceId, desired: Desired, live: Snapshot) -> Diagnostic:
+def _unknown_broker(resource: ResourceId, desired: Desired, live: KafkaState) -> Diagnostic:
     known = ", ".join(str(broker.id) for broker in live.cluster.brokers)
     return error(
         "unknown-broker",

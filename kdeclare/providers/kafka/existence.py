@@ -8,8 +8,8 @@ checks anything else.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kdeclare.core.faults import Fault
-from kdeclare.providers.kafka.port import POLICY_VIOLATION, Cluster, CreateResult, NewTopic
+from kdeclare.core.faults import Fault, Outcome
+from kdeclare.providers.kafka.port import POLICY_VIOLATION, Cluster, NewTopic
 
 _EXISTS = "TOPIC_ALREADY_EXISTS"
 _ABSENT = frozenset({"INVALID_REPLICATION_FACTOR", POLICY_VIOLATION})
@@ -44,5 +44,5 @@ def find_existing(cluster: Cluster, names: Iterable[str]) -> Existence:
     return Existence(exists, absent, frozenset(asked) - exists - absent)
 
 
-def _is_fault(answer: CreateResult, *errors: str) -> bool:
+def _is_fault(answer: Outcome, *errors: str) -> bool:
     return isinstance(answer, Fault) and answer.error in errors

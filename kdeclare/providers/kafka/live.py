@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 
 
@@ -132,14 +131,13 @@ class ClusterInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class KafkaState:
     """The live state that a plan needs, as it was at one time.
 
     topics: all that was asked for and exists.
     configs: per resource, every override and, beside them, the keys that were asked for by name.
     moves: ongoing reassignments among the partitions asked for.
     dirs: by partition and broker, the replicas whose log directories were asked for.
-    workers: the Connect workers that were asked for.
     hidden: topics asked for that the principal may not describe; whether they exist is not known.
     sees_moves: whether the principal may list reassignments; if not, ``moves`` is empty.
     """
@@ -149,7 +147,6 @@ class Snapshot:
     configs: Mapping[ConfigResource, Mapping[str, ConfigEntry]] = field(default_factory=dict)
     moves: Mapping[TopicPartition, Move] = field(default_factory=dict)
     dirs: Mapping[tuple[TopicPartition, int], ReplicaDirs] = field(default_factory=dict)
-    workers: Mapping[WorkerGroup, WorkersSeen] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()
     sees_moves: bool = True
 

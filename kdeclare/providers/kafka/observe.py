@@ -4,17 +4,16 @@ from collections.abc import Mapping, Sequence
 
 from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.faults import Fault
-from kdeclare.providers.connect.client.reading import read_workers
 from kdeclare.providers.kafka.consistent import topics_and_moves
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import Move, ReplicaDirs, Snapshot, Topic
+from kdeclare.providers.kafka.live import KafkaState, Move, ReplicaDirs, Topic
 from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, Cluster, LogDir
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.selection import KafkaSelection
 
 _LIST_ALL_ABOVE = 100
 
 
-def observe(cluster: Cluster, query: Query, *, all_topics: bool = False) -> Snapshot:
+def observe(cluster: Cluster, query: KafkaSelection, *, all_topics: bool = False) -> KafkaState:
     """The live state that ``query`` names, and with ``all_topics`` every topic there is.
 
     Raises Fault when the cluster does not answer.
@@ -42,12 +41,11 @@ def observe(cluster: Cluster, query: Query, *, all_topics: bool = False) -> Snap
     ]
     configs = cluster.configs(asked) if asked else {}
     dirs = replica_dirs(cluster.log_dirs(sorted(query.log_dirs))) if query.log_dirs else {}
-    workers = {group: read_workers(cluster.workers(group)) for group in sorted(query.workers, key=str)}
-    return Snapshot(info, topics, configs, moves, dirs, workers, hidden, sees_moves)
+    return KafkaState(info, topics, configs, moves, dirs, hidden, sees_moves)
 
 
 def moves_not_seen() -> Diagnostic:
-    """The warning where `Snapshot.sees_moves` is false."""
+    """The warning where `KafkaState.sees_moves` is false."""
     return warning(
         "not-authorized",
         "Replica moves cannot be seen",
@@ -70,7 +68,7 @@ def replica_dirs(
     return {key: ReplicaDirs(held.get(key), arriving.get(key)) for key in held.keys() | arriving.keys()}
 
 
-def _movers(query: Query) -> Sequence[str] | None:
+def _movers(query: KafkaSelection) -> Sequence[str] | None:
     """The topics whose moves are asked for, None for all."""
     every = query.every_topic or len(query.topics) > _LIST_ALL_ABOVE
     return None if every else sorted(query.topics)

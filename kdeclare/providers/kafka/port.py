@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kdeclare.core.changes import FieldOp
-from kdeclare.core.faults import Fault, Result
+from kdeclare.core.faults import Fault, Outcome, Result
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
@@ -36,7 +36,7 @@ class ConfigQuery:
 
     keys: asked for by name, whatever their source.
     overrides: also every key that is set on the resource itself. Costs a full describe.
-    optional: where the broker to be asked is fenced, do without; for whoever asks for a `Snapshot`.
+    optional: where the broker to be asked is fenced, do without; for whoever asks for a `KafkaState`.
     """
 
     resource: ConfigResource
@@ -103,20 +103,6 @@ class LogDir:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
-    """A topic that a request created.
-
-    topic_id: tells it from every other topic, also a later one of the same name (KIP-516); empty where the
-        brokers have no topic ids.
-    """
-
-    topic_id: str
-
-
-CreateResult = Fault | Created | None
-"""What became of one topic to create; None where the request only validated and found nothing wrong."""
-
 Configs = Mapping[str, ConfigEntry]
 """Described keys of one resource."""
 
@@ -177,8 +163,8 @@ class Cluster(Protocol):
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> Mapping[str, CreateResult]:
-        """CreateTopics; with ``validate_only`` the controller checks and nothing is created."""
+    ) -> Mapping[str, Outcome]:
+        """CreateTopics: the id of each topic (KIP-516). With ``validate_only`` the controller checks only."""
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
         """DeleteTopics of the topics with these names and ids; by name alone where the id is None.

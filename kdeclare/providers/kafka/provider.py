@@ -2,6 +2,7 @@
 
 from kdeclare.core.provider import Provider
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
+from kdeclare.providers.kafka.collector import CLUSTER
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.topics import CreateTopic, DeleteTopic, IncreasePartitions
 from kdeclare.providers.kafka.reassignment.kind import ReassignmentKind
@@ -28,4 +29,5 @@ PROVIDER = Provider(
         SetThrottle(),
         ClearThrottle(),
     ),
+    collectors=(CLUSTER,),
 )

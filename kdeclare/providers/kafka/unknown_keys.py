@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, Severity
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.registry import KINDS
+from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
 
 def weighed(
-    cluster: Cluster, live: Snapshot, diagnostics: tuple[Diagnostic, ...], *, preflight: bool
+    cluster: Cluster, live: KafkaState, diagnostics: tuple[Diagnostic, ...], *, preflight: bool
 ) -> tuple[Diagnostic, ...]:
     """The diagnostics without the unknown keys that this cluster knows.
 
@@ -36,11 +36,10 @@ def weighed(
 
 
 def _scope(item: Diagnostic) -> ConfigScope:
-    kind = KINDS[ResourceId.parse(item.resource or "").kind]
-    return kind.config_scope or ConfigScope.TOPIC
+    return find_config_scope(ResourceId.parse(item.resource or "").kind) or ConfigScope.TOPIC
 
 
-def _known(cluster: Cluster, live: Snapshot, scope: ConfigScope, keys: set[str]) -> set[str] | None:
+def _known(cluster: Cluster, live: KafkaState, scope: ConfigScope, keys: set[str]) -> set[str] | None:
     """Those of ``keys`` that the cluster describes; None where there is nothing to ask about.
 
     One topic knows all topic keys; a broker knows a plug-in's only where it is in use.

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from kdeclare.engine.planning.preflight import Progress, quietly
+from kdeclare.core.progress import Progress, quietly
 from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.selection import KafkaSelection
 
 VISIBILITY_TIMEOUT_S = 120.0
 """How long kdeclare waits by default for brokers to show what exists."""
@@ -47,7 +47,7 @@ class Sighting:
     unsettled: the controller did not say, because the client may not ask it.
     """
 
-    live: Snapshot
+    live: KafkaState
     absent: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
     unsettled: frozenset[str] = frozenset()
@@ -55,7 +55,7 @@ class Sighting:
 
 def observe_expected(
     cluster: Cluster,
-    query: Query,
+    query: KafkaSelection,
     expected: Collection[str],
     patience: Patience,
     *,
@@ -80,7 +80,7 @@ def observe_expected(
         step = min(2 * step, _LONGEST_STEP_S)
 
 
-def _is_shown(name: str, query: Query, live: Snapshot) -> bool:
+def _is_shown(name: str, query: KafkaSelection, live: KafkaState) -> bool:
     """Whether brokers show it whole: another broker answers for its configs, and can trail further."""
     resource = ConfigResource(ConfigScope.TOPIC, name)
     return name in live.topics and (resource not in query.configs or resource in live.configs)

@@ -14,7 +14,7 @@ from kdeclare.policy.checking import check_live
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
 from kdeclare.policy.requests.facts import Facts
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.fleet.wholes import NOW
@@ -78,7 +78,7 @@ def cluster() -> MemoryCluster:
 
 
 @pytest.fixture
-def live(cluster: MemoryCluster) -> Snapshot:
+def live(cluster: MemoryCluster) -> KafkaState:
     itself, *rows = live_rows(cluster, "eu-1", {}, NOW)
     return snapshot_of_all(itself["body"], [(row["kind"], row["name"], row["body"]) for row in rows])
 
@@ -95,7 +95,7 @@ def objections(said: Judged) -> list[tuple[str, str, str]]:
     return list(found)
 
 
-def test_it_says_what_a_check_of_the_cluster_says(cluster: MemoryCluster, live: Snapshot) -> None:
+def test_it_says_what_a_check_of_the_cluster_says(cluster: MemoryCluster, live: KafkaState) -> None:
     policies = of(Tall(), Budget())
     said = judged(policies, live, TOPICS, LABELS)
     names = [topic.name for topic in TOPICS]
@@ -111,16 +111,16 @@ def test_it_says_what_a_check_of_the_cluster_says(cluster: MemoryCluster, live: 
 
 @pytest.mark.parametrize("curious", [Empty(), Careless(), Mine()])
 def test_what_no_snapshot_holds_is_open_and_the_others_are_told(
-    live: Snapshot, curious: TopicActionsPolicy
+    live: KafkaState, curious: TopicActionsPolicy
 ) -> None:
     said = judged((*of(curious, actions=MODIFIES), *of(Tall())), live, TOPICS, LABELS)
     assert list(said.open) == [type(curious).__name__]
     assert objections(said) == [("Tall", "Topic/orders", "too tall")]
 
 
-def test_there_are_no_records_in_what_would_be_created(live: Snapshot) -> None:
+def test_there_are_no_records_in_what_would_be_created(live: KafkaState) -> None:
     assert judged(of(Empty()), live, TOPICS, LABELS).open == ()
 
 
-def test_no_policies(live: Snapshot) -> None:
+def test_no_policies(live: KafkaState) -> None:
     assert judged((), live, TOPICS, LABELS) == Judged()

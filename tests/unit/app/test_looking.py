@@ -9,9 +9,9 @@ from kdeclare.app.replica_sizes import ReplicaSizes
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.faults import Fault
-from kdeclare.core.health import Condition
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import Project
+from kdeclare.providers.kafka.health import Condition
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import LogDir, NewTopic

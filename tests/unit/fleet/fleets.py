@@ -10,10 +10,11 @@ from kdeclare.core.diagnostics import Place
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS
 from kdeclare.core.secret_hashes import SecretHasher
 from kdeclare.core.secrets import Secret
-from kdeclare.engine.planning.preflight import quietly
 from kdeclare.engine.planning.sealing import seal
 from kdeclare.fleet.bodies import asked_keys, entity_of
 from kdeclare.fleet.encoding import (
@@ -37,13 +38,13 @@ from kdeclare.providers.kafka.live import (
     ConfigEntry,
     ConfigSource,
     ConfigType,
+    KafkaState,
     Move,
     Partition,
-    Snapshot,
     Topic,
 )
 from kdeclare.providers.kafka.operations.alter_configs import own_source
-from kdeclare.providers.kafka.reassignment.placing import Replicas
+from kdeclare.providers.kafka.reassignment.placing import Placement, Replicas
 from kdeclare.providers.kafka.reassignment.placing import Wish as PlacementWish
 
 TAKEN_AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -89,7 +90,7 @@ class Case:
     id: ResourceId
     desired: Desired | None
     owned: Json
-    live: Snapshot
+    live: KafkaState
 
 
 @dataclass
@@ -106,6 +107,9 @@ def never_asked(
 ) -> NoReturn:
     """The placer of resources that leave no broker open."""
     raise AssertionError("asked where to place replicas")
+
+
+NO_PLACEMENT = PlanContext(Placement(never_asked))
 
 
 def desired(kind: str, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> Desired:
@@ -148,8 +152,8 @@ def applied(item: Desired) -> Json:
     """What is remembered of a resource once it is applied as declared."""
     if getattr(item.body, "strategy", None) is not None:
         item = replace(item, body=replace(item.body, strategy=None))  # the record says nothing of it
-    live = Snapshot(ClusterInfo("x", tuple(Broker(n, "h", 9092) for n in range(1, 7))))
-    return KINDS[item.id.kind].diff(item.id, item, live, None, never_asked).owned
+    live = KafkaState(ClusterInfo("x", tuple(Broker(n, "h", 9092) for n in range(1, 7))))
+    return KINDS[item.id.kind].diff(item.id, item, LiveState(live), None, NO_PLACEMENT).owned
 
 
 class _Maker:
@@ -177,7 +181,7 @@ class _Maker:
             self._make_topic("__consumer_offsets", None, internal=True)
             for name in (CLUSTER_DEFAULT, *(str(n) for n in range(1, 7))):
                 self._broker_config(name)
-        live = Snapshot(self.info, self.topics, self.configs, self.moves)
+        live = KafkaState(self.info, self.topics, self.configs, self.moves)
         reason = "timed out" if trouble == "declared" else None
         planned = {None: self.info.id, "other": "another"}.get(trouble)
         own = declared_cluster_row(self.cluster, {"tier": "gold"}, reason, cluster_id=planned)

@@ -11,6 +11,7 @@ from kdeclare.core.diagnostics import KdeclareError, Place
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import LiveState
 from kdeclare.core.references import Referenced
 from kdeclare.core.registry import KINDS
 from kdeclare.fleet.comparing import found, found_in
@@ -34,12 +35,12 @@ from kdeclare.providers.kafka.live import (
     ClusterInfo,
     ConfigEntry,
     ConfigSource,
+    KafkaState,
     Move,
     Partition,
-    Snapshot,
     Topic,
 )
-from tests.unit.fleet.fleets import applied, desired, never_asked, origin, own_entry
+from tests.unit.fleet.fleets import NO_PLACEMENT, applied, desired, origin, own_entry
 
 INFO = ClusterInfo("id", tuple(Broker(n, "h", 9092) for n in (1, 2, 3)))
 TOPIC = ConfigResource(ConfigScope.TOPIC, "t")
@@ -429,13 +430,13 @@ def test_the_cluster_keeps_what_it_refuses_to_delete() -> None:
 
 def test_a_reassignment_is_pending_where_its_whole_cluster_is_compared() -> None:
     item = desired("Reassignment", "r", partitions=[{"topic": "t", "partition": 0, "replicas": [2, 3]}])
-    live = Snapshot(INFO, {"t": Topic("t", "uuid", (Partition((1, 2)),))})
-    difference = KINDS["Reassignment"].diff(item.id, item, live, None, never_asked)
+    live = KafkaState(INFO, {"t": Topic("t", "uuid", (Partition((1, 2)),))})
+    difference = KINDS["Reassignment"].diff(item.id, item, LiveState(live), None, NO_PLACEMENT)
     assert short(list(found_in(item.id, difference, item, None, live))) == [
         ("pending", "replicas.t-0", "change", [1, 2], [2, 3])
     ]
-    nowhere = Snapshot(INFO)
-    difference = KINDS["Reassignment"].diff(item.id, item, nowhere, None, never_asked)
+    nowhere = KafkaState(INFO)
+    difference = KINDS["Reassignment"].diff(item.id, item, LiveState(nowhere), None, NO_PLACEMENT)
     (blocked,) = found_in(item.id, difference, item, None, nowhere)
     assert (blocked.finding, blocked.path, blocked.op) == (FindingKind.PENDING, None, None)
     assert "t-0 is not in the cluster" in blocked.message

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.parts import LiveState
 from kdeclare.core.registry import KINDS
 from kdeclare.fleet.bodies import snapshot_of
 from kdeclare.fleet.comparing import found_in, parse_source
@@ -16,7 +17,7 @@ from kdeclare.fleet.facts import proves_order
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import CLUSTER, DECLARED, LIVE
-from tests.unit.fleet.fleets import HIDDEN, PLUGIN, SECRET, Fleet, never_asked, random_fleet
+from tests.unit.fleet.fleets import HIDDEN, NO_PLACEMENT, PLUGIN, SECRET, Fleet, random_fleet
 
 Key = tuple[str, str, str]
 _seeds = st.integers(0, 2**32)
@@ -51,8 +52,8 @@ def test_the_diff_of_a_row_is_the_diff_of_the_cluster(seed: int) -> None:
         seen = snapshot_of(
             case.id.kind, case.id.name, body, live[case.cluster, CLUSTER, case.cluster]["body"]
         )
-        mine = kind.diff(case.id, decoded, seen, owned, never_asked)
-        theirs = kind.diff(case.id, case.desired, case.live, case.owned, never_asked)
+        mine = kind.diff(case.id, decoded, LiveState(seen), owned, NO_PLACEMENT)
+        theirs = kind.diff(case.id, case.desired, LiveState(case.live), case.owned, NO_PLACEMENT)
         assert _said(mine) == _said(theirs)
         assert found_in(case.id, mine, decoded, owned, seen) == found_in(
             case.id, theirs, case.desired, case.owned, case.live

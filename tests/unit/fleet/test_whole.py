@@ -21,7 +21,7 @@ from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.whole import Judged, WholeFindings, found_in_cluster
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import Secrets, desired, nothing, sealed, topic
 from tests.unit.fleet.wholes import GOLD, A, B, RandomCluster, cluster_of, move, state_with, whole
@@ -141,7 +141,7 @@ class Asked:
         self.topics: list[str] = []
         self.labels: Mapping[str, Mapping[str, str]] = {}
 
-    def __call__(self, live: Snapshot, topics: Sequence[ResourceId], labels: Any) -> Judged:
+    def __call__(self, live: KafkaState, topics: Sequence[ResourceId], labels: Any) -> Judged:
         self.topics, self.labels = list(map(str, topics)), labels
         return self.answer
 

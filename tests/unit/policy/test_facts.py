@@ -12,7 +12,7 @@ from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.states import LiveState
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import MemoryBed
 
@@ -56,9 +56,9 @@ def unread(cluster: MemoryCluster) -> Facts:
 
 def read_before(cluster: MemoryCluster) -> Facts:
     """With topics from before the moves end, and no moves."""
-    live = observe(cluster, Query(), all_topics=True)
+    live = observe(cluster, KafkaSelection(), all_topics=True)
     cluster.tick(5)
-    return Facts(cluster, ["a", "b"], live, Query())
+    return Facts(cluster, ["a", "b"], live, KafkaSelection())
 
 
 @pytest.mark.parametrize("facts_of", [unread, read_before])
@@ -82,7 +82,7 @@ def test_where_a_move_is_heading_counts(cluster: MemoryCluster) -> None:
 
 def test_what_a_plan_has_read_is_not_read_again(cluster: MemoryCluster) -> None:
     moving(cluster, "a")
-    query = Query(frozenset("ab"))
+    query = KafkaSelection(frozenset("ab"))
     live = observe(cluster, query)
     facts = Facts(cluster, ["a", "b"], live, query)
     assert calls(cluster, lambda: (facts.replicas("a"), facts.replicas("b"))) == []

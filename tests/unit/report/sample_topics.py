@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from kdeclare.core.diagnostics import warning
-from kdeclare.core.health import Condition, conditions
+from kdeclare.providers.kafka.health import Condition, conditions
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition
 from kdeclare.report.config_views import ConfigsView, ResourceConfigs

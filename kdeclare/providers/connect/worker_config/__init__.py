@@ -1,17 +1,19 @@
 """Kind `ConnectWorkerConfig`: dynamic overrides that the workers of a Connect cluster share (KIP-1185)."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from pydantic import BaseModel
 
 from kdeclare.core.changes import Action, Change, FieldChange
+from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Problem, Stated
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.secrets import Secret
+from kdeclare.providers.connect.collector import WorkerSelection, WorkerState
 from kdeclare.providers.connect.worker_config.body_json import body_from, body_json, record_of
 from kdeclare.providers.connect.worker_config.diff import diff_worker_config, group_for
 from kdeclare.providers.connect.worker_config.operations import keys_of, worker_operation
@@ -20,10 +22,6 @@ from kdeclare.providers.connect.worker_config.spec import (
     WorkerConfigBody,
     parse_worker_config,
 )
-from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.query import Query
-from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placer
 from kdeclare.providers.kafka.risks import assess_worker_field
 
 
@@ -32,7 +30,6 @@ class ConnectWorkerConfigKind:
 
     name = "ConnectWorkerConfig"
     spec: type[BaseModel] = ConnectWorkerConfigSpec
-    config_scope: ConfigScope | None = None
     in_brokers = False
     exclusive: Mapping[str, frozenset[str]] = {}
 
@@ -40,15 +37,20 @@ class ConnectWorkerConfigKind:
         """See `core.kind.Kind`."""
         return parse_worker_config(name, spec)
 
-    def query(self, name: str, body: WorkerConfigBody | None, owned: Json) -> Query:
+    def query(self, name: str, body: WorkerConfigBody | None, owned: Json) -> Selections:
         """Its workers."""
-        return Query(workers=frozenset({group_for(body, owned)}))
+        return (WorkerSelection(frozenset({group_for(body, owned)})),)
 
     def diff(
-        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+        self,
+        resource: ResourceId,
+        desired: Desired | None,
+        live: LiveState,
+        owned: Json,
+        context: PlanContext,
     ) -> Difference:
         """See `core.kind.Kind`."""
-        return diff_worker_config(resource, desired, live, owned)
+        return diff_worker_config(resource, desired, live.get(WorkerState), owned)
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""
@@ -67,19 +69,15 @@ class ConnectWorkerConfigKind:
             if not isinstance(wish, Secret)
         }
 
-    def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
-        """Nothing."""
-        return {}
-
     def states(self, name: str, body: WorkerConfigBody) -> Mapping[str, Stated]:
         """Nothing of any topic."""
         return {}
 
     def operations(
-        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
         """One PATCH; none where nothing of what is declared no longer is left."""
-        return (worker_operation(change, desired, live, owned),) if change.fields else ()
+        return (worker_operation(change, desired, live.get(WorkerState), owned),) if change.fields else ()
 
     def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """See `core.kind.Kind`."""
@@ -105,6 +103,6 @@ class ConnectWorkerConfigKind:
         """See `core.kind.Kind`."""
         return body_from(json)
 
-    def export(self, live: Snapshot) -> Mapping[str, str]:
+    def export(self, live: LiveState) -> Mapping[str, str]:
         """Nothing: brokers know of no Connect workers."""
         return {}

@@ -11,6 +11,7 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference
 from kdeclare.core.secret_hashes import matches
 from kdeclare.core.secrets import SHOWN, Secret
+from kdeclare.providers.connect.collector import WorkerState
 from kdeclare.providers.connect.worker_config.body_json import record_of
 from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody
 from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
@@ -19,7 +20,6 @@ from kdeclare.providers.connect.workers.group_json import group_from, group_json
 from kdeclare.providers.connect.workers.standing import IN_STEP, refusing, silent
 from kdeclare.providers.connect.workers.values import shown
 from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish
-from kdeclare.providers.kafka.live import Snapshot
 from kdeclare.providers.kafka.risks import assess_worker_field, highest_risk
 
 PREFIX = "workers."
@@ -41,11 +41,11 @@ def group_for(desired: WorkerConfigBody | None, owned: Json) -> WorkerGroup:
 
 
 def diff_worker_config(
-    resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json
+    resource: ResourceId, desired: Desired | None, live: WorkerState, owned: Json
 ) -> Difference:
     """See `core.kind.Kind.diff`."""
     body: WorkerConfigBody | None = desired.body if desired is not None else None
-    seen = live.workers[group_for(body, owned)]
+    seen = live.groups[group_for(body, owned)]
     records: Mapping[str, Json] = (owned or {}).get("configs", {})
     if seen.overrides is None:
         gone = None if desired else Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE)

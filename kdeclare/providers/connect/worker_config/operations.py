@@ -8,19 +8,20 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState
 from kdeclare.core.secrets import Secret, is_secret
+from kdeclare.providers.connect.collector import WorkerState
 from kdeclare.providers.connect.operations import PatchWorkers
 from kdeclare.providers.connect.worker_config.body_json import record_of
 from kdeclare.providers.connect.worker_config.diff import PREFIX, group_for
 from kdeclare.providers.connect.workers.group_json import group_json
 from kdeclare.providers.kafka.config.config_ops import config_fields, key_of
 from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish
-from kdeclare.providers.kafka.live import Snapshot
 
 _PATCH = PatchWorkers()
 
 
-def worker_operation(change: Change, desired: Desired | None, live: Snapshot, owned: Json) -> Operation:
+def worker_operation(change: Change, desired: Desired | None, live: WorkerState, owned: Json) -> Operation:
     """The operation of a change.
 
     Where the overrides are as declared and workers have refused them, they are sent once more as they are.
@@ -38,7 +39,7 @@ def worker_operation(change: Change, desired: Desired | None, live: Snapshot, ow
     if again:
         args["again"] = again
     bare = Operation(f"{_PATCH.name}:{change.id}", _PATCH.name, change.id, args, {})
-    op = replace(bare, expect=_PATCH.view(bare, live))
+    op = replace(bare, expect=_PATCH.view(bare, LiveState(live)))
     return replace(op, inverse={"verb": _PATCH.name, "args": args}) if again else with_inverse(_PATCH, op)
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.faults import Fault, Result
+from kdeclare.core.faults import Fault, Outcome, Result
 from kdeclare.providers.connect.client.port import ConnectWorkers, Door
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.client import configs as _configs
@@ -24,7 +24,6 @@ from kdeclare.providers.kafka.port import (
     Alteration,
     ConfigQuery,
     Configs,
-    CreateResult,
     LogDir,
     NewPartitions,
     NewTopic,
@@ -89,7 +88,7 @@ class KafkaCluster:
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> Mapping[str, CreateResult]:
+    ) -> Mapping[str, Outcome]:
         """CreateTopics."""
         with self._writing():
             return _topics.create_topics(self._wire, topics, validate_only)

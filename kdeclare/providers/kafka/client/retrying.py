@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeGuard, TypeVar
 
-from kdeclare.core.faults import Fault, FaultKind, Result
+from kdeclare.core.faults import Fault, FaultKind, Outcome, Result
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.client.retrying import RetryingWorkers
 from kdeclare.providers.connect.worker_state import WorkerGroup
@@ -15,7 +15,6 @@ from kdeclare.providers.kafka.port import (
     Cluster,
     ConfigQuery,
     Configs,
-    CreateResult,
     LogDir,
     NewPartitions,
     NewTopic,
@@ -76,7 +75,7 @@ class Retrying:
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> Mapping[str, CreateResult]:
+    ) -> Mapping[str, Outcome]:
         """As the port says."""
         return self._items(
             "create_topics",

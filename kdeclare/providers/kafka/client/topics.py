@@ -16,7 +16,7 @@ from kafka.protocol.admin import (
 )
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest
 
-from kdeclare.core.faults import Fault, Result
+from kdeclare.core.faults import Created, Fault, Outcome, Result
 from kdeclare.providers.kafka.client.batches import chunks, send_batches
 from kdeclare.providers.kafka.client.faults import (
     INVALID_TOPIC,
@@ -31,7 +31,7 @@ from kdeclare.providers.kafka.client.raw import RawMetadataRequest
 from kdeclare.providers.kafka.client.releases import METADATA_VERSION, release
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.live import Broker, ClusterInfo, Topic
-from kdeclare.providers.kafka.port import Created, CreateResult, NewPartitions, NewTopic
+from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 
 _NAMES_A_REQUEST = 2000
 _DELETE_BY_ID = 6
@@ -139,7 +139,7 @@ def _metadata(names: list[str] | None) -> Any:
     )
 
 
-def create_topics(wire: Wire, items: Sequence[NewTopic], validate_only: bool) -> dict[str, CreateResult]:
+def create_topics(wire: Wire, items: Sequence[NewTopic], validate_only: bool) -> dict[str, Outcome]:
     """CreateTopics, a result for each name. Raises Fault.
 
     Sent in the highest version that the broker has: from version 6 on, brokers answer a strict mutation

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import identities, with_inverse
+from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.secrets import is_secret
 from kdeclare.providers.kafka.ids import ConfigResource
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs, topics_of
+from kdeclare.providers.kafka.topic_identity import identities
 
 PREFIX = "configs."
 _ALTER = AlterConfigs()
@@ -31,7 +32,7 @@ def config_operations(
     entity: ConfigResource,
     stages: Sequence[Sequence[FieldChange]],
     owned: Json,
-    live: Snapshot,
+    live: KafkaState,
 ) -> list[Operation]:
     """One atomic operation a stage, each needing the one before it; empty stages are left out."""
     records = (owned or {}).get("configs", {})

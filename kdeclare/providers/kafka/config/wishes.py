@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from kdeclare.core.diagnostics import Diagnostic, Place, Severity, error, warning
+from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Problem
 from kdeclare.core.references import Referenced
 from kdeclare.core.scrubber import SCRUBBER
@@ -232,6 +233,11 @@ def config_text(raw: Any) -> str:
     if isinstance(raw, bool):
         return str(raw).lower()
     return raw if isinstance(raw, str) else str(raw)
+
+
+def joined(value: Json) -> str:
+    """A config value as Kafka takes it; the elements of a list are joined by commas."""
+    return ",".join(value) if isinstance(value, list | tuple) else str(value)
 
 
 _INTEGER_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}

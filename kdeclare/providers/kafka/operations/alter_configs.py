@@ -5,28 +5,23 @@ from dataclasses import replace
 from typing import Any
 
 from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import (
-    Effect,
-    Undo,
-    Verb,
-    View,
-    identities,
-    identity_claims,
-    is_identity,
-    joined,
-    other_topic,
-)
+from kdeclare.core.operation_type import Effect, Undo, Verb, View, is_identity, other_topic
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SHOWN, SecretSource, Steps, is_secret
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.config.catalog import Catalog, catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
+from kdeclare.providers.kafka.config.wishes import joined
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import ConfigSource, Snapshot
+from kdeclare.providers.kafka.live import ConfigSource, KafkaState
 from kdeclare.providers.kafka.operations.arguments import AlterConfigsArgs
-from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery
+from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.topic_identity import identities, identity_claims
 
 
 def entity(op: Operation) -> ConfigResource:
@@ -57,21 +52,22 @@ class AlterConfigs(Verb):
     arguments = AlterConfigsArgs
     validates = True
 
-    def query(self, op: Operation) -> Query:
+    def query(self, op: Operation) -> Selections:
         """Just the keys that it touches."""
         resource = entity(op)
         keys = frozenset(item["key"] for item in op.args["ops"])
         topics = frozenset({resource.name}) if resource.scope is ConfigScope.TOPIC else frozenset()
-        return Query(topics, {resource: ConfigQuery(resource, keys)})
+        return (KafkaSelection(topics, {resource: ConfigQuery(resource, keys)}),)
 
-    def view(self, op: Operation, live: Snapshot) -> View:
+    def view(self, op: Operation, live: LiveState) -> View:
         """The overrides of its keys; None is unset."""
+        state = live.get(KafkaState)
         resource = entity(op)
         side = ConfigSide(
-            str(op.resource), live.configs.get(resource, {}), own_source(resource), catalog(resource.scope)
+            str(op.resource), state.configs.get(resource, {}), own_source(resource), catalog(resource.scope)
         )
         values = {item["key"]: override(side, item["key"]) for item in op.args["ops"]}
-        return values | identities(topics_of(resource), live)
+        return values | identities(topics_of(resource), state)
 
     def after(self, op: Operation) -> View:
         """The overrides once the ops are done, lists resolved as Kafka does."""
@@ -130,9 +126,15 @@ class AlterConfigs(Verb):
         return frozenset(claim for e, claim in self.claims(op).items() if not is_identity(e))
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """IncrementalAlterConfigs."""
+        cluster = connections.get(KafkaConnection).cluster
         items = [Alteration(entity(op), tuple(_request(o, secrets) for o in op.args["ops"])) for op in ops]
         results = cluster.alter_configs(items, validate_only=validate_only)
         return {op.id: results[entity(op)] for op in ops}

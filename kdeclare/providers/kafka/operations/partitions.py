@@ -4,35 +4,31 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, FaultKind, Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import (
-    Effect,
-    Verb,
-    View,
-    identities,
-    identity_claims,
-    with_args,
-    with_inverse,
-)
+from kdeclare.core.operation_type import Effect, Verb, View, with_args, with_inverse
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.topic_identity import identities, identity_claims
 
 
 class PartitionsVerb(Verb):
     """args: {partitions: {<topic>-<n>: replicas}}."""
 
-    def query(self, op: Operation) -> Query:
+    def query(self, op: Operation) -> Selections:
         """The topics of its partitions."""
-        return Query(topics_of(op.args["partitions"]))
+        return (KafkaSelection(topics_of(op.args["partitions"])),)
 
-    def view(self, op: Operation, live: Snapshot) -> View:
+    def view(self, op: Operation, live: LiveState) -> View:
         """The true replicas of its partitions: where an ongoing move is heading."""
-        found = {p: live.replicas(TopicPartition.parse(p)) for p in op.args["partitions"]}
+        state = live.get(KafkaState)
+        found = {p: state.replicas(TopicPartition.parse(p)) for p in op.args["partitions"]}
         replicas: dict[str, Json] = {p: None if r is None else list(r) for p, r in found.items()}
-        return replicas | identities(topics_of(op.args["partitions"]), live)
+        return replicas | identities(topics_of(op.args["partitions"]), state)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a partition whose replicas become others."""
@@ -82,7 +78,7 @@ def topics_of(partitions: Iterable[str]) -> frozenset[str]:
     return frozenset(TopicPartition.parse(p).topic for p in partitions)
 
 
-def pending(op: Operation, live: Snapshot) -> tuple[str, ...]:
+def pending(op: Operation, live: KafkaState) -> tuple[str, ...]:
     """The partitions of ``op`` that are still being moved."""
     return tuple(p for p in op.args["partitions"] if TopicPartition.parse(p) in live.moves)
 

@@ -4,32 +4,28 @@ from collections.abc import Mapping, Sequence, Set
 from typing import ClassVar
 
 from kdeclare.core.changes import FieldChange, FieldOp
-from kdeclare.core.faults import Fault, Result
+from kdeclare.core.collector import Selections
+from kdeclare.core.faults import Fault, Outcome, Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import (
-    Effect,
-    Undo,
-    Verb,
-    View,
-    identities,
-    identity_claims,
-    joined,
-    other_topic,
-)
+from kdeclare.core.operation_type import Effect, Undo, Verb, View, other_topic
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
+from kdeclare.providers.kafka.config.wishes import joined
 from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import ConfigSource, Snapshot
+from kdeclare.providers.kafka.live import ConfigSource, KafkaState
 from kdeclare.providers.kafka.operations.arguments import (
     CreateTopicArgs,
     DeleteTopicArgs,
     IncreasePartitionsArgs,
 )
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery, CreateResult, NewPartitions, NewTopic
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic
+from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.topic_identity import identities, identity_claims
 
 HAS_RECORDS = "HAS_RECORDS"
 NOT_VISIBLE = "NOT_VISIBLE"
@@ -48,9 +44,9 @@ class TopicVerb(Verb):
     element = "topic"
     has_timeout = True
 
-    def query(self, op: Operation) -> Query:
+    def query(self, op: Operation) -> Selections:
         """The topic itself."""
-        return Query(frozenset({_topic(op)}))
+        return (KafkaSelection(frozenset({_topic(op)})),)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """The count; a topic that comes or goes says it by its action."""
@@ -86,20 +82,21 @@ class CreateTopic(TopicVerb):
     validates = True
     makes = True
 
-    def query(self, op: Operation) -> Query:
+    def query(self, op: Operation) -> Selections:
         """The topic and all that is set on it."""
         resource = ConfigResource(ConfigScope.TOPIC, _topic(op))
-        return Query(frozenset({_topic(op)}), {resource: ConfigQuery(resource, overrides=True)})
+        return (KafkaSelection(frozenset({_topic(op)}), {resource: ConfigQuery(resource, overrides=True)}),)
 
-    def view(self, op: Operation, live: Snapshot) -> View:
+    def view(self, op: Operation, live: LiveState) -> View:
         """Whether it is there, and in what shape; the count only where the args say it."""
-        topic = live.topics.get(_topic(op))
+        state = live.get(KafkaState)
+        topic = state.topics.get(_topic(op))
         if topic is None:
             return self.ABSENT
         count = len(topic.partitions) if _count(op) is not None else None
         resource = ConfigResource(ConfigScope.TOPIC, topic.name)
         keys = catalog(ConfigScope.TOPIC)
-        side = ConfigSide(str(op.resource), live.configs.get(resource, {}), ConfigSource.TOPIC, keys)
+        side = ConfigSide(str(op.resource), state.configs.get(resource, {}), ConfigSource.TOPIC, keys)
         overrides = {key: override(side, key) for key in side.live}
         configs = {key: value for key, value in overrides.items() if value is not None}
         return {"topic": "present", "partitions": count, "configs": configs}
@@ -150,9 +147,15 @@ class CreateTopic(TopicVerb):
         return {element: f"{element}/{_topic(op)}" for element in self.ABSENT}
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
-    ) -> Mapping[str, CreateResult]:
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
+    ) -> Mapping[str, Outcome]:
         """CreateTopics."""
+        cluster = connections.get(KafkaConnection).cluster
         topics = [_new_topic(op.args) for op in ops]
         results = cluster.create_topics(topics, validate_only=validate_only)
         return {op.id: results[_topic(op)] for op in ops}
@@ -180,9 +183,10 @@ class DeleteTopic(TopicVerb):
     arguments = DeleteTopicArgs
     destroys = True
 
-    def view(self, op: Operation, live: Snapshot) -> View:
+    def view(self, op: Operation, live: LiveState) -> View:
         """Its id: a topic of the same name that was created since is another topic."""
-        topic = live.topics.get(_topic(op))
+        state = live.get(KafkaState)
+        topic = state.topics.get(_topic(op))
         return {self.element: topic.topic_id if topic else "absent"}
 
     def after(self, op: Operation) -> View:
@@ -198,12 +202,18 @@ class DeleteTopic(TopicVerb):
         return op.args.get("topic_id") is not None
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """DeleteTopics, after a look for records in those that must be empty.
 
         A topic that is gone already is a success: what was to be deleted is deleted.
         """
+        cluster = connections.get(KafkaConnection).cluster
         careful = [_topic(op) for op in ops if op.args.get("require_empty")]
         counts = cluster.record_counts(careful) if careful else {}
         absent = find_existing(cluster, set(careful) - counts.keys()).absent
@@ -238,11 +248,12 @@ class IncreasePartitions(TopicVerb):
     makes = True
     element = "partitions"
 
-    def view(self, op: Operation, live: Snapshot) -> View:
+    def view(self, op: Operation, live: LiveState) -> View:
         """How many there are, and of which topic."""
-        topic = live.topics.get(_topic(op))
+        state = live.get(KafkaState)
+        topic = state.topics.get(_topic(op))
         count = len(topic.partitions) if topic else None
-        return {self.element: count} | identities([_topic(op)], live)
+        return {self.element: count} | identities([_topic(op)], state)
 
     def after(self, op: Operation) -> View:
         """The new total."""
@@ -265,9 +276,15 @@ class IncreasePartitions(TopicVerb):
         return frozenset(super().claims(op).values()) | {f"replicas/{_topic(op)}-{n}" for n in added}
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """CreatePartitions."""
+        cluster = connections.get(KafkaConnection).cluster
         items = [NewPartitions(_topic(op), op.args["total"], _lists(op.args["assignments"])) for op in ops]
         results = cluster.create_partitions(items, validate_only=validate_only)
         return {op.id: results[_topic(op)] for op in ops}

@@ -15,11 +15,12 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState
 from kdeclare.core.registry import VERBS
 from kdeclare.core.state import Entries, Leftovers
 from kdeclare.engine.planning.order import in_order
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.operations.partitions import part, topics_of
 from kdeclare.providers.kafka.port import Cluster
@@ -57,7 +58,7 @@ class Group:
 
 
 def at_pace(
-    operations: Sequence[Operation], cluster: Cluster, live: Snapshot, default: Pace, left: Leftovers
+    operations: Sequence[Operation], cluster: Cluster, live: KafkaState, default: Pace, left: Leftovers
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
     """All operations in order, the moves at their pace; and what should be known of it.
 
@@ -89,7 +90,7 @@ def groups(operations: Iterable[Operation], default: Pace) -> tuple[Group, ...]:
     return tuple(result)
 
 
-def throttle_entries(group: Group, live: Snapshot) -> Entries:
+def throttle_entries(group: Group, live: KafkaState) -> Entries:
     """All that throttles a group; empty where it is to have no throttle, or nothing is copied."""
     if group.pace.throttle is None:
         return {}
@@ -99,8 +100,8 @@ def throttle_entries(group: Group, live: Snapshot) -> Entries:
 def paced(
     operations: Sequence[Operation],
     found: Sequence[Group],
-    live: Snapshot,
-    seen: Snapshot,
+    live: KafkaState,
+    seen: KafkaState,
     left: Leftovers,
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
     """All operations in order, the moves at their pace; and what should be known of it.
@@ -151,7 +152,7 @@ def _limit(pace: Pace) -> dict[str, Json]:
     return {"pace": as_args(Pace(timeout_s=pace.timeout_s))} if pace.timeout_s is not None else {}
 
 
-def _shifts(group: Group, live: Snapshot) -> Iterable[throttles.Shift]:
+def _shifts(group: Group, live: KafkaState) -> Iterable[throttles.Shift]:
     for op in group.moves:
         after_it = bool(group.awaited(op))
         for name, target in op.args["partitions"].items():
@@ -204,7 +205,7 @@ def _part(op: Operation, names: Sequence[str], parts: dict[str, list[str]], take
     return replace(part(VERBS[op.verb], op, names), id=id_)
 
 
-def _still_moving(group: Group, seen: Snapshot, left: Leftovers) -> list[Batch]:
+def _still_moving(group: Group, seen: KafkaState, left: Leftovers) -> list[Batch]:
     """What an earlier run has left moving is a batch, too; only where batches are asked for."""
     mine = {p for op in group.moves for p in op.args["partitions"]}
     flying = {p: seen.moves.get(TopicPartition.parse(p)) for p in left.moves if p not in mine}
@@ -245,7 +246,7 @@ def _after(op: Operation, needs: Mapping[str, str]) -> Operation:
     return replace(op, args=args, needs={**op.needs, **needs})
 
 
-def _sharing(entries: Entries, seen: Snapshot, left: Leftovers) -> Iterable[str]:
+def _sharing(entries: Entries, seen: KafkaState, left: Leftovers) -> Iterable[str]:
     """What an earlier run has left moving, where its rates become others: they go when both are over."""
     changed = any(
         key in throttles.RATES and key in left.throttles.get(e, {}) for e in entries for key in entries[e]
@@ -257,7 +258,7 @@ def _throttle(
     group: Group,
     missing: throttles.Missing,
     partitions: Collection[str],
-    seen: Snapshot,
+    seen: KafkaState,
     over: Mapping[str, str],
     waits: Mapping[str, str],
 ) -> list[Operation]:
@@ -271,14 +272,14 @@ def _throttle(
     more: dict[str, Json] = {**args, "relies_on": relied} if relied else args
     awaited = {id_: why for op in group.moves for id_, why in group.awaited(op).items()}
     set_ = throttling(_SET, group.name, group.resource, missing.entries, more)
-    set_ = replace(set_, expect=_SET.view(set_, seen), needs=awaited, follows=waits)
+    set_ = replace(set_, expect=_SET.view(set_, LiveState(seen)), needs=awaited, follows=waits)
     if not missing.entries:
         return [set_]
     clear = throttling(_CLEAR, group.name, group.resource, missing.entries, args)
     return [set_, replace(clear, follows={set_.id: "takes away what was set", **over})]
 
 
-def _election(group: Group, live: Snapshot, over: Mapping[str, str]) -> Operation | None:
+def _election(group: Group, live: KafkaState, over: Mapping[str, str]) -> Operation | None:
     """An election for the partitions that another broker leads than is preferred afterwards."""
     preferred: dict[str, int] = {}
     for op in group.moves:
@@ -302,7 +303,7 @@ def _with_parts(op: Operation, parts: Mapping[str, list[str]]) -> Operation:
     return replace(op, needs=needs)
 
 
-def _findings(group: Group, live: Snapshot, foreign: Mapping[str, str]) -> Iterable[Diagnostic]:
+def _findings(group: Group, live: KafkaState, foreign: Mapping[str, str]) -> Iterable[Diagnostic]:
     resource = str(group.resource)
     copied = sum(bool(shift.destinations) for shift in _shifts(group, live))
     if group.pace.throttle is None and copied:

@@ -6,18 +6,19 @@ from kdeclare.core.changes import Action, Change, Reason, Risk
 from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import identities, with_inverse
+from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Base, ClusterRef, Plan, Summary
 from kdeclare.core.registry import VERBS
 from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.reassignment.execute import Replica, relocation
 from kdeclare.providers.kafka.reassignment.operations.moves import CancelMoves
 from kdeclare.providers.kafka.risks import assess_placement_field, highest_risk
+from kdeclare.providers.kafka.topic_identity import identities
 
 RESOURCE = ResourceId("Reassignment", "cancel")
 
@@ -26,7 +27,7 @@ _CANCEL = CancelMoves()
 
 def cancel_plan(
     request: PlanRequest,
-    live: Snapshot,
+    live: KafkaState,
     partitions: Collection[TopicPartition],
     replicas: Collection[Replica] = (),
 ) -> Plan:
@@ -57,12 +58,12 @@ def cancel_plan(
     )
 
 
-def _grows(partition: TopicPartition, live: Snapshot) -> bool:
+def _grows(partition: TopicPartition, live: KafkaState) -> bool:
     move = live.moves[partition]
     return len(move.origin) > len(move.target)
 
 
-def _grown(partition: TopicPartition, live: Snapshot) -> Diagnostic:
+def _grown(partition: TopicPartition, live: KafkaState) -> Diagnostic:
     move = live.moves[partition]
     return warning(
         "cancel-grows",
@@ -75,7 +76,7 @@ def _grown(partition: TopicPartition, live: Snapshot) -> Diagnostic:
     )
 
 
-def _origin(live: Snapshot, replica: Replica) -> str | None:
+def _origin(live: KafkaState, replica: Replica) -> str | None:
     """The log directory that a replica is about to leave; one that a cancelled move was adding goes."""
     move = live.moves.get(replica[0])
     dirs = live.dirs.get(replica)
@@ -84,7 +85,7 @@ def _origin(live: Snapshot, replica: Replica) -> str | None:
     return dirs.path
 
 
-def _cancelling(moving: Collection[TopicPartition], live: Snapshot) -> Operation:
+def _cancelling(moving: Collection[TopicPartition], live: KafkaState) -> Operation:
     heading: dict[str, Json] = {str(p): list(live.moves[p].target) for p in moving}
     stays: dict[str, Json] = {str(p): list(live.moves[p].origin) for p in moving}
     expect: Mapping[str, Json] = heading | identities(topics_of(heading), live)

@@ -7,7 +7,7 @@ from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired, Difference
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.reassignment.placing import PlacementError, Placer, Replicas, Wish
 from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, Target
 from kdeclare.providers.kafka.risks import assess_placement_field
@@ -26,7 +26,7 @@ UNKNOWN_PARTITION = "unknown-partition"
 PREFIX = "replicas."
 
 
-def diff_reassignment(resource: ResourceId, desired: Desired, live: Snapshot, place: Placer) -> Difference:
+def diff_reassignment(resource: ResourceId, desired: Desired, live: KafkaState, place: Placer) -> Difference:
     """See `core.kind.Kind.diff`."""
     body: ReassignmentBody = desired.body
     problems: list[Diagnostic] = _unknown(resource, desired, live)
@@ -59,11 +59,11 @@ def diff_reassignment(resource: ResourceId, desired: Desired, live: Snapshot, pl
     return Difference(change, None, (), tuple(problems))
 
 
-def _is_there(target: Target, live: Snapshot) -> bool:
+def _is_there(target: Target, live: KafkaState) -> bool:
     return live.replicas(target.partition) == target.replicas
 
 
-def _placed(body: ReassignmentBody, live: Snapshot, place: Placer) -> tuple[Target, ...]:
+def _placed(body: ReassignmentBody, live: KafkaState, place: Placer) -> tuple[Target, ...]:
     """Where the partitions of its topics are to be."""
     current = {name: true_replicas(live, live.topics[name]) for name in body.matching(live.topics)}
     if not current:
@@ -88,7 +88,7 @@ def _placed(body: ReassignmentBody, live: Snapshot, place: Placer) -> tuple[Targ
 
 
 def _under_way(
-    current: Mapping[str, list[Replicas]], live: Snapshot, off: frozenset[int]
+    current: Mapping[str, list[Replicas]], live: KafkaState, off: frozenset[int]
 ) -> dict[str, frozenset[int]]:
     """Partitions that are being moved, and to where they may be: they are left to it."""
     fixed: dict[str, set[int]] = {}
@@ -98,7 +98,7 @@ def _under_way(
     return {name: frozenset(numbers) for name, numbers in fixed.items()}
 
 
-def _unknown(resource: ResourceId, desired: Desired, live: Snapshot) -> list[Diagnostic]:
+def _unknown(resource: ResourceId, desired: Desired, live: KafkaState) -> list[Diagnostic]:
     """Topics and target brokers that are not there; of partitions, see `_problem`."""
     body: ReassignmentBody = desired.body
     known = {broker.id for broker in live.cluster.brokers}
@@ -144,7 +144,7 @@ def _no_broker(resource: ResourceId, desired: Desired, detail: str, known: set[i
 
 
 def _problem(
-    resource: ResourceId, desired: Desired, live: Snapshot, target: Target, current: Replicas | None
+    resource: ResourceId, desired: Desired, live: KafkaState, target: Target, current: Replicas | None
 ) -> Diagnostic | None:
     """What keeps one partition from being moved, if something does."""
     body: ReassignmentBody = desired.body

@@ -13,15 +13,16 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Plan
+from kdeclare.core.progress import Progress
 from kdeclare.core.registry import VERBS
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.state import Entries, Leftovers
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.preflight import Progress
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
@@ -65,7 +66,7 @@ class Execution:
 def execution_plan(
     request: PlanRequest,
     wanted: Execution,
-    live: Snapshot,
+    live: KafkaState,
     cluster: Cluster,
     secrets: SecretSource,
     progress: Progress,
@@ -111,7 +112,7 @@ def not_to_move(plan: Plan) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition.parse(path.removeprefix(PREFIX)) for path in stated - moving)
 
 
-def _resized(targets: Mapping[TopicPartition, Replicas], live: Snapshot) -> dict[TopicPartition, Replicas]:
+def _resized(targets: Mapping[TopicPartition, Replicas], live: KafkaState) -> dict[TopicPartition, Replicas]:
     return {p: target for p, target in targets.items() if len(live.replicas(p) or ()) != len(target)}
 
 
@@ -119,12 +120,12 @@ def _in_the_tools_words(found: Diagnostic) -> Diagnostic:
     return replace(found, hint=_ADDITIONAL) if found.code == MOVE_IN_FLIGHT and not found.blocks else found
 
 
-def _heading(live: Snapshot, replica: Replica) -> str | None:
+def _heading(live: KafkaState, replica: Replica) -> str | None:
     dirs = live.dirs.get(replica)
     return dirs.heading if dirs else None
 
 
-def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: Snapshot) -> Plan:
+def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: KafkaState) -> Plan:
     """Log directories come before the moves, which need brokers that know them."""
     if not relocations:
         return plan
@@ -136,16 +137,18 @@ def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: Snap
     return _with_fields(replace(plan, operations=(op, *operations)), _RELOCATE.fields(op))
 
 
-def relocation(resource: ResourceId, relocations: Mapping[Replica, str], live: Snapshot) -> Operation:
+def relocation(resource: ResourceId, relocations: Mapping[Replica, str], live: KafkaState) -> Operation:
     """The operation that sends replicas into other log directories of their brokers."""
     args: dict[str, Json] = {"replicas": {named(r): path for r, path in sorted(relocations.items())}}
     before = {named(r): path for r in sorted(relocations) if (path := _heading(live, r))}
     inverse: Mapping[str, Json] = {"verb": _RELOCATE.name, "args": {"replicas": before}}
     bare = Operation(f"{_RELOCATE.name}:{resource}", _RELOCATE.name, resource, args, {}, inverse=inverse)
-    return replace(bare, expect=_RELOCATE.view(bare, live))
+    return replace(bare, expect=_RELOCATE.view(bare, LiveState(live)))
 
 
-def _with_throttle(plan: Plan, wanted: Execution, live: Snapshot, left: Leftovers, cluster: Cluster) -> Plan:
+def _with_throttle(
+    plan: Plan, wanted: Execution, live: KafkaState, left: Leftovers, cluster: Cluster
+) -> Plan:
     """A throttle for what the plan itself does not move: it is on its way, or stays on its broker."""
     flying = [p for p, target in wanted.targets.items() if p in live.moves and live.moves[p].target == target]
     asked = throttles.joined(_of_moves(flying, wanted, live), _of_directories(wanted, live))
@@ -171,14 +174,14 @@ def _with_throttle(plan: Plan, wanted: Execution, live: Snapshot, left: Leftover
     return _with_fields(replace(plan, operations=(op, *operations)), _throttle_fields(op, seen))
 
 
-def _of_moves(flying: Iterable[TopicPartition], wanted: Execution, live: Snapshot) -> Entries:
+def _of_moves(flying: Iterable[TopicPartition], wanted: Execution, live: KafkaState) -> Entries:
     if wanted.throttle is None:
         return {}
     shifts = [throttles.shift(p, (), live.moves[p], wanted.targets[p]) for p in flying]
     return throttles.entries(shifts, wanted.throttle, live.cluster.serving)
 
 
-def _of_directories(wanted: Execution, live: Snapshot) -> Entries:
+def _of_directories(wanted: Execution, live: KafkaState) -> Entries:
     """The rate of brokers that have copying to do; a replica to come is put in its place right away."""
     if wanted.dirs_throttle is None:
         return {}
@@ -191,13 +194,13 @@ def _of_directories(wanted: Execution, live: Snapshot) -> Entries:
     return {f"{ConfigScope.BROKER}/{broker}": rate for broker in sorted(copying & live.cluster.serving)}
 
 
-def _setting(entries: Entries, flying: Iterable[TopicPartition], seen: Snapshot) -> Operation:
+def _setting(entries: Entries, flying: Iterable[TopicPartition], seen: KafkaState) -> Operation:
     partitions: dict[str, Json] = {"partitions": [str(partition) for partition in sorted(flying)]}
     bare = throttling(_SET, f"{RESOURCE}#2", RESOURCE, entries, partitions)
-    return replace(bare, expect=_SET.view(bare, seen))
+    return replace(bare, expect=_SET.view(bare, LiveState(seen)))
 
 
-def _throttle_fields(op: Operation, seen: Snapshot) -> tuple[FieldChange, ...]:
+def _throttle_fields(op: Operation, seen: KafkaState) -> tuple[FieldChange, ...]:
     """One a rate, with what was there before; where brokers differ, the one with the lowest id speaks."""
     fields: dict[str, FieldChange] = {}
     for entity, keys in op.args["entries"].items():
@@ -242,7 +245,7 @@ def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
     return replace(plan, changes=(*plan.changes, change), summary=summary)
 
 
-def _with_denied(plan: Plan, resized: Mapping[TopicPartition, Replicas], live: Snapshot) -> Plan:
+def _with_denied(plan: Plan, resized: Mapping[TopicPartition, Replicas], live: KafkaState) -> Plan:
     """The partitions that must not be moved, beside those that are, in the words of the brokers."""
     if not resized:
         return plan

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Broker, Snapshot
+from kdeclare.providers.kafka.live import Broker, KafkaState
 from kdeclare.providers.kafka.reassignment.placement import NotEnoughBrokers, SharedLoad
 from kdeclare.providers.kafka.reassignment.placing import PlacementError, Strategy, Wish
 
@@ -16,7 +16,7 @@ _NO_RACK = (
 
 
 def proposal(
-    live: Snapshot, topics: Collection[str], brokers: Sequence[int], *, rack_aware: bool
+    live: KafkaState, topics: Collection[str], brokers: Sequence[int], *, rack_aware: bool
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Where the partitions of ``topics`` are to be so that only ``brokers`` hold them, evenly.
 
@@ -54,7 +54,7 @@ def proposal(
     return {TopicPartition(t, n): replicas for t, lists in placed.items() for n, replicas in enumerate(lists)}
 
 
-def left_out(live: Snapshot, brokers: Collection[int]) -> tuple[Diagnostic, ...]:
+def left_out(live: KafkaState, brokers: Collection[int]) -> tuple[Diagnostic, ...]:
     """What to say of brokers that were named and cannot be given anything."""
     registered = {broker.id: broker for broker in live.cluster.brokers}
     found = []
@@ -77,7 +77,7 @@ def _have_racks(brokers: Sequence[Broker]) -> bool:
     return not bare
 
 
-def _on_their_way(live: Snapshot, topics: Collection[str], ids: set[int]) -> dict[str, frozenset[int]]:
+def _on_their_way(live: KafkaState, topics: Collection[str], ids: set[int]) -> dict[str, frozenset[int]]:
     fixed: dict[str, set[int]] = {}
     for partition, move in live.moves.items():
         if partition.topic in topics and ids.issuperset(move.target):

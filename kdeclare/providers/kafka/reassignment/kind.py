@@ -5,21 +5,21 @@ from collections.abc import Iterable, Mapping
 from pydantic import BaseModel
 
 from kdeclare.core.changes import Action, Change, FieldChange
+from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Problem, Stated
-from kdeclare.core.operation_type import identities, with_inverse
+from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
-from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import topics_of
-from kdeclare.providers.kafka.query import Query
 from kdeclare.providers.kafka.reassignment.body_json import reassignment_from, reassignment_json
 from kdeclare.providers.kafka.reassignment.diff import PREFIX, diff_reassignment
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
 from kdeclare.providers.kafka.reassignment.pace import as_args
-from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placer
+from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement
 from kdeclare.providers.kafka.reassignment.spec import (
     EXCLUSIVE,
     ReassignmentBody,
@@ -27,6 +27,8 @@ from kdeclare.providers.kafka.reassignment.spec import (
     parse_reassignment,
 )
 from kdeclare.providers.kafka.risks import assess_placement_field
+from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.topic_identity import identities
 
 _REASSIGN = ReassignPartitions()
 
@@ -36,7 +38,6 @@ class ReassignmentKind:
 
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec
-    config_scope: ConfigScope | None = None
     in_brokers = True
     exclusive: Mapping[str, frozenset[str]] = EXCLUSIVE
 
@@ -44,15 +45,22 @@ class ReassignmentKind:
         """See `core.kind.Kind`."""
         return parse_reassignment(name, spec)
 
-    def query(self, name: str, body: ReassignmentBody | None, owned: Json) -> Query:
+    def query(self, name: str, body: ReassignmentBody | None, owned: Json) -> Selections:
         """The topics of its partitions; all of them where it has patterns."""
-        return Query(body.names, every_topic=body.has_patterns) if body else Query()
+        return (KafkaSelection(body.names, every_topic=body.has_patterns),) if body else ()
 
     def diff(
-        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+        self,
+        resource: ResourceId,
+        desired: Desired | None,
+        live: LiveState,
+        owned: Json,
+        context: PlanContext,
     ) -> Difference:
         """See `core.kind.Kind`."""
-        return Difference(None) if desired is None else diff_reassignment(resource, desired, live, place)
+        if desired is None:
+            return Difference(None)
+        return diff_reassignment(resource, desired, live.get(KafkaState), context.get(Placement).place)
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""
@@ -84,7 +92,7 @@ class ReassignmentKind:
         return {}
 
     def operations(
-        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
         """One operation for what keeps its size, and one with the guard lifted for what is to change it."""
         pace = as_args(desired.body.pace) if desired else {}
@@ -105,7 +113,8 @@ class ReassignmentKind:
                     "allow_replication_factor_change": allow,
                     **own_pace,
                 },
-                expect={n: f.before for n, f in fields.items()} | identities(topics_of(fields), live),
+                expect={n: f.before for n, f in fields.items()}
+                | identities(topics_of(fields), live.get(KafkaState)),
             )
             operations.append(with_inverse(_REASSIGN, op))
         return tuple(operations)
@@ -126,6 +135,6 @@ class ReassignmentKind:
         """See `providers.kafka.reassignment.body_json`."""
         return reassignment_from(json)
 
-    def export(self, live: Snapshot) -> Mapping[str, str]:
+    def export(self, live: LiveState) -> Mapping[str, str]:
         """Nothing: where replicas are is no wish."""
         return {}

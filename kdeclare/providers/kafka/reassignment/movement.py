@@ -7,7 +7,7 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.run import MoveProgress, Waiting
 from kdeclare.engine.executor.clock import Clock
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import Cluster
 
 STALLED_S = 30.0
@@ -42,7 +42,7 @@ class Movement:
         self._samples: deque[tuple[float, int]] = deque()
         self._sized_at: float | None = None
 
-    def look(self, live: Snapshot, partitions: Collection[TopicPartition]) -> MoveProgress:
+    def look(self, live: KafkaState, partitions: Collection[TopicPartition]) -> MoveProgress:
         """Where the partitions are now. ``live`` holds their topics and moves.
 
         Sizes are asked for now and then only; a cluster that does not give them is no reason to stop.
@@ -72,7 +72,7 @@ class Movement:
             waiting=waits,
         )
 
-    def _measure(self, live: Snapshot, flying: list[TopicPartition], now: float) -> None:
+    def _measure(self, live: KafkaState, flying: list[TopicPartition], now: float) -> None:
         ahead = [] if self._wanted else self._planned  # once, for the estimate
         sizes = replica_sizes(self._cluster, {p.topic for p in (*flying, *ahead)})
         for partition in ahead:
@@ -109,7 +109,7 @@ class Movement:
         (first, before), (last, after) = samples[0], samples[-1]
         return (after - before) / (last - first) if last - first >= 1 and after > before else None
 
-    def _waiting(self, live: Snapshot, flying: list[TopicPartition], now: float) -> tuple[Waiting, ...]:
+    def _waiting(self, live: KafkaState, flying: list[TopicPartition], now: float) -> tuple[Waiting, ...]:
         """Those that wait for a broker that is down, and those to which nothing comes."""
         found = [
             item
@@ -120,7 +120,7 @@ class Movement:
         return tuple(sorted(found, key=lambda item: (not item.down, item.partition)))
 
 
-def waiting(live: Snapshot, partition: TopicPartition, stalled: bool = False) -> Waiting:
+def waiting(live: KafkaState, partition: TopicPartition, stalled: bool = False) -> Waiting:
     """For which brokers one partition in flight waits."""
     move, state = live.moves[partition], live.topics.get(partition.topic)
     known = state is not None and partition.partition < len(state.partitions)

@@ -3,10 +3,10 @@
 `providers.kafka.reassignment.placement.place` is the one that plans use.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -117,3 +117,18 @@ class Placer(Protocol):
         brokers: all registered ones. current: the true replicas of the partitions that exist (never a
         described list during a move); a topic without any is new. Raises PlacementError.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The part of a plan's context that places replicas: what all resources of the plan share."""
+
+    place: Placer
+
+
+@runtime_checkable
+class ArrangesReplicas(Protocol):
+    """A kind whose resources say where the replicas of topics are to be."""
+
+    def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """What a resource says of where the replicas of which of these topics are to be."""

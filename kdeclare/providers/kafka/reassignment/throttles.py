@@ -11,9 +11,9 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.state import Entries
 from kdeclare.providers.kafka.config.catalog import split_list
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import ConfigSource, Move, Snapshot
+from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Move
 from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.selection import KafkaSelection
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -78,7 +78,7 @@ class Missing:
     foreign: Mapping[str, str]
 
 
-def missing(wanted: Entries, own: Entries, live: Snapshot, declared: Collection[str] = ()) -> Missing:
+def missing(wanted: Entries, own: Entries, live: KafkaState, declared: Collection[str] = ()) -> Missing:
     """What of ``wanted`` has yet to be put there.
 
     own: what kdeclare has put there earlier; only such a rate may be changed. declared: configs
@@ -110,7 +110,7 @@ def missing(wanted: Entries, own: Entries, live: Snapshot, declared: Collection[
     return Missing(todo, relies_on, foreign)
 
 
-def in_force(live: Snapshot, entity: str) -> dict[str, str]:
+def in_force(live: KafkaState, entity: str) -> dict[str, str]:
     """The rates that hold on a broker: its own, or the cluster-wide ones (BrokerConfigHandler)."""
     found = live.configs.get(resource_of(entity), {})
     return {
@@ -141,7 +141,7 @@ def _own_list(own: Entries, entity: str, key: str) -> Mapping[str, Json]:
     return found
 
 
-def present(live: Snapshot, entity: str) -> dict[str, Json]:
+def present(live: KafkaState, entity: str) -> dict[str, Json]:
     """What is set on an entity: rates as texts, lists as lists; keys that are not set are left out."""
     resource = resource_of(entity)
     source = ConfigSource.TOPIC if resource.scope is ConfigScope.TOPIC else ConfigSource.BROKER
@@ -153,7 +153,7 @@ def present(live: Snapshot, entity: str) -> dict[str, Json]:
     }
 
 
-def query(given: Iterable[str], topics: Iterable[str] = ()) -> Query:
+def query(given: Iterable[str], topics: Iterable[str] = ()) -> KafkaSelection:
     """What must be observed to see the throttles on these entities; a broker that is down is left out."""
     configs = {}
     for entity in given:
@@ -161,7 +161,7 @@ def query(given: Iterable[str], topics: Iterable[str] = ()) -> Query:
         keys = frozenset(LISTS if resource.scope is ConfigScope.TOPIC else ALL_RATES)
         configs[resource] = ConfigQuery(resource, keys, optional=True)
     named = {r.name for r in configs if r.scope is ConfigScope.TOPIC}
-    return Query(frozenset(named.union(topics)), configs)
+    return KafkaSelection(frozenset(named.union(topics)), configs)
 
 
 def resource_of(entity: str) -> ConfigResource:

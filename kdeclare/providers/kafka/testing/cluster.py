@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kdeclare.core.faults import Fault, FaultKind, Result
+from kdeclare.core.faults import Created, Fault, FaultKind, Outcome, Result
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, parse_broker_id
@@ -12,8 +12,6 @@ from kdeclare.providers.kafka.port import (
     Alteration,
     ConfigQuery,
     Configs,
-    Created,
-    CreateResult,
     LogDir,
     NewPartitions,
     NewTopic,
@@ -177,7 +175,7 @@ class MemoryCluster(Requests):
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> Mapping[str, CreateResult]:
+    ) -> Mapping[str, Outcome]:
         """See `Cluster.create_topics`. Collisions are looked for among topics that existed before."""
         existing: list[frozenset[str]] = []
 

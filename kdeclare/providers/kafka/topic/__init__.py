@@ -5,17 +5,19 @@ from collections.abc import Iterable, Mapping
 from pydantic import BaseModel
 
 from kdeclare.core.changes import Action, Change, FieldChange
+from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Problem, Stated
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.providers.kafka.query import Query
-from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placer
+from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement
 from kdeclare.providers.kafka.risks import assess_topic_field
+from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic.body_json import topic_from, topic_json
 from kdeclare.providers.kafka.topic.diff import TOPIC_ID, diff_topic, min_isr_problems
 from kdeclare.providers.kafka.topic.export import topic_manifests
@@ -29,7 +31,7 @@ class TopicKind:
 
     name = "Topic"
     spec: type[BaseModel] = TopicSpec
-    config_scope: ConfigScope | None = ConfigScope.TOPIC
+    config_scope = ConfigScope.TOPIC
     in_brokers = True
     exclusive: Mapping[str, frozenset[str]] = EXCLUSIVE
 
@@ -37,17 +39,22 @@ class TopicKind:
         """See `core.kind.Kind`."""
         return parse_topic(name, spec)
 
-    def query(self, name: str, body: TopicBody | None, owned: Json) -> Query:
+    def query(self, name: str, body: TopicBody | None, owned: Json) -> Selections:
         """The topic, its declared and owned keys, and whatever else is set on it."""
         resource = ConfigResource(ConfigScope.TOPIC, name)
         keys = frozenset(body.configs if body else ()) | frozenset((owned or {}).get("configs", ()))
-        return Query(frozenset({name}), {resource: ConfigQuery(resource, keys, overrides=True)})
+        return (KafkaSelection(frozenset({name}), {resource: ConfigQuery(resource, keys, overrides=True)}),)
 
     def diff(
-        self, resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+        self,
+        resource: ResourceId,
+        desired: Desired | None,
+        live: LiveState,
+        owned: Json,
+        context: PlanContext,
     ) -> Difference:
         """See `core.kind.Kind`."""
-        return diff_topic(resource, desired, live, owned, place)
+        return diff_topic(resource, desired, live.get(KafkaState), owned, context.get(Placement).place)
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""
@@ -76,10 +83,11 @@ class TopicKind:
         return {name: stated(body)}
 
     def operations(
-        self, change: Change, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
         """See `providers.kafka.topic.operations`."""
-        return topic_operations(change, desired.body if desired else None, live, owned, place)
+        body = desired.body if desired else None
+        return topic_operations(change, body, live.get(KafkaState), owned, context.get(Placement).place)
 
     def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """See `core.kind.Kind`: a creation gives all, the other operations their own fields."""
@@ -116,6 +124,6 @@ class TopicKind:
         """See `providers.kafka.topic.body_json`."""
         return topic_from(json)
 
-    def export(self, live: Snapshot) -> Mapping[str, str]:
+    def export(self, live: LiveState) -> Mapping[str, str]:
         """See `providers.kafka.topic.export`."""
-        return topic_manifests(live)
+        return topic_manifests(live.get(KafkaState))

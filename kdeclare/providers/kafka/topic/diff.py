@@ -11,7 +11,7 @@ from kdeclare.core.kind import Desired, Difference
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigDiff, ConfigSide, diff_configs
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import ConfigSource, Snapshot, Topic
+from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic
 from kdeclare.providers.kafka.reassignment.placing import PlacementError, Placer, Replicas, Wish
 from kdeclare.providers.kafka.risks import assess_topic_field, highest_risk
 from kdeclare.providers.kafka.topic.spec import TopicBody
@@ -31,7 +31,7 @@ IN_THE_WAY = (
 
 
 def diff_topic(
-    resource: ResourceId, desired: Desired | None, live: Snapshot, owned: Json, place: Placer
+    resource: ResourceId, desired: Desired | None, live: KafkaState, owned: Json, place: Placer
 ) -> Difference:
     """See `core.kind.Kind.diff`."""
     topic = live.topics.get(resource.name)
@@ -61,7 +61,7 @@ def is_recreated(owned: Json, topic: Topic | None) -> bool:
 
 
 def _placed(
-    resource: ResourceId, desired: Desired, live: Snapshot, topic: Topic | None, place: Placer
+    resource: ResourceId, desired: Desired, live: KafkaState, topic: Topic | None, place: Placer
 ) -> tuple[tuple[Replicas, ...], list[Diagnostic]]:
     """Where a declared strategy puts the partitions; empty where none is declared."""
     body: TopicBody = desired.body
@@ -96,7 +96,7 @@ def _owned_record(desired: Desired, configs: ConfigDiff, topic: Topic | None) ->
 def _creation(
     resource: ResourceId,
     desired: Desired,
-    live: Snapshot,
+    live: KafkaState,
     configs: ConfigDiff,
     owned: Json,
     placed: tuple[Replicas, ...],
@@ -122,7 +122,7 @@ def _creation(
 def _update(
     resource: ResourceId,
     desired: Desired,
-    live: Snapshot,
+    live: KafkaState,
     topic: Topic,
     configs: ConfigDiff,
     owned: Json,
@@ -163,7 +163,7 @@ def _update(
 def _shape(
     resource: ResourceId,
     desired: Desired,
-    live: Snapshot,
+    live: KafkaState,
     topic: Topic,
     placed: tuple[Replicas, ...],
 ) -> tuple[list[FieldChange], list[Diagnostic]]:
@@ -189,18 +189,18 @@ def _shape(
     return fields, problems + _unknown_brokers(resource, desired, live)
 
 
-def true_replicas(live: Snapshot, topic: Topic) -> list[tuple[int, ...]]:
+def true_replicas(live: KafkaState, topic: Topic) -> list[tuple[int, ...]]:
     """The replicas of each partition, where an ongoing move is heading (KIP-860)."""
     if not live.moves:
         return [partition.replicas for partition in topic.partitions]
     return [live.replicas(TopicPartition(topic.name, n)) or () for n in range(len(topic.partitions))]
 
 
-def _factor(live: Snapshot, topic: Topic) -> int:
+def _factor(live: KafkaState, topic: Topic) -> int:
     return min(len(replicas) for replicas in true_replicas(live, topic))
 
 
-def _shape_drifted(live: Snapshot, topic: Topic, owned: Json) -> list[str]:
+def _shape_drifted(live: KafkaState, topic: Topic, owned: Json) -> list[str]:
     """Paths beside the configs where live is no longer what was last applied."""
     if not owned:
         return []
@@ -293,7 +293,7 @@ def not_placed(resource: str, reason: str, place: Place | None) -> Diagnostic:
 
 
 def _moving(
-    resource: ResourceId, desired: Desired, live: Snapshot, topic: Topic, moving: list[int]
+    resource: ResourceId, desired: Desired, live: KafkaState, topic: Topic, moving: list[int]
 ) -> Diagnostic:
     first = live.moves[TopicPartition(topic.name, moving[0])]
     return denied(
@@ -307,7 +307,7 @@ def _moving(
     )
 
 
-def under_way(resource: str, moving: Sequence[TopicPartition], live: Snapshot) -> Diagnostic:
+def under_way(resource: str, moving: Sequence[TopicPartition], live: KafkaState) -> Diagnostic:
     """A move that is in nobody's way: no drift, and nothing to be done about it."""
     first = moving[0]
     more = f" and {len(moving) - 1} more partitions" if len(moving) > 1 else ""
@@ -326,7 +326,7 @@ def raises_min_isr(field: FieldChange) -> bool:
     return before.isdecimal() and after.isdecimal() and int(after) > int(before)
 
 
-def _unknown_brokers(resource: ResourceId, desired: Desired, live: Snapshot) -> list[Diagnostic]:
+def _unknown_brokers(resource: ResourceId, desired: Desired, live: KafkaState) -> list[Diagnostic]:
     """Brokers of declared assignments that the cluster does not have."""
     body: TopicBody = desired.body
     known = {broker.id for broker in live.cluster.brokers}

@@ -4,16 +4,16 @@ from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, ConfigSide
 from kdeclare.providers.kafka.export import config_lines, flow_map, manifest
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import ConfigSource, Snapshot, Topic
+from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic
 from kdeclare.providers.kafka.topic.diff import true_replicas
 
 
-def topic_manifests(live: Snapshot) -> dict[str, str]:
+def topic_manifests(live: KafkaState) -> dict[str, str]:
     """The text of a manifest for each topic that is not internal."""
     return {name: _manifest(live, topic) for name, topic in live.topics.items() if not topic.internal}
 
 
-def _manifest(live: Snapshot, topic: Topic) -> str:
+def _manifest(live: KafkaState, topic: Topic) -> str:
     replicas = true_replicas(live, topic)
     sizes = {len(r) for r in replicas}
     comments = [f"Imported from cluster {live.cluster.id}; topic id {topic.topic_id}."]

@@ -6,17 +6,18 @@ from dataclasses import replace
 from kdeclare.core.changes import Action, Change
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import identities, with_inverse
+from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.providers.kafka.config.config_ops import by_occurrence, config_fields, config_operations, key_of
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import Snapshot, Topic
+from kdeclare.providers.kafka.live import KafkaState, Topic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, DeleteTopic, IncreasePartitions
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
 from kdeclare.providers.kafka.reassignment.placing import Placer, Wish
 from kdeclare.providers.kafka.risks import NO_FEWER_PARTITIONS, TOPIC_DELETED
 from kdeclare.providers.kafka.topic.diff import MIN_ISR, raises_min_isr, true_replicas
 from kdeclare.providers.kafka.topic.spec import TopicBody
+from kdeclare.providers.kafka.topic_identity import identities
 
 _CREATE, _DELETE = CreateTopic(), DeleteTopic()
 _INCREASE, _REASSIGN = IncreasePartitions(), ReassignPartitions()
@@ -27,7 +28,7 @@ _ASSIGNMENTS = "assignments."
 
 
 def topic_operations(
-    change: Change, body: TopicBody | None, live: Snapshot, owned: Json, place: Placer
+    change: Change, body: TopicBody | None, live: KafkaState, owned: Json, place: Placer
 ) -> tuple[Operation, ...]:
     """Create, delete, or: configs, more partitions and reassignments in the order that is safe."""
     if change.action is Action.CREATE and body is not None:
@@ -77,7 +78,7 @@ def _delete(resource: ResourceId, topic: Topic) -> Operation:
 
 
 def _update(
-    change: Change, body: TopicBody, live: Snapshot, topic: Topic, owned: Json, place: Placer
+    change: Change, body: TopicBody, live: KafkaState, topic: Topic, owned: Json, place: Placer
 ) -> tuple[Operation, ...]:
     current = true_replicas(live, topic)
     fields = {f.path.split(".")[0]: f for f in change.fields}
@@ -107,7 +108,7 @@ def _increase(
     current: Assignment,
     total: int,
     target: Assignment | None,
-    live: Snapshot,
+    live: KafkaState,
 ) -> Operation | None:
     count = len(current)
     if total <= count:
@@ -144,7 +145,7 @@ def _reassign(
     start: Assignment,
     target: Assignment,
     increase: Operation | None,
-    live: Snapshot,
+    live: KafkaState,
 ) -> tuple[Operation, ...]:
     """Same size first and guarded; the guard is lifted only for partitions whose size is to change."""
     differing = {n: target[n] for n in range(len(start)) if tuple(start[n]) != tuple(target[n])}
@@ -176,7 +177,7 @@ def _ordered(
     increase: Operation | None,
     moves: tuple[Operation, ...],
     owned: Json,
-    live: Snapshot,
+    live: KafkaState,
 ) -> tuple[Operation, ...]:
     """min.insync.replicas goes down before the replication factor, and up after it."""
     fields = config_fields(change.fields)

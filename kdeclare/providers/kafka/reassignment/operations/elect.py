@@ -4,20 +4,22 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.changes import FieldChange
+from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import Undo, Verb, View, with_args
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.state import Leftovers
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import joined_result, topics_of
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import Query
 from kdeclare.providers.kafka.reassignment.operations.arguments import ElectArgs
+from kdeclare.providers.kafka.selection import KafkaSelection
 
 
 class ElectLeaders(Verb):
@@ -30,16 +32,17 @@ class ElectLeaders(Verb):
     accompanies = True
     tidies = True
 
-    def query(self, op: Operation) -> Query:
+    def query(self, op: Operation) -> Selections:
         """The topics of its partitions."""
-        return Query(topics_of(op.args["partitions"]))
+        return (KafkaSelection(topics_of(op.args["partitions"])),)
 
-    def view(self, op: Operation, live: Snapshot) -> View:
+    def view(self, op: Operation, live: LiveState) -> View:
         """Who leads."""
+        state = live.get(KafkaState)
         view: dict[str, Json] = {}
         for name in op.args["partitions"]:
             topic, number = TopicPartition.parse(name)
-            there = live.topics.get(topic)
+            there = state.topics.get(topic)
             known = there is not None and number < len(there.partitions)
             view[f"leader of {name}"] = there.partitions[number].leader if there and known else None
         return view
@@ -71,9 +74,15 @@ class ElectLeaders(Verb):
         return frozenset(self.claims(op).values())
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """ElectLeaders for those that do not lead and are preferred still: a move may have failed."""
+        cluster = connections.get(KafkaConnection).cluster
         topics = cluster.topics(sorted({t for op in ops for t in topics_of(op.args["partitions"])}))
         wanted = [
             TopicPartition(topic.name, number)

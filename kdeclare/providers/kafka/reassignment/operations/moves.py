@@ -7,10 +7,11 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import Effect, Undo, View, other_topic
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections
 from kdeclare.core.secrets import SecretSource
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.operations.partitions import PartitionsVerb, joined_result, moved
-from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs
 
 
@@ -34,7 +35,12 @@ class AwaitMoves(PartitionsVerb):
         return frozenset()
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """Nothing."""
         return {op.id: None for op in ops}
@@ -61,9 +67,15 @@ class CancelMoves(PartitionsVerb):
         return moved(op)
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """AlterPartitionReassignments with no replicas; one that is over by now is no failure."""
+        cluster = connections.get(KafkaConnection).cluster
         targets: dict[TopicPartition, tuple[int, ...] | None] = {
             TopicPartition.parse(p): None for op in ops for p in op.args["partitions"]
         }

@@ -6,9 +6,11 @@ from dataclasses import replace
 from kdeclare.core.faults import Fault, Result
 from kdeclare.core.operation_type import Effect, Undo, View, other_topic
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections
 from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.state import Leftovers
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.operations.partitions import PartitionsVerb, joined_result, moved
@@ -37,9 +39,15 @@ class ReassignPartitions(PartitionsVerb):
         return moved(op)
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """One request a kind of guard: lifting it for one operation must not lift it for another."""
+        cluster = connections.get(KafkaConnection).cluster
         results: dict[str, Result] = {}
         for allow in (False, True):
             for unguarded in (False, True):

@@ -4,15 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, Result
 from kdeclare.core.operation_type import Undo, Verb, View
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.query import Query
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
+from kdeclare.providers.kafka.selection import KafkaSelection
 
 Replica = tuple[TopicPartition, int]
 """A partition, and the broker with the copy."""
@@ -28,13 +30,18 @@ class RelocateReplicas(Verb):
     name = "replicas.relocate"
     arguments = RelocateArgs
 
-    def query(self, op: Operation) -> Query:
+    def query(self, op: Operation) -> Selections:
         """Where the replicas of its topics are."""
-        return Query(log_dirs=frozenset(partition.topic for partition, _ in map(parse, op.args["replicas"])))
+        return (
+            KafkaSelection(
+                log_dirs=frozenset(partition.topic for partition, _ in map(parse, op.args["replicas"]))
+            ),
+        )
 
-    def view(self, op: Operation, live: Snapshot) -> View:
+    def view(self, op: Operation, live: LiveState) -> View:
         """Where its replicas are heading; None for those that are not there."""
-        found = {name: live.dirs.get(parse(name)) for name in op.args["replicas"]}
+        state = live.get(KafkaState)
+        found = {name: state.dirs.get(parse(name)) for name in op.args["replicas"]}
         return {name: dirs.heading if dirs else None for name, dirs in found.items()}
 
     def after(self, op: Operation) -> View:
@@ -72,9 +79,15 @@ class RelocateReplicas(Verb):
         return frozenset(self.claims(op).values())
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """AlterReplicaLogDirs; that a replica is not available yet is no failure."""
+        cluster = connections.get(KafkaConnection).cluster
         targets = {parse(name): path for op in ops for name, path in op.args["replicas"].items()}
         answers = cluster.move_log_dirs(targets)
         to_come = "REPLICA_NOT_AVAILABLE"

@@ -4,19 +4,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import Undo, Verb, View, with_args
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.state import Entries, Leftovers
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import Snapshot
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery
-from kdeclare.providers.kafka.query import Query
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.reassignment.throttles import LISTS
@@ -32,21 +34,22 @@ class ThrottleVerb(Verb):
 
     accompanies = True
 
-    def query(self, op: Operation) -> Query:
+    def query(self, op: Operation) -> Selections:
         """The lists and rates that it touches, and the moves that it is for."""
         entities = op.args["entries"].keys() | op.args.get("relies_on", {}).keys()
-        return throttles.query(sorted(entities), topics_of(op.args["partitions"]))
+        return (throttles.query(sorted(entities), topics_of(op.args["partitions"])),)
 
-    def view(self, op: Operation, live: Snapshot) -> View:
+    def view(self, op: Operation, live: LiveState) -> View:
         """The rates, and of the lists one's own elements: other people's come and go."""
+        state = live.get(KafkaState)
         view: dict[str, Json] = {}
         for entity, keys in op.args["entries"].items():
-            there = throttles.present(live, entity)
+            there = throttles.present(state, entity)
             for key, value in keys.items():
                 now = there.get(key)
                 view[f"{entity} {key}"] = _own(value, now) if key in LISTS else now
         for entity, keys in op.args.get("relies_on", {}).items():
-            rates = throttles.in_force(live, entity)
+            rates = throttles.in_force(state, entity)
             view |= {f"{entity} {key}": rates.get(key) for key in keys}
         return view
 
@@ -88,10 +91,11 @@ class SetThrottle(ThrottleVerb):
     arguments = ThrottleArgs
     spreads = True
 
-    def lagging(self, op: Operation, live: Snapshot) -> tuple[str, ...]:
+    def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """The brokers and topics that do not show their entries yet; not brokers that are down."""
+        state = live.get(KafkaState)
         now, after = self.view(op, live), self.after(op)
-        described = [e for e in op.args["entries"] if throttles.resource_of(e) in live.configs]
+        described = [e for e in op.args["entries"] if throttles.resource_of(e) in state.configs]
         return tuple(
             f"{entity} does not show {key} = {throttles.shown(op.args['entries'][entity][key])} yet"
             for entity in described
@@ -110,9 +114,15 @@ class SetThrottle(ThrottleVerb):
         }
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """IncrementalAlterConfigs: APPEND to the lists of topics, SET the rates of brokers."""
+        cluster = connections.get(KafkaConnection).cluster
         return {op.id: _altered(cluster, op.args["entries"], _put) for op in ops}
 
     def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
@@ -141,9 +151,15 @@ class ClearThrottle(ThrottleVerb):
         }
 
     def execute(
-        self, cluster: Cluster, ops: Sequence[Operation], secrets: SecretSource, *, validate_only: bool
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
     ) -> Mapping[str, Result]:
         """IncrementalAlterConfigs, after a look at what is there."""
+        cluster = connections.get(KafkaConnection).cluster
         return {op.id: remove(cluster, op.args["entries"]) for op in ops}
 
     def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
@@ -197,7 +213,7 @@ def _read(cluster: Cluster, entries: Entries) -> dict[str, dict[str, Json]]:
     if not entries:
         return {}
     queries: list[ConfigQuery] = list(throttles.query(entries).configs.values())
-    live = Snapshot(cluster.describe(), configs=cluster.configs(queries))
+    live = KafkaState(cluster.describe(), configs=cluster.configs(queries))
     return {entity: throttles.present(live, entity) for entity in entries}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Broker, Snapshot
+from kdeclare.providers.kafka.live import Broker, KafkaState
 from kdeclare.providers.kafka.reassignment.placement.board import Replicas
 from kdeclare.providers.kafka.reassignment.placement.ground import Load
 from kdeclare.providers.kafka.reassignment.placement.place import place
@@ -19,7 +19,7 @@ class SharedLoad:
     it away again. has_moved: whether anything was put elsewhere than it was.
     """
 
-    def __init__(self, live: Snapshot, barred: Mapping[str, frozenset[int]] | None = None) -> None:
+    def __init__(self, live: KafkaState, barred: Mapping[str, frozenset[int]] | None = None) -> None:
         """Counts the true replicas that every broker has now."""
         self._barred = barred or {}
         self.has_moved = False

@@ -1,0 +1,19 @@
+"""Which kinds have configs of Kafka's, and of which scope."""
+
+from typing import Protocol, runtime_checkable
+
+from kdeclare.core.registry import KINDS
+from kdeclare.providers.kafka.ids import ConfigScope
+
+
+@runtime_checkable
+class HasConfigs(Protocol):
+    """A kind whose resources have ``configs``."""
+
+    config_scope: ConfigScope
+
+
+def find_config_scope(kind: str) -> ConfigScope | None:
+    """Return the scope of a kind's configs; None where it has none, or is not known."""
+    known = KINDS.get(kind)
+    return known.config_scope if isinstance(known, HasConfigs) else None

@@ -1,0 +1,123 @@
+"""Providers' values side by side, and reading what many things need in one go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from kdeclare.core.collector import Collector
+from kdeclare.core.parts import Connections, LiveState, Parts
+from kdeclare.core.registry import load_collectors
+from kdeclare.engine.observation import observe
+from kdeclare.providers.connect.collector import WorkerSelection, WorkerState
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.collector import CLUSTER, select_topics
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.testing import MemoryCluster
+
+
+@dataclass(frozen=True)
+class Lamps:
+    """A selection of another system."""
+
+    names: frozenset[str]
+
+    def merge(self, others: Sequence["Lamps"]) -> "Lamps":
+        return Lamps(self.names.union(*(other.names for other in others)))
+
+
+@dataclass(frozen=True)
+class Lit:
+    names: frozenset[str]
+
+
+class House:
+    """A connection that counts how often it is asked."""
+
+    asked = 0
+
+
+def read_lamps(connections: Connections, selection: Lamps) -> Lit:
+    connections.get(House).asked += 1
+    return Lit(selection.names)
+
+
+LAMPS = Collector(Lamps, read_lamps)
+
+
+def test_part_is_found_by_its_class_alone() -> None:
+    parts = Parts(1, "text")
+    assert (parts.get(int), parts.get(str), parts.find(float)) == (1, "text", None)
+    with pytest.raises(LookupError, match="no float among int, str"):
+        parts.get(float)
+
+
+def test_part_takes_the_place_of_an_earlier_one_of_its_class() -> None:
+    live = LiveState(1, "old")
+    assert isinstance(live.with_part("new"), LiveState)
+    assert (live.get(str), live.with_part("new").get(str), live.with_part("new").get(int)) == (
+        "old",
+        "new",
+        1,
+    )
+
+
+def test_selections_of_one_class_are_read_in_one_go() -> None:
+    house = House()
+    chosen = (Lamps(frozenset("a")), KafkaSelection(), Lamps(frozenset("b")))
+    assert LAMPS.collect(Connections(house), chosen) == Lit(frozenset("ab"))
+    assert house.asked == 1
+
+
+def test_nothing_is_read_where_nothing_is_selected() -> None:
+    house = House()
+    assert LAMPS.collect(Connections(house), (KafkaSelection(),)) is None
+    assert house.asked == 0
+
+
+def test_selections_of_a_cluster_ask_for_all_that_any_of_them_asks_for() -> None:
+    orders, broker = ConfigResource(ConfigScope.TOPIC, "orders"), ConfigResource(ConfigScope.BROKER, "1")
+    some = ConfigQuery(orders, frozenset({"a"}), optional=True)
+    more = ConfigQuery(orders, frozenset({"b"}), overrides=True)
+    other = ConfigQuery(broker, frozenset({"c"}))
+    merged = CLUSTER.merge(
+        (
+            KafkaSelection(frozenset({"orders"}), {orders: some}),
+            KafkaSelection(frozenset({"bills"}), {orders: more}, log_dirs=frozenset({"bills"})),
+            KafkaSelection(configs={broker: other}, every_topic=True),
+        )
+    )
+    assert merged == KafkaSelection(
+        frozenset({"orders", "bills"}),
+        {orders: ConfigQuery(orders, frozenset({"a", "b"}), overrides=True), broker: other},
+        every_topic=True,
+        log_dirs=frozenset({"bills"}),
+    )
+    assert select_topics((KafkaSelection(frozenset({"orders"})), Lamps(frozenset()))) == {"orders"}
+
+
+def test_live_state_has_the_cluster_and_what_else_was_selected() -> None:
+    live = observe(MemoryCluster(), ())
+    assert live.get(KafkaState).cluster.brokers
+    assert live.find(WorkerState) is None
+
+
+def test_workers_are_read_by_the_collector_of_their_provider() -> None:
+    opened: list[WorkerGroup] = []
+
+    class Cluster(MemoryCluster):
+        def workers(self, group: WorkerGroup) -> object:  # type: ignore[override]
+            opened.append(group)
+            raise LookupError
+
+    group = WorkerGroup(("https://one:8083",))
+    with pytest.raises(LookupError):
+        observe(Cluster(), (WorkerSelection(frozenset({group})),))
+    assert opened == [group]
+
+
+def test_each_built_in_provider_brings_its_collector() -> None:
+    assert len(load_collectors()) == 2
