@@ -242,7 +242,7 @@ def count_records_to_delete(cluster: Cluster, plan: Plan) -> tuple[Diagnostic, .
     so a cluster that does not answer is no reason to stop: the diagnostic then says so.
     """
     deletes = [op for op in plan.operations if VERBS[op.verb].destroys and not op.args.get("require_empty")]
-    topics = sorted({topic for op in deletes for topic in select_topics(VERBS[op.verb].query(op))})
+    topics = sorted({topic for op in deletes for topic in select_topics(VERBS[op.verb].select(op))})
     if not topics:
         return ()
     many = f"{len(topics):,} topics" if len(topics) > 1 else "topic"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
+from kdeclare.core.capabilities import export_manifests
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.parts import LiveState
@@ -101,7 +102,7 @@ def write_manifests(imported: Iterable[Imported], folder: Path) -> None:
 
 def _manifests(live: KafkaState) -> Iterable[Imported]:
     for kind in KINDS.values():
-        for name, text in sorted(kind.export(LiveState(live)).items()):
+        for name, text in sorted(export_manifests(kind, LiveState(live)).items()):
             resource = ResourceId(kind.name, name)
             yield Imported(resource, Path(f"{kind.name.lower()}s", file_name(resource)), text)
 

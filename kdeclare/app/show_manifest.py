@@ -5,6 +5,7 @@ from pathlib import Path
 
 from kdeclare.app.plan import CHECKS
 from kdeclare.app.policies import RULES
+from kdeclare.core.capabilities import encode_body
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
@@ -66,7 +67,7 @@ def _concerns(problem: Diagnostic, resource: ResourceId) -> bool:
 
 def _secrets(desired: Desired) -> frozenset[Steps]:
     """The paths of configs whose values nobody may see."""
-    stated = KINDS[desired.id.kind].to_json(desired.id.name, desired.body).get("configs", {})
+    stated = encode_body(desired).get("configs", {})
     keys = [key for key, value in stated.items() if is_secret(value)]
     return frozenset(("spec", name, key) for name in _CONFIGS for key in keys)
 

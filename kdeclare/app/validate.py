@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kdeclare.app.plan import CHECKS, has_mistakes
 from kdeclare.app.policies import RULES, project_policies
+from kdeclare.core.capabilities import find_static_diagnostics
 from kdeclare.core.diagnostics import Diagnostic, denied, in_order, warning
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Verdict
@@ -49,7 +50,7 @@ def _said_by_every_plan(loaded: Loaded) -> Iterator[Diagnostic]:
     if has_mistakes(loaded):
         return
     for item in loaded.desired:
-        yield from KINDS[item.id.kind].foresees(item)
+        yield from find_static_diagnostics(item)
     yield from contradictions(loaded.desired)
     yield from clashes(loaded.desired)
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
+from kdeclare.core.capabilities import encode_body
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, gist
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
-from kdeclare.core.registry import KINDS
 from kdeclare.core.secrets import is_secret
 from kdeclare.manifests.load import Loaded
 from kdeclare.providers.kafka.config.catalog import Catalog, catalog
@@ -60,7 +60,7 @@ def _secrets_left_alone(item: Desired, change: Change) -> Mapping[str, Wish]:
 
 
 def _stated(item: Desired) -> Json:
-    return KINDS[item.id.kind].to_json(item.id.name, item.body)
+    return encode_body(item)
 
 
 def _says(stated: Json, item: FieldChange, keys: Catalog | None) -> bool:

@@ -1,7 +1,7 @@
 """What a verb is: how an operation looks at the cluster, runs, and is undone."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kdeclare.core.changes import FieldChange
@@ -35,27 +35,6 @@ class Undo:
     args: Mapping[str, Json] | None = None
     conflicts: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What an operation makes of one topic; what it says nothing of stays as it is.
-
-    created, deleted: whether the topic is there only afterwards, or only before.
-    partitions, factor: of a creation None is "Kafka's default".
-    replicas: by partition, those that are named.
-    configs: the overrides as they will be; None is "no override".
-    fields: what it is about, in the words of a plan: ``partitions``, ``replicationFactor``,
-        ``assignments``, ``configs.<key>``.
-    """
-
-    created: bool = False
-    deleted: bool = False
-    partitions: int | None = None
-    factor: int | None = None
-    replicas: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    configs: Mapping[str, str | None] = field(default_factory=dict)
-    fields: frozenset[str] = frozenset()
 
 
 IDENTITY = "(id of "
@@ -97,7 +76,7 @@ class Verb(Protocol):
     tidies: bool = False
     """Whether it takes away what the run has put somewhere, and so runs also when the run is stopped."""
 
-    def query(self, op: Operation) -> Selections:
+    def select(self, op: Operation) -> Selections:
         """What must be read for a view."""
 
     def view(self, op: Operation, live: LiveState) -> View:
@@ -109,13 +88,8 @@ class Verb(Protocol):
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """What ``op`` changes, for people; where no diff has said it (a rollback)."""
 
-    def effects(self, op: Operation) -> Mapping[str, Effect]:
-        """What ``op`` makes of which topics, for policies about topics; steps of the engine's own make
-        nothing of any."""
-        return {}
-
-    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """What is left of ``op`` when nothing is to be done about these topics; None if nothing is."""
+    def less(self, op: Operation, subjects: Set[str]) -> Operation | None:
+        """What is left of ``op`` when these subjects of policies are left alone; None if nothing is."""
         return op
 
     def element_at(self, op: Operation, at: Steps) -> str:

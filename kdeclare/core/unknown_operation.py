@@ -25,7 +25,7 @@ class UnknownVerb(Verb):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def query(self, op: Operation) -> Selections:
+    def select(self, op: Operation) -> Selections:
         """Nothing."""
         return ()
 

@@ -69,7 +69,7 @@ def observe_expected(
 
 def select_all(operations: Iterable[Operation]) -> list[Selection]:
     """Return what the operations touch."""
-    return [selection for op in operations for selection in VERBS[op.verb].query(op)]
+    return [selection for op in operations for selection in VERBS[op.verb].select(op)]
 
 
 def kafka_of(live: LiveState) -> KafkaState:

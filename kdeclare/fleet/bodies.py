@@ -40,7 +40,7 @@ def entity_of(kind: str, name: str) -> ConfigResource:
     """The config resource that a resource is. Raises ValueError for a kind without configs."""
     if find_config_scope(kind) is ConfigScope.TOPIC:
         return ConfigResource(ConfigScope.TOPIC, name)
-    selected = CLUSTER.merge(KINDS[kind].query(name, None, None)) or KafkaSelection()
+    selected = CLUSTER.merge(KINDS[kind].select(name, None, None)) or KafkaSelection()
     (entity,) = selected.configs
     return entity
 

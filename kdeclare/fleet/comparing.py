@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from kdeclare.core.adoption import ADOPTION
+from kdeclare.core.capabilities import decode_body
 from kdeclare.core.changes import Action, FieldChange, Reason
 from kdeclare.core.diagnostics import Place
 from kdeclare.core.ids import ResourceId
@@ -244,7 +245,7 @@ def _text(value: Json) -> str | None:
 @lru_cache(maxsize=4096)
 def _body(kind: str, desired: str) -> Json:
     """A declared body; many topics say the same."""
-    return KINDS[kind].from_json(json.loads(desired))
+    return decode_body(kind, json.loads(desired))
 
 
 def _never_asked(

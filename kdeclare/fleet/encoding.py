@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from kdeclare.core.capabilities import encode_body, is_self_contained
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json, canonical_json
 from kdeclare.core.kind import Desired
-from kdeclare.core.registry import KINDS
 from kdeclare.fleet.bodies import broker_body, cluster_body, entity_of, fingerprint, topic_body
 from kdeclare.fleet.facts import DeclaredFacts, declared_facts, live_facts
 from kdeclare.fleet.rows import CLUSTER
@@ -75,7 +75,7 @@ def declared_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: 
     return row | {
         "desired": _body(desired),
         "source": None if desired.source is None else str(desired.source),
-        "alone": KINDS[id_.kind].alone(id_.name, desired.body),
+        "alone": is_self_contained(desired),
         **_facts(desired, owned)._asdict(),
         "partitions": getattr(desired.body, "partitions", None),
         "factor": getattr(desired.body, "replication_factor", None),
@@ -115,7 +115,7 @@ def _of_resource(cluster: str, desired: Desired | None, id_: ResourceId, owned: 
 
 
 def _body(desired: Desired) -> str:
-    return canonical_json(KINDS[desired.id.kind].to_json(desired.id.name, desired.body))
+    return canonical_json(encode_body(desired))
 
 
 def _facts(desired: Desired, owned: Json) -> DeclaredFacts:

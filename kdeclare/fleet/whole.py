@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kdeclare.core.capabilities import decode_body
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.plan import Verdict, VerdictOutcome
-from kdeclare.core.registry import KINDS
 from kdeclare.core.state import Leftovers, State
 from kdeclare.engine.planning.arrangements import barred, find_arrangements
 from kdeclare.engine.planning.compare import compare
@@ -136,7 +136,7 @@ def _id(row: Row) -> ResourceId:
 
 
 def _desired(id_: ResourceId, body: str, labels: Mapping[str, str], source: str | None) -> Desired:
-    return Desired(id_, KINDS[id_.kind].from_json(json.loads(body)), labels, parse_source(source))
+    return Desired(id_, decode_body(id_.kind, json.loads(body)), labels, parse_source(source))
 
 
 def _against(verdict: Verdict) -> Found:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from yaml.nodes import MappingNode, Node
 
+from kdeclare.core.capabilities import find_exclusive_fields
 from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import NAME, Kind, Problem
@@ -171,7 +172,7 @@ class Defaults:
         """
         for given in found:
             spec = node_at(root, ("spec",))
-            exclusive = self._kinds[given.body.kind].exclusive
+            exclusive = find_exclusive_fields(self._kinds[given.body.kind])
             pairs = [
                 (key, value)
                 for key, value in given.defaults.value
@@ -239,13 +240,13 @@ class Defaults:
     def _clashes(self, first: Given, second: Given) -> Iterator[tuple[FieldPath, FieldPath]]:
         """What each says that cannot stand beside what the other says."""
         yield from ((path, path) for path in differing(first.defaults, second.defaults))
-        for mine, others in self._kinds[second.body.kind].exclusive.items():
+        for mine, others in find_exclusive_fields(self._kinds[second.body.kind]).items():
             if says(second.defaults, mine):
                 yield from (((one,), (mine,)) for one in sorted(others) if says(first.defaults, one))
 
     def _is_open(self, spec: Node | None, given: Given, path: FieldPath) -> bool:
         """Whether what is given at a path would be filled in where ``spec`` is what holds already."""
-        exclusive = self._kinds[given.body.kind].exclusive
+        exclusive = find_exclusive_fields(self._kinds[given.body.kind])
         gives_way = any(says(spec, other) for name in path[:1] for other in exclusive.get(name, ()))
         return not gives_way and not settles(spec, path)
 

@@ -62,7 +62,7 @@ def check_scope(
     if not scope.entries:
         return
     for item in desired:
-        topics = select_topics(kinds[item.id.kind].query(item.id.name, item.body, None))
+        topics = select_topics(kinds[item.id.kind].select(item.id.name, item.body, None))
         forbidden = scope.find_forbidden(item.id, topics)
         if forbidden:
             yield out_of_scope(item.id, forbidden, scope, item.source)

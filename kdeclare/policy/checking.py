@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired, Stated
+from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Verdict, VerdictOutcome
-from kdeclare.core.registry import KINDS
 from kdeclare.policy.asking import Asking
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
 from kdeclare.policy.interface import Action, RequestMetadata
@@ -14,6 +13,7 @@ from kdeclare.policy.requests.declared import DeclaredRequest, NotKnownYet
 from kdeclare.policy.requests.existing import ExistingRequest
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Labels, Outlook
+from kdeclare.providers.kafka.topic_effects import Stated, find_static_topic_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def check_live(
 
 def _declared(desired: Iterable[Desired]) -> Iterator[tuple[Desired, str, Stated]]:
     for item in desired:
-        for topic, stated in KINDS[item.id.kind].states(item.id.name, item.body).items():
+        for topic, stated in find_static_topic_state(item).items():
             yield item, topic, stated
 
 

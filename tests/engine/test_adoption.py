@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from kdeclare.core.capabilities import decode_body, encode_body
 from kdeclare.core.changes import Action, FieldOp, Reason
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.plan import Plan
 from kdeclare.core.references import Referenced
-from kdeclare.core.registry import KINDS
 from kdeclare.engine.planning.plan_document import plan_document, plan_id
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.engine.planning.request import Scope
@@ -234,8 +234,8 @@ def test_permission_to_adopt_reaches_where_fleets_are_compared(kind: str) -> Non
     spec: dict[str, Any] = {"workers": ["http://127.0.0.1:8083"]} if kind == "ConnectWorkerConfig" else {}
     for adopt in (True, False):
         item = desired(kind, "1", **spec, lifecycle={"adopt": adopt})
-        body = json.loads(json.dumps(KINDS[kind].to_json("1", item.body)))
-        assert KINDS[kind].from_json(body).adopt is adopt
+        body = json.loads(json.dumps(encode_body(item)))
+        assert decode_body(kind, body).adopt is adopt
 
 
 # what is shown

@@ -77,7 +77,7 @@ def bed(policed_bed: KafkaBed) -> KafkaBed:
 def planned(bed: KafkaBed, verb: str, topic: str, args: Mapping[str, Json]) -> Operation:
     """An operation as a plan would have it now."""
     op = Operation(f"{verb}:{topic}", verb, ResourceId("Topic", topic), args, {})
-    return replace(op, expect=VERBS[verb].view(op, observe(bed.cluster, VERBS[verb].query(op))))
+    return replace(op, expect=VERBS[verb].view(op, observe(bed.cluster, VERBS[verb].select(op))))
 
 
 def creation(bed: KafkaBed, args: Mapping[str, Json]) -> Operation:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pytest
 
@@ -9,7 +10,7 @@ from kdeclare.core.collector import Collector
 from kdeclare.core.parts import Connections, LiveState, Parts
 from kdeclare.core.registry import load_collectors
 from kdeclare.engine.observation import observe
-from kdeclare.providers.connect.collector import WorkerSelection, WorkerState
+from kdeclare.providers.connect.collector import WORKERS, ConnectClients, WorkerSelection, WorkerState
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.collector import CLUSTER, select_topics
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -108,14 +109,13 @@ def test_live_state_has_the_cluster_and_what_else_was_selected() -> None:
 def test_workers_are_read_by_the_collector_of_their_provider() -> None:
     opened: list[WorkerGroup] = []
 
-    class Cluster(MemoryCluster):
-        def workers(self, group: WorkerGroup) -> object:  # type: ignore[override]
-            opened.append(group)
-            raise LookupError
+    def open_group(group: WorkerGroup) -> NoReturn:
+        opened.append(group)
+        raise LookupError
 
     group = WorkerGroup(("https://one:8083",))
     with pytest.raises(LookupError):
-        observe(Cluster(), (WorkerSelection(frozenset({group})),))
+        WORKERS.collect(Connections(ConnectClients(open_group)), (WorkerSelection(frozenset({group})),))
     assert opened == [group]
 
 

@@ -2,6 +2,9 @@
 
 import pytest
 
+from kdeclare.core.capabilities import encode_body
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
 from kdeclare.core.registry import KINDS
 from kdeclare.core.secrets import SHOWN, Secret
 from kdeclare.manifests.editing.documents import FileEdit
@@ -78,7 +81,7 @@ def test_literal_login_of_a_mechanism_is_a_secret() -> None:
     assert isinstance(body.configs[JAAS], Secret)
     assert [problem.diagnostic.code for problem in problems] == ["literal-secret"]
     assert "hunter2" not in str(problems)
-    assert "hunter2" not in str(kind.to_json("1", body))
+    assert "hunter2" not in str(encode_body(Desired(ResourceId("BrokerConfig", "1"), body)))
 
 
 @pytest.mark.parametrize("key", [JAAS, JAAS.upper(), "listener.name.EXTERNAL.plain.sasl.jaas.config"])

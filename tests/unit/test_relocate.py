@@ -44,7 +44,7 @@ def test_a_replica_counts_where_it_is_heading() -> None:
     planned = replace(op, expect=VERB.view(op, now))
     assert VERB.after(planned) == dict.fromkeys(planned.expect, "/b")
     assert [f.path for f in VERB.fields(planned)] == ["log_dir.a-b-0@1", "log_dir.a-b-0@3"]
-    assert VERB.query(op) == (KafkaSelection(log_dirs=frozenset({"a-b"})),)
+    assert VERB.select(op) == (KafkaSelection(log_dirs=frozenset({"a-b"})),)
 
 
 def test_undoing_leaves_alone_what_others_moved_and_what_was_not_there() -> None:

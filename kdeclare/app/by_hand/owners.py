@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back import declared_places, sources_of
+from kdeclare.core.capabilities import encode_body
 from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import Diagnostic, Place, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
-from kdeclare.core.registry import KINDS
 from kdeclare.engine.planning.claimed import Claimed, claimed
 
 
@@ -42,7 +42,7 @@ class Owners:
 
     def _stated(self, resource: str) -> Mapping[str, Json]:
         declared = self.declared.get(resource)
-        return KINDS[declared.id.kind].to_json(declared.id.name, declared.body) if declared else {}
+        return encode_body(declared) if declared else {}
 
 
 def owners_of(workspace: Workspace) -> Owners:

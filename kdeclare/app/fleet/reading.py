@@ -14,13 +14,13 @@ from kdeclare.app.policies import policies_in_force
 from kdeclare.app.secrets import hasher_of
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.adoption import allow_adoption
+from kdeclare.core.capabilities import is_fleet_comparable
 from kdeclare.core.diagnostics import KdeclareError, gist
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.progress import quietly
-from kdeclare.core.registry import KINDS
 from kdeclare.core.secret_hashes import refuse_missing_key
 from kdeclare.core.state import State
 from kdeclare.engine.planning.request import Scope
@@ -102,12 +102,12 @@ def _owned(state: State | None) -> Mapping[ResourceId, Json]:
     """What the state says, of kinds that an audit can compare."""
     records = state.resources.items() if state is not None else ()
     owned = {ResourceId.parse(text): record for text, record in records}
-    return {id_: record for id_, record in owned.items() if id_.kind in KINDS and KINDS[id_.kind].in_brokers}
+    return {id_: record for id_, record in owned.items() if is_fleet_comparable(id_.kind)}
 
 
 def _rows(entry: ClusterEntry, desired: Sequence[Desired], owned: Mapping[ResourceId, Json]) -> Iterator[Row]:
     scope = Scope(selector=entry.selector)
-    for item in (item for item in desired if KINDS[item.id.kind].in_brokers):
+    for item in (item for item in desired if is_fleet_comparable(item.id.kind)):
         encoded = declared_row if scope.covers(item) else left_out_row
         yield encoded(entry.name, item, item.id, owned.get(item.id))
     encoded = declared_row if scope.whole else left_out_row

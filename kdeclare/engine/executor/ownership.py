@@ -29,7 +29,7 @@ def owned_after(
         if item.id.kind not in KINDS:
             continue  # of a provider that is not installed: nobody here can say what is owned now
         kind = KINDS[item.id.kind]
-        record = kind.settle(item.before, item.after, done, len(done) == len(operations))
+        record = kind.merge_ownership(item.before, item.after, done, len(done) == len(operations))
         record = _with_new_id(record, done, results)
         if record is None:
             owned.pop(str(item.id), None)

@@ -136,9 +136,9 @@ def _overlay(
         for claim in produced & latest.keys():
             del latest[claim]  # also where its outcome is not known: then nobody knows what to expect
         if verb.destroys:
-            gone = select_topics(verb.query(op))
+            gone = select_topics(verb.select(op))
             for claim, (_, earlier, _, _) in list(latest.items()):
-                if gone & select_topics(VERBS[earlier.verb].query(earlier)):
+                if gone & select_topics(VERBS[earlier.verb].select(earlier)):
                     del latest[claim]
         at = _parse(record.ended_at[op.id])
         if result.status is not Status.DONE or at < since:
@@ -150,7 +150,7 @@ def _overlay(
 
 def _asks_others(op: Operation) -> bool:
     """Whether its view is not metadata: Connect workers and log directories are asked directly."""
-    selections = VERBS[op.verb].query(op)
+    selections = VERBS[op.verb].select(op)
     asked = CLUSTER.merge(selections)
     return asked is None or bool(asked.log_dirs) or any(not isinstance(s, KafkaSelection) for s in selections)
 
@@ -181,12 +181,12 @@ def _creates(op: Operation) -> bool:
 
 
 def _topics(write: PendingWrite) -> frozenset[str]:
-    return select_topics(VERBS[write.operation.verb].query(write.operation))
+    return select_topics(VERBS[write.operation.verb].select(write.operation))
 
 
 def _has_broker_configs(op: Operation) -> bool:
     """Whether it changes configs that brokers apply later than the rest of the metadata."""
-    asked = CLUSTER.merge(VERBS[op.verb].query(op))
+    asked = CLUSTER.merge(VERBS[op.verb].select(op))
     return asked is not None and any(resource.scope is ConfigScope.BROKER for resource in asked.configs)
 
 

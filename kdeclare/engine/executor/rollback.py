@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from kdeclare.core.capabilities import assess_field
 from kdeclare.core.changes import Action, Change, Reason, Risk
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, in_order, warning
 from kdeclare.core.ids import ResourceId
@@ -330,8 +331,7 @@ def _change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
     creates = any(op.verb == "topic.create" for op in operations)
     action = Action.DELETE if deletes else Action.CREATE if creates else Action.UPDATE
     fields = tuple(f for op in operations for f in VERBS[op.verb].fields(op))
-    if id_.kind in KINDS:  # not for what accompanies the moves of several resources
-        fields = tuple(KINDS[id_.kind].assess_field(action, f) for f in fields)
+    fields = tuple(assess_field(id_.kind, action, f) for f in fields)
     risk = highest_risk(fields, least=Risk.DESTRUCTIVE if deletes else Risk.SAFE)
     return Change(id_, action, Reason.ROLLBACK, risk, fields)
 
@@ -357,7 +357,7 @@ def _ownership(
             continue  # of a provider that is not installed
         else:
             undone = tuple(step.inverse for step in mine if step.inverse)
-            after = KINDS[item.id.kind].settle(current, item.before, undone, all_done=False)
+            after = KINDS[item.id.kind].merge_ownership(current, item.before, undone, all_done=False)
         if after != current or any(step.inverse for step in mine):
             yield Ownership(item.id, current, after)
 

@@ -44,6 +44,7 @@ from kdeclare.providers.kafka.reassignment.placing import Placement, PlacementEr
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT, not_placed
 from kdeclare.providers.kafka.topic.renames import find_renames, order_colliding_names
+from kdeclare.providers.kafka.topic_effects import find_effects
 from kdeclare.providers.kafka.unknown_keys import weighed
 from kdeclare.providers.kafka.visibility import Patience
 
@@ -128,7 +129,9 @@ def _operations(
         if change is None or change.blocked or change.action in (Action.NO_OP, Action.FORGET):
             continue
         try:
-            operations += KINDS[item.id.kind].operations(change, item.desired, state, item.owned, context)
+            operations += KINDS[item.id.kind].plan_operations(
+                change, item.desired, state, item.owned, context
+            )
         except PlacementError as reason:
             place = item.desired.source if item.desired else None
             problems.append(not_placed(str(item.id), str(reason), place))
@@ -271,7 +274,7 @@ def _assembled(
 
 def _racks(live: KafkaState, operations: Iterable[Operation]) -> Mapping[int, str]:
     """Those of the brokers, where an operation says which replicas go where."""
-    if not any(effect.replicas for op in operations for effect in VERBS[op.verb].effects(op).values()):
+    if not any(effect.replicas for op in operations for effect in find_effects(op).values()):
         return {}
     return {broker.id: broker.rack for broker in live.cluster.brokers if broker.rack is not None}
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kdeclare.core.capabilities import encode_body
 from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.diagnostics import Place
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
-from kdeclare.core.registry import KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def claimed(
 
 
 def _record(desired: Desired) -> Json:
-    return KINDS[desired.id.kind].to_json(desired.id.name, desired.body)
+    return encode_body(desired)
 
 
 def _is_stated(field: FieldChange, record: Mapping[str, Json]) -> bool:

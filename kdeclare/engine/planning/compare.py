@@ -45,7 +45,7 @@ def what_to_observe(request: PlanRequest) -> tuple[Selection, ...]:
     return tuple(
         selection
         for id_, desired, owned in _in_scope(request)
-        for selection in KINDS[id_.kind].query(id_.name, desired.body if desired else None, owned)
+        for selection in KINDS[id_.kind].select(id_.name, desired.body if desired else None, owned)
     )
 
 
@@ -66,7 +66,7 @@ def compare(
     cluster = live.get(KafkaState)
     foreign = _moved_by_others(request, cluster)
     for id_, desired, owned in _in_scope(request):
-        query = KINDS[id_.kind].query(id_.name, desired.body if desired else None, owned)
+        query = KINDS[id_.kind].select(id_.name, desired.body if desired else None, owned)
         asked = CLUSTER.merge(query) or KafkaSelection()
         unseen = sorted(asked.topics & cluster.hidden) if cluster.hidden else []
         if unseen and id_ not in request.scope.forget:

@@ -14,6 +14,7 @@ from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.reassignment.operations.moves import waiting
+from kdeclare.providers.kafka.topic_effects import find_effects
 from kdeclare.providers.kafka.topic_identity import identities
 
 _ORPHAN_OUT_OF_SCOPE = "Release it with --forget, or extend spec.scope in the project file."
@@ -57,7 +58,7 @@ def find_out_of_scope(request: PlanRequest, operations: Iterable[Operation]) -> 
         return
     topics: dict[ResourceId, set[str]] = {}
     for op in operations:
-        topics.setdefault(op.resource, set()).update(VERBS[op.verb].effects(op))
+        topics.setdefault(op.resource, set()).update(find_effects(op))
     places = {desired.id: desired.source for desired in request.desired}
     for resource, touched in topics.items():
         forbidden = request.names.find_forbidden(resource, touched)
@@ -101,7 +102,7 @@ def _in_the_way(operations: Sequence[Operation], live: KafkaState) -> Mapping[st
     """Where the partitions are heading that these operations are about."""
     named = {p for op in operations if VERBS[op.verb].moves for p in op.args["partitions"]}
     whole = {
-        t for op in operations if not VERBS[op.verb].moves for t in select_topics(VERBS[op.verb].query(op))
+        t for op in operations if not VERBS[op.verb].moves for t in select_topics(VERBS[op.verb].select(op))
     }
     return {
         str(partition): list(move.target)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
+from kdeclare.core.capabilities import list_exclusive_settings
 from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -12,6 +13,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.registry import KINDS, VERBS
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.operations.partitions import part
+from kdeclare.providers.kafka.topic_effects import find_effects
 
 CONTRADICTION = "contradiction"
 
@@ -21,7 +23,7 @@ def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
     first: dict[str, tuple[Desired, Json]] = {}
     found: list[Diagnostic] = []
     for item in sorted(declared, key=lambda d: d.id):
-        for thing, wish in KINDS[item.id.kind].wants(item.id.name, item.body).items():
+        for thing, wish in list_exclusive_settings(item).items():
             other, their_wish = first.setdefault(thing, (item, wish))
             if their_wish != wish:
                 found.append(contradiction(item, other, f"{thing}: {wish} here, {their_wish} at {other.id}"))
@@ -34,7 +36,7 @@ def deleted_and_used(operations: Sequence[Operation]) -> list[Diagnostic]:
         topic
         for op in operations
         if VERBS[op.verb].destroys
-        for topic in select_topics(VERBS[op.verb].query(op))
+        for topic in select_topics(VERBS[op.verb].select(op))
     }
     return [
         error(
@@ -45,7 +47,7 @@ def deleted_and_used(operations: Sequence[Operation]) -> list[Diagnostic]:
             resource=str(op.resource),
         )
         for op in operations
-        if not VERBS[op.verb].destroys and (used := select_topics(VERBS[op.verb].query(op)) & gone)
+        if not VERBS[op.verb].destroys and (used := select_topics(VERBS[op.verb].select(op)) & gone)
     ]
 
 
@@ -108,7 +110,7 @@ def standing(
     made: dict[tuple[ResourceId, str], list[str]] = {}
     result = []
     for op in operations:
-        topics = VERBS[op.verb].effects(op)
+        topics = find_effects(op)
         reason = "was allowed on what this makes of the topic"
         others = [(other, t) for t in topics for other in stands_on.get((op.resource, t), ())]
         needs = {id_: reason for key in others for id_ in made.get(key, ())}

@@ -7,6 +7,7 @@ operation was planned on (``expect``) is not believed either: apply compares it 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from kdeclare.core.capabilities import assess_field
 from kdeclare.core.changes import Action, Change, Reason, Risk
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.ids import ResourceId
@@ -183,7 +184,7 @@ def _risk_errors(change: Change, least: Risk) -> Iterator[str]:
     for field in change.fields:
         if change.id.kind not in KINDS:
             break  # it accompanies the moves of several resources, and has no fields
-        real = KINDS[change.id.kind].assess_field(change.action, field)
+        real = assess_field(change.id.kind, change.action, field)
         # what an unset config means depends on the brokers' own value, which the plan was rated with
         is_inherited = field.path.startswith("configs.") and None in (field.before, field.after)
         if not is_inherited and _RISKS.index(field.risk) < _RISKS.index(real.risk):

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from kdeclare.core.kind import Stated
 from kdeclare.policy.interface import Action
 from kdeclare.policy.withheld import Withheld, Withholding
+from kdeclare.providers.kafka.topic_effects import Stated
 
 
 class NotKnownYet(Withheld):

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kdeclare.core.operation_type import Effect
 from kdeclare.policy.interface import Action
 from kdeclare.policy.requests.facts import Facts
+from kdeclare.providers.kafka.topic_effects import Effect
 
 Labels = Mapping[str, Mapping[str, str]]
 """The labels of topics, by topic."""

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.operation_type import Effect
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import VERBS
 from kdeclare.policy.interface import Action, TopicState
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Outlook
 from kdeclare.policy.requests.states import LiveState, ResultState
+from kdeclare.providers.kafka.topic_effects import Effect, find_effects
 
 Effects = tuple[Effect, ...]
 
@@ -27,7 +26,7 @@ def effects_of(operations: Sequence[Operation]) -> dict[_Requested, Effects]:
     """
     found: dict[_Requested, Effects] = {}
     for op in operations:
-        for topic, effect in VERBS[op.verb].effects(op).items():
+        for topic, effect in find_effects(op).items():
             key = (op.resource, topic)
             found[key] = (*found.get(key, ()), effect)
     return dict(sorted(found.items(), key=lambda item: (not _deletes(item[1]), item[0][1])))

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kdeclare.core.operation_type import Effect
 from kdeclare.policy.interface import PolicyViolation, TopicState
 from kdeclare.policy.requests.facts import Facts
+from kdeclare.providers.kafka.topic_effects import Effect
 
 
 @dataclass(frozen=True)

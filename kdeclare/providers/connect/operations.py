@@ -42,7 +42,7 @@ class PatchWorkers(Verb):
     validates = True
     spreads = True
 
-    def query(self, op: Operation) -> Selections:
+    def select(self, op: Operation) -> Selections:
         """Its workers."""
         return (WorkerSelection(frozenset({group_of(op)})),)
 

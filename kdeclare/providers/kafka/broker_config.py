@@ -12,7 +12,7 @@ from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import NAME, Desired, Difference, Problem, Stated
+from kdeclare.core.kind import NAME, Desired, Difference, Problem
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.providers.kafka.config.catalog import catalog
@@ -61,8 +61,6 @@ class BrokerConfigKind:
     name = "BrokerConfig"
     spec: type[BaseModel] = BrokerConfigSpec
     config_scope = ConfigScope.BROKER
-    in_brokers = True
-    exclusive: Mapping[str, frozenset[str]] = {}
 
     def parse(self, name: str, spec: BrokerConfigSpec) -> tuple[BrokerConfigBody, tuple[Problem, ...]]:
         """See `core.kind.Kind`."""
@@ -81,7 +79,7 @@ class BrokerConfigKind:
         body = BrokerConfigBody(wishes, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
         return body, problems
 
-    def query(self, name: str, body: BrokerConfigBody | None, owned: Json) -> Selections:
+    def select(self, name: str, body: BrokerConfigBody | None, owned: Json) -> Selections:
         """Its declared and owned keys, and whatever else is set on it."""
         resource = _entity(name)
         keys = frozenset(body.configs if body else ()) | frozenset((owned or {}).get("configs", ()))
@@ -134,19 +132,7 @@ class BrokerConfigKind:
         """See `providers.kafka.risks`."""
         return assess_broker_field(field)
 
-    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
-        """Nothing."""
-        return ()
-
-    def wants(self, name: str, body: BrokerConfigBody) -> Mapping[str, Json]:
-        """Nothing that another kind can speak about."""
-        return {}
-
-    def states(self, name: str, body: BrokerConfigBody) -> Mapping[str, Stated]:
-        """Nothing of any topic."""
-        return {}
-
-    def operations(
+    def plan_operations(
         self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
         """One atomic operation, and one more for every doubling of a thread pool."""
@@ -155,7 +141,7 @@ class BrokerConfigKind:
         stages = in_steps(by_occurrence(config_fields(change.fields)), cluster.configs.get(entity, {}))
         return tuple(config_operations(change.id, entity, stages, owned, cluster))
 
-    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """See `core.kind.Kind`."""
         if all_done:
             return after
@@ -166,7 +152,7 @@ class BrokerConfigKind:
         kept = {k: v for k, v in old.items() if k not in keys}
         return {"configs": kept | {k: v for k, v in new.items() if k in keys}}
 
-    def alone(self, name: str, body: BrokerConfigBody) -> bool:
+    def is_self_contained(self, name: str, body: BrokerConfigBody) -> bool:
         """Always."""
         return True
 

@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdeclare.core.capabilities import is_self_contained
 from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import Place
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
-from kdeclare.core.registry import KINDS
 from kdeclare.core.state import State
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest, Scope
@@ -206,7 +206,7 @@ def test_any_cluster_is_compared_as_a_plan_compares_it(seed: int, selector: Mapp
     expected: dict[str, list[tuple[str | None, Any, Any]]] = {}
     for change in planned.changes:
         body = bodies.get(change.id)
-        if body is None or KINDS[change.id.kind].alone(change.id.name, body):
+        if body is None or is_self_contained(Desired(change.id, body)):
             continue
         if change.action is Action.CREATE:
             expected[str(change.id)] = [(None, None, {f.path: f.after for f in change.fields})]

@@ -58,7 +58,7 @@ class SmallKind:
 
     name: str
     spec: type[BaseModel] = Spec
-    exclusive: ClassVar[Mapping[str, frozenset[str]]] = {
+    exclusive_fields: ClassVar[Mapping[str, frozenset[str]]] = {
         "partitions": frozenset({"assignments"}),
         "assignments": frozenset({"partitions"}),
     }

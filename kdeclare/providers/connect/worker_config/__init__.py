@@ -6,10 +6,9 @@ from pydantic import BaseModel
 
 from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.collector import Selections
-from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference, Problem, Stated
+from kdeclare.core.kind import Desired, Difference, Problem
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.secrets import Secret
@@ -30,14 +29,12 @@ class ConnectWorkerConfigKind:
 
     name = "ConnectWorkerConfig"
     spec: type[BaseModel] = ConnectWorkerConfigSpec
-    in_brokers = False
-    exclusive: Mapping[str, frozenset[str]] = {}
 
     def parse(self, name: str, spec: ConnectWorkerConfigSpec) -> tuple[WorkerConfigBody, tuple[Problem, ...]]:
         """See `core.kind.Kind`."""
         return parse_worker_config(name, spec)
 
-    def query(self, name: str, body: WorkerConfigBody | None, owned: Json) -> Selections:
+    def select(self, name: str, body: WorkerConfigBody | None, owned: Json) -> Selections:
         """Its workers."""
         return (WorkerSelection(frozenset({group_for(body, owned)})),)
 
@@ -56,11 +53,7 @@ class ConnectWorkerConfigKind:
         """See `providers.kafka.risks`."""
         return assess_worker_field(field)
 
-    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
-        """Nothing."""
-        return ()
-
-    def wants(self, name: str, body: WorkerConfigBody) -> Mapping[str, Json]:
+    def list_exclusive_settings(self, name: str, body: WorkerConfigBody) -> Mapping[str, Json]:
         """Its keys at each of its workers; of secrets nobody can tell whether they are the same."""
         return {
             f"{key} at {url}": record_of(wish)["value"]
@@ -69,17 +62,13 @@ class ConnectWorkerConfigKind:
             if not isinstance(wish, Secret)
         }
 
-    def states(self, name: str, body: WorkerConfigBody) -> Mapping[str, Stated]:
-        """Nothing of any topic."""
-        return {}
-
-    def operations(
+    def plan_operations(
         self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
         """One PATCH; none where nothing of what is declared no longer is left."""
         return (worker_operation(change, desired, live.get(WorkerState), owned),) if change.fields else ()
 
-    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """See `core.kind.Kind`."""
         if all_done:
             return after
@@ -91,10 +80,6 @@ class ConnectWorkerConfigKind:
         configs = kept | {key: record for key, record in new.items() if key in keys}
         return {"workers": (after or before)["workers"], "configs": configs}
 
-    def alone(self, name: str, body: WorkerConfigBody) -> bool:
-        """As far as brokers go."""
-        return True
-
     def to_json(self, name: str, body: WorkerConfigBody) -> Json:
         """See `core.kind.Kind`."""
         return body_json(body)
@@ -102,7 +87,3 @@ class ConnectWorkerConfigKind:
     def from_json(self, json: Json) -> WorkerConfigBody:
         """See `core.kind.Kind`."""
         return body_from(json)
-
-    def export(self, live: LiveState) -> Mapping[str, str]:
-        """Nothing: brokers know of no Connect workers."""
-        return {}

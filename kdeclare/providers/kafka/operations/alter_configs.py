@@ -8,7 +8,7 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Effect, Undo, Verb, View, is_identity, other_topic
+from kdeclare.core.operation_type import Undo, Verb, View, is_identity, other_topic
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SHOWN, SecretSource, Steps, is_secret
@@ -21,6 +21,7 @@ from kdeclare.providers.kafka.live import ConfigSource, KafkaState
 from kdeclare.providers.kafka.operations.arguments import AlterConfigsArgs
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery
 from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.topic_effects import Effect
 from kdeclare.providers.kafka.topic_identity import identities, identity_claims
 
 
@@ -52,7 +53,7 @@ class AlterConfigs(Verb):
     arguments = AlterConfigsArgs
     validates = True
 
-    def query(self, op: Operation) -> Selections:
+    def select(self, op: Operation) -> Selections:
         """Just the keys that it touches."""
         resource = entity(op)
         keys = frozenset(item["key"] for item in op.args["ops"])

@@ -7,19 +7,20 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, FaultKind, Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Effect, Verb, View, with_args, with_inverse
+from kdeclare.core.operation_type import Verb, View, with_args, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.topic_effects import Effect
 from kdeclare.providers.kafka.topic_identity import identities, identity_claims
 
 
 class PartitionsVerb(Verb):
     """args: {partitions: {<topic>-<n>: replicas}}."""
 
-    def query(self, op: Operation) -> Selections:
+    def select(self, op: Operation) -> Selections:
         """The topics of its partitions."""
         return (KafkaSelection(topics_of(op.args["partitions"])),)
 

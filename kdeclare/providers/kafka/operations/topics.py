@@ -7,7 +7,7 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, Outcome, Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Effect, Undo, Verb, View, other_topic
+from kdeclare.core.operation_type import Undo, Verb, View, other_topic
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
@@ -25,6 +25,7 @@ from kdeclare.providers.kafka.operations.arguments import (
 )
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic
 from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.topic_effects import Effect
 from kdeclare.providers.kafka.topic_identity import identities, identity_claims
 
 HAS_RECORDS = "HAS_RECORDS"
@@ -44,7 +45,7 @@ class TopicVerb(Verb):
     element = "topic"
     has_timeout = True
 
-    def query(self, op: Operation) -> Selections:
+    def select(self, op: Operation) -> Selections:
         """The topic itself."""
         return (KafkaSelection(frozenset({_topic(op)})),)
 
@@ -82,7 +83,7 @@ class CreateTopic(TopicVerb):
     validates = True
     makes = True
 
-    def query(self, op: Operation) -> Selections:
+    def select(self, op: Operation) -> Selections:
         """The topic and all that is set on it."""
         resource = ConfigResource(ConfigScope.TOPIC, _topic(op))
         return (KafkaSelection(frozenset({_topic(op)}), {resource: ConfigQuery(resource, overrides=True)}),)

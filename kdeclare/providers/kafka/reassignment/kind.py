@@ -6,10 +6,9 @@ from pydantic import BaseModel
 
 from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.collector import Selections
-from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference, Problem, Stated
+from kdeclare.core.kind import Desired, Difference, Problem
 from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
@@ -38,14 +37,13 @@ class ReassignmentKind:
 
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec
-    in_brokers = True
-    exclusive: Mapping[str, frozenset[str]] = EXCLUSIVE
+    exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE
 
     def parse(self, name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
         """See `core.kind.Kind`."""
         return parse_reassignment(name, spec)
 
-    def query(self, name: str, body: ReassignmentBody | None, owned: Json) -> Selections:
+    def select(self, name: str, body: ReassignmentBody | None, owned: Json) -> Selections:
         """The topics of its partitions; all of them where it has patterns."""
         return (KafkaSelection(body.names, every_topic=body.has_patterns),) if body else ()
 
@@ -66,11 +64,7 @@ class ReassignmentKind:
         """See `providers.kafka.risks`."""
         return assess_placement_field(field)
 
-    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
-        """Nothing."""
-        return ()
-
-    def wants(self, name: str, body: ReassignmentBody) -> Mapping[str, Json]:
+    def list_exclusive_settings(self, name: str, body: ReassignmentBody) -> Mapping[str, Json]:
         """The replicas of its partitions, and with them the replication factor of their topics."""
         replicas: dict[str, Json] = {f"replicas of {t.partition}": list(t.replicas) for t in body.targets}
         sizes = {f"replication factor of {t.partition.topic}": len(t.replicas) for t in body.targets}
@@ -87,11 +81,7 @@ class ReassignmentKind:
             brokers.setdefault(target.partition.topic, set()).update(target.replicas)
         return found | {t: Arrangement(frozenset(ids), exact=True) for t, ids in brokers.items()}
 
-    def states(self, name: str, body: ReassignmentBody) -> Mapping[str, Stated]:
-        """Nothing of any topic."""
-        return {}
-
-    def operations(
+    def plan_operations(
         self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
         """One operation for what keeps its size, and one with the guard lifted for what is to change it."""
@@ -119,11 +109,11 @@ class ReassignmentKind:
             operations.append(with_inverse(_REASSIGN, op))
         return tuple(operations)
 
-    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """It owns nothing."""
         return None
 
-    def alone(self, name: str, body: ReassignmentBody) -> bool:
+    def is_self_contained(self, name: str, body: ReassignmentBody) -> bool:
         """Never: it is about topics, and which of them there are, only the cluster knows."""
         return False
 
@@ -134,7 +124,3 @@ class ReassignmentKind:
     def from_json(self, json: Json) -> ReassignmentBody:
         """See `providers.kafka.reassignment.body_json`."""
         return reassignment_from(json)
-
-    def export(self, live: LiveState) -> Mapping[str, str]:
-        """Nothing: where replicas are is no wish."""
-        return {}

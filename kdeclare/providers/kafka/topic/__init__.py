@@ -9,7 +9,7 @@ from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference, Problem, Stated
+from kdeclare.core.kind import Desired, Difference, Problem
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -24,6 +24,7 @@ from kdeclare.providers.kafka.topic.export import topic_manifests
 from kdeclare.providers.kafka.topic.operations import topic_operations
 from kdeclare.providers.kafka.topic.spec import EXCLUSIVE, TopicBody, TopicSpec, parse_topic
 from kdeclare.providers.kafka.topic.stated import stated
+from kdeclare.providers.kafka.topic_effects import Stated
 
 
 class TopicKind:
@@ -32,14 +33,13 @@ class TopicKind:
     name = "Topic"
     spec: type[BaseModel] = TopicSpec
     config_scope = ConfigScope.TOPIC
-    in_brokers = True
-    exclusive: Mapping[str, frozenset[str]] = EXCLUSIVE
+    exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE
 
     def parse(self, name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
         """See `core.kind.Kind`."""
         return parse_topic(name, spec)
 
-    def query(self, name: str, body: TopicBody | None, owned: Json) -> Selections:
+    def select(self, name: str, body: TopicBody | None, owned: Json) -> Selections:
         """The topic, its declared and owned keys, and whatever else is set on it."""
         resource = ConfigResource(ConfigScope.TOPIC, name)
         keys = frozenset(body.configs if body else ()) | frozenset((owned or {}).get("configs", ()))
@@ -60,11 +60,11 @@ class TopicKind:
         """See `providers.kafka.risks`."""
         return assess_topic_field(action, field)
 
-    def foresees(self, desired: Desired) -> tuple[Diagnostic, ...]:
+    def find_static_diagnostics(self, desired: Desired) -> tuple[Diagnostic, ...]:
         """What can be said of the replication factor where that is declared, too."""
         return min_isr_problems(desired)
 
-    def wants(self, name: str, body: TopicBody) -> Mapping[str, Json]:
+    def list_exclusive_settings(self, name: str, body: TopicBody) -> Mapping[str, Json]:
         """The replicas of each partition, or their number."""
         if body.assignments is not None:
             return {f"replicas of {name}-{n}": list(r) for n, r in body.assignments.items()}
@@ -78,18 +78,18 @@ class TopicKind:
             return {name: Arrangement(brokers, exact=True)}
         return {name: Arrangement(strategy=body.strategy)} if body.strategy else {}
 
-    def states(self, name: str, body: TopicBody) -> Mapping[str, Stated]:
+    def find_static_topic_state(self, name: str, body: TopicBody) -> Mapping[str, Stated]:
         """See `providers.kafka.topic.stated`."""
         return {name: stated(body)}
 
-    def operations(
+    def plan_operations(
         self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
         """See `providers.kafka.topic.operations`."""
         body = desired.body if desired else None
         return topic_operations(change, body, live.get(KafkaState), owned, context.get(Placement).place)
 
-    def settle(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """See `core.kind.Kind`: a creation gives all, the other operations their own fields."""
         if any(op.verb == "topic.delete" for op in done):
             return None
@@ -112,7 +112,7 @@ class TopicKind:
                 record |= {name: after[name] for name in names if name in after}
         return record
 
-    def alone(self, name: str, body: TopicBody) -> bool:
+    def is_self_contained(self, name: str, body: TopicBody) -> bool:
         """Unless it is a strategy that says where its replicas are to be."""
         return body.strategy is None
 

@@ -8,9 +8,9 @@ from kdeclare.core.changes import Action, Reason
 from kdeclare.core.diagnostics import Diagnostic, Place, denied, warning
 from kdeclare.core.jsontypes import Json, canonical_json
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import VERBS
 from kdeclare.engine.planning.compare import Compared
 from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.topic_effects import find_effects
 
 RENAME = "rename"
 NAME_COLLISION = "name-collision"
@@ -27,16 +27,14 @@ def order_colliding_names(
     Kafka refuses 'a.b' while 'a_b' exists: their metrics have the same name. Without the edge, the old topic
     could be deleted and the new one still be refused.
     """
-    deletions = {
-        name: op.id for op in operations for name, e in VERBS[op.verb].effects(op).items() if e.deleted
-    }
+    deletions = {name: op.id for op in operations for name, e in find_effects(op).items() if e.deleted}
     existing: dict[str, list[str]] = {}
     for name in sorted(live):
         existing.setdefault(_metric_name(name), []).append(name)
     ordered: list[Operation] = []
     problems: list[Diagnostic] = []
     for op in operations:
-        created = [name for name, effect in VERBS[op.verb].effects(op).items() if effect.created]
+        created = [name for name, effect in find_effects(op).items() if effect.created]
         for name in created:
             for other in existing.get(_metric_name(name), ()):
                 if other == name:

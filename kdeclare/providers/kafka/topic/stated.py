@@ -1,13 +1,12 @@
 """What a topic's manifest says of the topic, without any cluster."""
 
-from kdeclare.core.kind import Stated
-from kdeclare.core.operation_type import Effect
 from kdeclare.core.secrets import Secret
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.wishes import Parts, Unset, Wish, joined
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.operations.topics import ASSIGNED
 from kdeclare.providers.kafka.topic.spec import TopicBody
+from kdeclare.providers.kafka.topic_effects import Effect, Stated
 
 
 def stated(body: TopicBody) -> Stated:

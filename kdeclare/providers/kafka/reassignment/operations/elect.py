@@ -32,7 +32,7 @@ class ElectLeaders(Verb):
     accompanies = True
     tidies = True
 
-    def query(self, op: Operation) -> Selections:
+    def select(self, op: Operation) -> Selections:
         """The topics of its partitions."""
         return (KafkaSelection(topics_of(op.args["partitions"])),)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from kdeclare.core.faults import Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Effect, Undo, View, other_topic
+from kdeclare.core.operation_type import Undo, View, other_topic
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.secrets import SecretSource
@@ -13,6 +13,7 @@ from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.operations.partitions import PartitionsVerb, joined_result, moved
 from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs
+from kdeclare.providers.kafka.topic_effects import Effect
 
 
 class AwaitMoves(PartitionsVerb):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.core.faults import Fault, Result
-from kdeclare.core.operation_type import Effect, Undo, View, other_topic
+from kdeclare.core.operation_type import Undo, View, other_topic
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.run import Status
@@ -16,6 +16,7 @@ from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.operations.partitions import PartitionsVerb, joined_result, moved
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
+from kdeclare.providers.kafka.topic_effects import Effect
 
 Replicas = tuple[int, ...]
 

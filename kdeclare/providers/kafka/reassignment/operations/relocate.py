@@ -30,7 +30,7 @@ class RelocateReplicas(Verb):
     name = "replicas.relocate"
     arguments = RelocateArgs
 
-    def query(self, op: Operation) -> Selections:
+    def select(self, op: Operation) -> Selections:
         """Where the replicas of its topics are."""
         return (
             KafkaSelection(

@@ -34,7 +34,7 @@ class ThrottleVerb(Verb):
 
     accompanies = True
 
-    def query(self, op: Operation) -> Selections:
+    def select(self, op: Operation) -> Selections:
         """The lists and rates that it touches, and the moves that it is for."""
         entities = op.args["entries"].keys() | op.args.get("relies_on", {}).keys()
         return (throttles.query(sorted(entities), topics_of(op.args["partitions"])),)

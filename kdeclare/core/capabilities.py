@@ -1,0 +1,131 @@
+"""What a kind can do besides what every kind must: one small protocol each.
+
+A kind implements what it has something to say for. Generic code asks through the functions here, which know
+what holds where a kind does not implement a capability.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from kdeclare.core.changes import Action, FieldChange
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.parts import LiveState
+from kdeclare.core.registry import KINDS
+
+
+@runtime_checkable
+class HasExclusiveFields(Protocol):
+    """A kind with fields that cannot stand beside others."""
+
+    exclusive_fields: Mapping[str, frozenset[str]]
+    """Fields of the spec by name, each with those that it cannot stand beside: a default of it gives way."""
+
+
+@runtime_checkable
+class AssessesRisks(Protocol):
+    """A kind whose changes can interrupt clients or lose data."""
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """Return the field with its risk and the cause, as far as the field itself tells them."""
+
+
+@runtime_checkable
+class StaticallyChecked(Protocol):
+    """A kind of which `diff` says something that does not depend on any system."""
+
+    def find_static_diagnostics(self, desired: Desired) -> tuple[Diagnostic, ...]:
+        """Return what `diff` is going to say of the resource whatever the system has."""
+
+
+@runtime_checkable
+class SharesSettings(Protocol):
+    """A kind whose resources state values that resources of other kinds can state, too."""
+
+    def list_exclusive_settings(self, name: str, body: Any) -> Mapping[str, Json]:
+        """Return the values that only one resource may state, by a name of what they belong to."""
+
+
+@runtime_checkable
+class BodyCodec(Protocol):
+    """A kind whose bodies can be written as plain data."""
+
+    def to_json(self, name: str, body: Any) -> Json:
+        """Return the body as plain data, without the value of anything that is or may be secret."""
+
+    def from_json(self, json: Json) -> Any:
+        """Return the body again: its diff is the same, but secrets are known by their hashes only."""
+
+
+@runtime_checkable
+class FleetComparable(BodyCodec, Protocol):
+    """A kind whose live state is in the snapshot of a fleet, so that audits compare it."""
+
+    def is_self_contained(self, name: str, body: Any) -> bool:
+        """Whether its diff needs no more than its own resource's live state and the list of brokers."""
+
+
+@runtime_checkable
+class Exportable(Protocol):
+    """A kind whose live resources can be imported."""
+
+    def export(self, live: LiveState) -> Mapping[str, str]:
+        """Return the text of a manifest for each live resource of this kind, by name."""
+
+
+def find_exclusive_fields(kind: object) -> Mapping[str, frozenset[str]]:
+    """Return the fields of a kind that cannot stand beside others; none by default."""
+    return kind.exclusive_fields if isinstance(kind, HasExclusiveFields) else {}
+
+
+def assess_field(kind: str, action: Action, field: FieldChange) -> FieldChange:
+    """Return the field with its risk; as it is where the kind is not installed, or knows of no risk."""
+    known = KINDS.get(kind)
+    return known.assess_field(action, field) if isinstance(known, AssessesRisks) else field
+
+
+def find_static_diagnostics(desired: Desired) -> tuple[Diagnostic, ...]:
+    """Return what the diff of a resource is going to say whatever the system has."""
+    kind = KINDS[desired.id.kind]
+    return kind.find_static_diagnostics(desired) if isinstance(kind, StaticallyChecked) else ()
+
+
+def list_exclusive_settings(desired: Desired) -> Mapping[str, Json]:
+    """Return the values that only one resource may state, by a name of what they belong to."""
+    kind = KINDS[desired.id.kind]
+    return (
+        kind.list_exclusive_settings(desired.id.name, desired.body)
+        if isinstance(kind, SharesSettings)
+        else {}
+    )
+
+
+def encode_body(desired: Desired) -> Json:
+    """Return the body of a resource as plain data; an empty object where the kind cannot tell it."""
+    kind = KINDS[desired.id.kind]
+    return kind.to_json(desired.id.name, desired.body) if isinstance(kind, BodyCodec) else {}
+
+
+def decode_body(kind: str, json: Json) -> Any:
+    """Return the body that `encode_body` gave the text of. Raises LookupError where the kind has no codec."""
+    known = KINDS[kind]
+    if not isinstance(known, BodyCodec):
+        raise LookupError(f"bodies of {kind} cannot be read from plain data")
+    return known.from_json(json)
+
+
+def is_fleet_comparable(kind: str) -> bool:
+    """Whether audits of fleets compare resources of this kind."""
+    return isinstance(KINDS.get(kind), FleetComparable)
+
+
+def is_self_contained(desired: Desired) -> bool:
+    """Whether the diff of a resource needs no more than its own live state and the list of brokers."""
+    kind = KINDS[desired.id.kind]
+    return isinstance(kind, FleetComparable) and kind.is_self_contained(desired.id.name, desired.body)
+
+
+def export_manifests(kind: object, live: LiveState) -> Mapping[str, str]:
+    """Return the texts of manifests of live resources by name; none where the kind cannot be imported."""
+    return kind.export(live) if isinstance(kind, Exportable) else {}
