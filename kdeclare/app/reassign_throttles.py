@@ -7,13 +7,13 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, warning
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.run import Status
-from kdeclare.core.state import Entries
 from kdeclare.engine.executor.recovery import unfinished
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.execute import Execution
+from kdeclare.providers.kafka.reassignment.leftovers import Entries, leftovers_of
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle
 from kdeclare.report.reassign_dirs_text import (
     VERIFY_AGAIN,
@@ -33,7 +33,7 @@ _CLEAR = ClearThrottle()
 def limits(workspace: Workspace, wanted: Execution) -> str:
     """What is said of the throttles that are in force now."""
     state = workspace.store.read()
-    set_: Entries = state.leftovers.throttles if state else {}
+    set_: Entries = leftovers_of(state).throttles
     rates = {key: {keys.get(key) for keys in set_.values()} for key in throttles.ALL_RATES}
     text = ""
     if wanted.throttle is not None and str(wanted.throttle) in rates[throttles.RATES[0]]:
@@ -47,7 +47,7 @@ def settle_and_clear(workspace: Workspace, cluster: Cluster, what: str, out: Out
     """Settle what earlier runs left open, and take their throttles away."""
     store = workspace.store
     state = store.read()
-    if not unfinished(store) and not (state and state.leftovers):
+    if not unfinished(store) and not (state and state.pending_cleanup):
         return
     try:
         with store.lock(what):
@@ -75,7 +75,7 @@ def clear(workspace: Workspace, cluster: Cluster, what: str, out: Out, tell: Tol
 def foreign(workspace: Workspace, cluster: Cluster, topics: Iterable[str]) -> tuple[Diagnostic, ...]:
     """What to say of throttles that are not kdeclare's; Kafka's tool would take them away all the same."""
     state = workspace.store.read()
-    own: Entries = state.leftovers.throttles if state else {}
+    own: Entries = leftovers_of(state).throttles
     entities = [f"{ConfigScope.BROKER}/{broker.id}" for broker in cluster.describe().brokers]
     entities += [f"{ConfigScope.TOPIC}/{name}" for name in sorted(topics)]
     seen = observe(cluster, throttles.query(entities))

@@ -64,7 +64,7 @@ def recover_if_possible(
     """
     store = workspace.store
     state = store.read()
-    leftovers = bool(state and state.leftovers)
+    leftovers = bool(state and state.pending_cleanup)
     try:
         if is_state_lost(store):
             return (_lost(store, Severity.WARNING),)
@@ -80,7 +80,7 @@ def recover_if_possible(
             if tidies and certain:
                 return settled + about(tidy_up(workspace, cluster, what, patient=True))
             state = store.read()
-            return (*settled, _left()) if state and state.leftovers else settled
+            return (*settled, _left()) if state and state.pending_cleanup else settled
     except KdeclareError as problem:
         if all(d.code in _UNWRITABLE for d in problem.diagnostics):
             return tuple(map(_unsettled, problem.diagnostics))

@@ -11,12 +11,13 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.registry import VERBS
 from kdeclare.engine.executor.clock import SystemClock
 from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.executor.recovery import find_leftovers
+from kdeclare.engine.executor.recovery import find_pending_cleanup
 from kdeclare.engine.executor.stored_runs import read_run_plan
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState, Move
 from kdeclare.providers.kafka.observe import moves_not_seen, observe
 from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, Cluster
+from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 from kdeclare.providers.kafka.reassignment.movement import Movement, waiting
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.report.views import MoveInFlight, RunSummary, StatusView, UnfinishedRun
@@ -57,7 +58,8 @@ def _look(workspace: Workspace, cluster: Cluster, movement: Movement, tidies: bo
     asked = _asked_for(workspace) if live.moves else {}
     state = store.read()
     # without a state, journals alone tell what runs have left behind
-    leftovers = state.leftovers if state else find_leftovers(store, _RUNS_BACK)
+    cleanup = state.pending_cleanup if state else find_pending_cleanup(store, _RUNS_BACK)
+    leftovers = read_leftovers(cleanup)
     view = StatusView(
         project=workspace.project.name,
         env=workspace.project.environment.name,

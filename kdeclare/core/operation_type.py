@@ -12,7 +12,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretSource, Steps
-from kdeclare.core.state import Leftovers
+from kdeclare.core.state import PendingCleanup
 
 View = Mapping[str, Json]
 """The live state that an operation touches, element by element: a config key, a partition, a count.
@@ -130,8 +130,8 @@ class Verb(Protocol):
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """What undoes ``op``, which has been done whole or in part, given the view as it is now."""
 
-    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
-        """What is still to be done once all moves are over, given what was before ``op`` ended so."""
+    def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
+        """Return what is to be removed later, given what was to be before ``op`` ended so."""
         return before
 
 

@@ -5,30 +5,11 @@ from dataclasses import dataclass, field
 
 from kdeclare.core.jsontypes import Json
 
-Entries = Mapping[str, Mapping[str, Json]]
-"""Throttle entries: config resource as text (``BROKER/1``, ``TOPIC/orders``) to key to what is there.
+PendingCleanup = Mapping[str, Json]
+"""What runs have left to be removed later, in sections that operation types read and write.
 
-A rate is a text (bytes a second), or several where it is not known which of them took effect. A list is
-{elements: [``partition:broker``, …], fresh}; ``fresh`` says that nothing was set before.
+A section of a provider that is not installed stays as it is.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Leftovers:
-    """What is still to be done once moves that go on in the cluster are over.
-
-    throttles: what kdeclare has put there and has not taken away yet.
-    elections: partitions (``topic-n``) whose preferred leader is to be elected, with that leader.
-    moves: partitions that kdeclare has begun to move, and left to the cluster.
-    """
-
-    throttles: Entries = field(default_factory=dict)
-    elections: Mapping[str, int] = field(default_factory=dict)
-    moves: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether there is anything."""
-        return bool(self.throttles or self.elections or self.moves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +19,13 @@ class State:
     lineage: made once, with the first write; a state that was started anew has another one.
     serial: goes up by one with every write, and so with every run that has done anything.
     resources: resource id as text to what was last applied (a kind's ``owned`` record).
-    leftovers: what runs have left to be tidied up.
     """
 
     lineage: str
     serial: int
     cluster_id: str
     resources: Mapping[str, Json] = field(default_factory=dict)
-    leftovers: Leftovers = Leftovers()
+    pending_cleanup: PendingCleanup = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

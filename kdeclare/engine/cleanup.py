@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from kdeclare.core.plan import Base, ClusterRef, Plan, Summary
 from kdeclare.core.run import RunResult
-from kdeclare.core.state import Leftovers, State
+from kdeclare.core.state import State
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.planning.tidying import tidying
@@ -13,6 +13,7 @@ from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,9 @@ def tidy(
     every partition that arrives. Raises Fault when the cluster does not answer.
     """
     state = applier.store.read()
-    if state is None or not state.leftovers:
+    if state is None or not state.pending_cleanup:
         return Tidied(None, ())
-    left = state.leftovers
+    left = leftovers_of(state)
     lists = {throttles.resource_of(entity).name for entity in left.throttles if entity.startswith("TOPIC/")}
     topics = topics_of((*left.elections, *left.moves)) | lists
     live = observe(applier.cluster, throttles.query((), topics))
@@ -65,8 +66,8 @@ def tidy(
 
 
 def _without_moves(applier: Applier, state: State, still: tuple[str, ...]) -> State:
-    left = replace(state.leftovers, moves=still)
-    state = replace(state, serial=state.serial + 1, leftovers=left)
+    left = replace(leftovers_of(state), moves=still).write_to(state.pending_cleanup)
+    state = replace(state, serial=state.serial + 1, pending_cleanup=left)
     applier.store.write(state)
     return state
 

@@ -10,7 +10,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.plan import Verdict, VerdictOutcome
-from kdeclare.core.state import Leftovers, State
+from kdeclare.core.state import State
 from kdeclare.engine.planning.arrangements import barred, find_arrangements
 from kdeclare.engine.planning.compare import compare
 from kdeclare.engine.planning.request import PlanRequest, Scope
@@ -19,6 +19,7 @@ from kdeclare.fleet.comparing import found_in, parse_source
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
 from kdeclare.providers.kafka.reassignment.placement import SharedLoad
 from kdeclare.providers.kafka.reassignment.placing import Placement
 
@@ -119,7 +120,7 @@ def _request(cluster: WholeCluster, labels: Labels, live: KafkaState) -> PlanReq
         desired=tuple(
             _desired(id_, body, labels[id_], sources[id_]) for id_, body in bodies.items() if body is not None
         ),
-        state=State("", 0, live.cluster.id, owned, Leftovers(moves=tuple(moves))),
+        state=State("", 0, live.cluster.id, owned, Leftovers(moves=tuple(moves)).write_to({})),
         scope=Scope(targets=frozenset(_id(row) for row in cluster.declared if row["desired"] is not None)),
     )
 

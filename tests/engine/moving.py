@@ -8,9 +8,9 @@ from typing import Any
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import MoveProgress, OperationResult, RunResult
-from kdeclare.core.state import Leftovers
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, desired, topic
 
@@ -78,7 +78,7 @@ class Moving(World):
     def left(self) -> Leftovers:
         """What runs have left to be tidied up."""
         state = self.store.read()
-        return state.leftovers if state else Leftovers()
+        return leftovers_of(state)
 
 
 def assigned(name: str, *replicas: Sequence[int], **more: Any) -> Desired:

@@ -15,6 +15,7 @@ from kdeclare.engine.planning.planfile import read_plan
 from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.engine.test_policies import Recorder, held
@@ -142,7 +143,7 @@ def _is_consistent(here: World, run: RunResult) -> None:
     code = run_outcome(run).exit_code
     assert (code is ExitCode.DENIED) == denies or (run.plan.undoes and code is ExitCode.PARTIAL)
     state = here.store.read()
-    assert state is None or not state.leftovers.moves
+    assert state is None or not leftovers_of(state).moves
     brokers = [ConfigResource(ConfigScope.BROKER, str(broker)) for broker in BROKERS]
     assert [here.cluster.overrides(broker) for broker in brokers] == [{}] * 4
     if run.run_id is None:

@@ -10,12 +10,12 @@ from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.kind import Desired
 from kdeclare.core.run import RunResult, Status
-from kdeclare.core.state import Leftovers
 from kdeclare.engine.executor.recovery import recover
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Move
+from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 from kdeclare.report.outcome import run_outcome

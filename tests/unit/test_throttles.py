@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.state import Entries
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, ConfigSource, ConfigType, KafkaState, Move
 from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.leftovers import Entries
 from kdeclare.providers.kafka.reassignment.throttles import (
     FOLLOWERS,
     LEADERS,

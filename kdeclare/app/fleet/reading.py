@@ -29,6 +29,7 @@ from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.manifests.fleet import ClusterEntry
+from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
 
 
 def read_live(reach: Reach, name: str) -> Iterator[pa.RecordBatch]:
@@ -77,7 +78,7 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
             name,
             labels,
             cluster_id=state.cluster_id if state is not None else None,
-            moves=state.leftovers.moves if state is not None else (),
+            moves=leftovers_of(state).moves,
             policies=has_policies,
         )
         allow = allow_adoption if workspace.project.adopts else _unchanged

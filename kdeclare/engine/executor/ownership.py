@@ -8,7 +8,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS, VERBS
 from kdeclare.core.run import OperationResult
-from kdeclare.core.state import Leftovers, State
+from kdeclare.core.state import PendingCleanup, State
 from kdeclare.providers.kafka.topic.diff import TOPIC_ID
 
 
@@ -48,12 +48,14 @@ def _with_new_id(record: Json, done: Sequence[Operation], results: Mapping[str, 
     return {**rest, TOPIC_ID: found} if found else rest
 
 
-def left_after(plan: Plan, results: Mapping[str, OperationResult], before: Leftovers) -> Leftovers:
-    """What is still to be tidied up once the results of a run are taken into account."""
+def update_cleanup(
+    plan: Plan, results: Mapping[str, OperationResult], before: PendingCleanup
+) -> PendingCleanup:
+    """Return what is to be removed later once the results of a run are taken into account."""
     for op in plan.operations:
         result = results.get(op.id)
         if result is not None:
-            before = VERBS[op.verb].leaves(op, result.status, before)
+            before = VERBS[op.verb].update_cleanup(op, result.status, before)
     return before
 
 
@@ -63,13 +65,13 @@ def next_state(plan: Plan, results: Mapping[str, OperationResult], state: State 
     What was mended in the cluster alone raises the serial, too: to mend the same once more is another plan.
     """
     resources = owned_after(plan, results, state.resources if state else {})
-    leftovers = left_after(plan, results, state.leftovers if state else Leftovers())
+    cleanup = update_cleanup(plan, results, state.pending_cleanup if state else {})
     if state is None:
-        return State(str(uuid.uuid4()), 1, plan.cluster.id, resources, leftovers)
-    unchanged = dict(state.resources) == resources and state.leftovers == leftovers
+        return State(str(uuid.uuid4()), 1, plan.cluster.id, resources, cleanup)
+    unchanged = dict(state.resources) == resources and state.pending_cleanup == cleanup
     if unchanged and not any(map(_went_well, results.values())):
         return None
-    return State(state.lineage, state.serial + 1, state.cluster_id, resources, leftovers)
+    return State(state.lineage, state.serial + 1, state.cluster_id, resources, cleanup)
 
 
 def _went_well(result: OperationResult | None) -> bool:

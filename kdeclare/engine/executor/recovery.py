@@ -11,19 +11,20 @@ from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import VERBS
 from kdeclare.core.run import REQUEST_DEADLINE_S, OperationResult, Status
-from kdeclare.core.state import Leftovers, State
+from kdeclare.core.state import PendingCleanup, State
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR, done, took_effect
 from kdeclare.engine.executor.clock import Clock, timestamp
 from kdeclare.engine.executor.entries import RunRecord, as_json, end_line, finish_line
 from kdeclare.engine.executor.expectations import mismatches
 from kdeclare.engine.executor.lookout import GOES_ON, LATER
-from kdeclare.engine.executor.ownership import left_after, next_state, owned_after
+from kdeclare.engine.executor.ownership import next_state, owned_after, update_cleanup
 from kdeclare.engine.executor.scheduler import NOT_BEGUN
 from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
 from kdeclare.engine.observation import kafka_of, observe, select_all
 from kdeclare.engine.state.port import StateStore
 from kdeclare.providers.kafka.operations.partitions import pending
 from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 
 WAITING = "Waiting for the effect of requests of a run that was cut short"
 
@@ -100,18 +101,18 @@ def replay_missed(store: StateStore) -> tuple[str, ...]:
         assert record.serial is not None
         plan = read_run_plan(store, record.run_id)
         resources = owned_after(plan, record.results, state.resources)
-        leftovers = left_after(plan, record.results, state.leftovers)
+        cleanup = update_cleanup(plan, record.results, state.pending_cleanup)
         for serial in range(state.serial + 1, record.serial + 1):
-            store.write(State(state.lineage, serial, state.cluster_id, resources, leftovers))
+            store.write(State(state.lineage, serial, state.cluster_id, resources, cleanup))
     return tuple(record.run_id for record in missed)
 
 
-def find_leftovers(store: StateStore, runs: int) -> Leftovers:
-    """What the latest runs have left to clean up, by their journals alone; damaged runs are left out."""
-    left = Leftovers()
+def find_pending_cleanup(store: StateStore, runs: int) -> PendingCleanup:
+    """Return what the latest runs have left to be removed, by their journals; damaged runs are left out."""
+    left: PendingCleanup = {}
     for run_id in store.runs()[-runs:]:
         try:
-            left = left_after(read_run_plan(store, run_id), read_run(store, run_id).results, left)
+            left = update_cleanup(read_run_plan(store, run_id), read_run(store, run_id).results, left)
         except KdeclareError:
             continue  # whoever lists the runs says which cannot be read
     return left
@@ -222,7 +223,7 @@ def _settled(op: Operation, live: LiveState) -> OperationResult:
         return OperationResult(op.id, Status.STARTED, None, GOES_ON) if moving else done(op)
     if not mismatches(op, now):
         # a request may take effect late: what would then belong to nobody is looked for later
-        late = VERBS[op.verb].leaves(op, Status.UNKNOWN, Leftovers()).throttles
+        late = read_leftovers(VERBS[op.verb].update_cleanup(op, Status.UNKNOWN, {})).throttles
         status = Status.UNKNOWN if late else Status.INTERRUPTED
         return OperationResult(op.id, status, None, "It had not taken effect.")
     message = f"Neither as before nor as planned: {dict(now)}."

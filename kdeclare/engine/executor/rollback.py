@@ -16,7 +16,7 @@ from kdeclare.core.registry import KINDS, VERBS
 from kdeclare.core.run import Status
 from kdeclare.core.secret_hashes import KEY_MISSING, OTHER_KEY
 from kdeclare.core.secrets import SecretSource, find_records, replace_records
-from kdeclare.core.state import Leftovers, State
+from kdeclare.core.state import State
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.expectations import find_unrevealable
@@ -26,6 +26,7 @@ from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.batching import at_pace
 from kdeclare.providers.kafka.reassignment.disk_capacity import lack_of_room
+from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.risks import highest_risk
 from kdeclare.providers.kafka.visibility import Patience
@@ -103,7 +104,7 @@ def rollback_plan(
         for step in _steps(begun, record, seen, allow_data_loss=allow_data_loss)
     ]
     steps, problems = _possible(steps, cluster, secrets)
-    left = state.leftovers if state else Leftovers()
+    left = leftovers_of(state)
     operations, said = at_pace(_linked(steps), cluster, live, pace, left)
     cramped = lack_of_room(operations, cluster, pace)
     # whoever goes back is told, and not stopped

@@ -12,7 +12,6 @@ from kdeclare.core.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdi
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import KINDS, VERBS
 from kdeclare.core.secrets import SecretSource
-from kdeclare.core.state import Leftovers
 from kdeclare.engine.observation import kafka_of, observe_expected
 from kdeclare.engine.planning import order
 from kdeclare.engine.planning.arrangements import barred, clashes
@@ -39,6 +38,7 @@ from kdeclare.providers.kafka.observe import moves_not_seen
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.batching import at_pace
 from kdeclare.providers.kafka.reassignment.disk_capacity import lack_of_room
+from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
 from kdeclare.providers.kafka.reassignment.placement import SharedLoad, rack_findings
 from kdeclare.providers.kafka.reassignment.placing import Placement, PlacementError
 from kdeclare.providers.kafka.selection import KafkaSelection
@@ -91,7 +91,7 @@ def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
         blocked |= {v.resource: POLICY_VIOLATION for v in refused.verdicts}
         operations = _without(operations, blocked)
     if not any(d.is_error for d in diagnostics):
-        left = request.state.leftovers if request.state else Leftovers()
+        left = leftovers_of(request.state)
         operations, findings = at_pace(operations, cluster, live, request.pace, left)
         diagnostics += findings
         if placer.has_moved:

@@ -16,6 +16,7 @@ from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.providers.kafka.collector import CLUSTER
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT, TOPIC_ID
 
@@ -252,7 +253,7 @@ def _orphaned(id_: ResourceId) -> Diagnostic:
 
 def _moved_by_others(request: PlanRequest, live: KafkaState) -> Set[str]:
     """The topics of which something is being moved that kdeclare itself has not begun to move."""
-    own = frozenset(request.state.leftovers.moves if request.state else ())
+    own = frozenset(leftovers_of(request.state).moves)
     return {partition.topic for partition in live.moves if str(partition) not in own}
 
 

@@ -6,10 +6,10 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
-from kdeclare.core.state import Leftovers
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
 from kdeclare.providers.kafka.reassignment.operations.elect import election
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, throttling
 

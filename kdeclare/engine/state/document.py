@@ -1,11 +1,10 @@
 """The state as text (``state.json``), and the rule that keeps a write from losing another one."""
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.state import Leftovers, State
+from kdeclare.core.state import State
 from kdeclare.engine.state.migrations import CURRENT, STEPS, migrate_state
 from kdeclare.engine.state.problems import corrupt, other_version, overtaken
 
@@ -25,9 +24,8 @@ def encode(state: State) -> str:
         )
     ]
     lines = [f"    {_record(name)}: {_record(state.resources[name])}" for name in sorted(state.resources)]
-    if state.leftovers:
-        left = asdict(state.leftovers)
-        head.append(f'  "leftovers": {_record(left)},')
+    if state.pending_cleanup:
+        head.append(f'  "leftovers": {_record(dict(state.pending_cleanup))},')
     body = '  "resources": {\n' + ",\n".join(lines) + "\n  }" if lines else '  "resources": {}'
     return "\n".join(["{", *head, body, "}"]) + "\n"
 
@@ -54,7 +52,7 @@ def decode(text: str | bytes, where: str) -> State:
         serial=_field(value, "serial", int, where),
         cluster_id=_field(value, "cluster_id", str, where),
         resources=_field(value, "resources", dict, where),
-        leftovers=_leftovers(value, where),
+        pending_cleanup=_field({"leftovers": {}, **value}, "leftovers", dict, where),
     )
 
 
@@ -67,14 +65,6 @@ def refuse_lost_update(stored: State | None, new: State) -> None:
         raise overtaken(f"the stored state has lineage {stored.lineage}, not {new.lineage}")
     elif stored.serial != new.serial - 1:
         raise overtaken(f"serial {new.serial} was to follow {new.serial - 1}, but {stored.serial} is stored")
-
-
-def _leftovers(value: dict[str, Any], where: str) -> Leftovers:
-    if "leftovers" not in value:
-        return Leftovers()
-    left = _field(value, "leftovers", dict, where)
-    throttles, elections = (_field(left, name, dict, where) for name in ("throttles", "elections"))
-    return Leftovers(throttles, elections, tuple(_field(left, "moves", list, where)))
 
 
 def _field(value: dict[str, Any], name: str, kind: type, where: str) -> Any:

@@ -18,10 +18,11 @@ from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.fleet.reading import read_declared, read_live
 from kdeclare.core.faults import Fault
 from kdeclare.core.secret_hashes import KEY_VARIABLE, matches
-from kdeclare.core.state import Leftovers, State
+from kdeclare.core.state import State
 from kdeclare.engine.state.location import open_store
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
 from kdeclare.providers.kafka.testing import MemoryCluster
 
 FLEET = """\
@@ -200,7 +201,7 @@ def test_moves_that_kdeclare_has_begun_are_the_clusters(reach: Reach) -> None:
     assert rows(read_declared, reach, "eu-1")["Cluster/eu-1"]["owned"] is None
     store = open_store("payments/state", "payments", "d")
     with store.lock("test"):
-        store.write(State("l", 1, "id-1", leftovers=Leftovers(moves=("orders-0",))))
+        store.write(State("l", 1, "id-1", pending_cleanup=Leftovers(moves=("orders-0",)).write_to({})))
     assert rows(read_declared, reach, "eu-1")["Cluster/eu-1"]["owned"] == '["orders-0"]'
 
 

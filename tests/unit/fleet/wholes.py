@@ -8,7 +8,7 @@ from typing import Any
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
-from kdeclare.core.state import Leftovers, State
+from kdeclare.core.state import State
 from kdeclare.engine.planning.request import Scope
 from kdeclare.fleet.collecting import live_rows
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
@@ -16,6 +16,7 @@ from kdeclare.fleet.rows import CLUSTER
 from kdeclare.fleet.whole import WholeCluster
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import all_created
 from tests.engine.world import desired, topic
@@ -42,7 +43,7 @@ def move(cluster: MemoryCluster, name: str, to: tuple[int, ...]) -> None:
 
 def state_with(*moves: str, owned: Mapping[str, Json] | None = None) -> State:
     """What is remembered: resources by id, and partitions that kdeclare has begun to move."""
-    return State("l", 1, "id-1", owned or {}, Leftovers(moves=moves))
+    return State("l", 1, "id-1", owned or {}, Leftovers(moves=moves).write_to({}))
 
 
 def tables(
@@ -56,7 +57,7 @@ def tables(
     """What tasks make of a cluster, its own rows first. errors: why topics could not be read."""
     scope = Scope(selector=selector or {})
     owned: Mapping[str, Json] = state.resources if state else {}
-    rows = [declared_cluster_row(name, {}, moves=state.leftovers.moves if state else ())]
+    rows = [declared_cluster_row(name, {}, moves=leftovers_of(state).moves)]
     for item in declared:
         encoded = declared_row if scope.covers(item) else left_out_row
         rows.append(encoded(name, item, item.id, owned.get(str(item.id))))

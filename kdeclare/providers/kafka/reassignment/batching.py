@@ -17,7 +17,6 @@ from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.registry import VERBS
-from kdeclare.core.state import Entries, Leftovers
 from kdeclare.engine.planning.order import in_order
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
@@ -25,6 +24,7 @@ from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.operations.partitions import part, topics_of
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.leftovers import Entries, Leftovers
 from kdeclare.providers.kafka.reassignment.operations.elect import election
 from kdeclare.providers.kafka.reassignment.operations.moves import waiting
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle, throttling

@@ -18,7 +18,6 @@ from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import VERBS
 from kdeclare.core.secrets import SecretSource
-from kdeclare.core.state import Entries, Leftovers
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
@@ -27,6 +26,7 @@ from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.diff import GUARD, PREFIX
+from kdeclare.providers.kafka.reassignment.leftovers import Entries, Leftovers, leftovers_of
 from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, named
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle, throttling
 from kdeclare.providers.kafka.reassignment.pace import Pace
@@ -97,7 +97,7 @@ def execution_plan(
         targets={t.partition: t.replicas for t in targets if t.partition not in stay},
         directories={r: path for r, path in wanted.directories.items() if r[0] not in stay},
     )
-    left = request.state.leftovers if request.state else Leftovers()
+    left = leftovers_of(request.state)
     relocations = {r: path for r, path in wanted.directories.items() if _heading(live, r) != path}
     plan = _with_relocations(plan, relocations, live)
     plan = _with_throttle(plan, wanted, live, left, cluster)

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.state import Entries
 from kdeclare.providers.kafka.config.catalog import split_list
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Move
 from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.reassignment.leftovers import Entries
 from kdeclare.providers.kafka.selection import KafkaSelection
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")

@@ -13,11 +13,12 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretSource
-from kdeclare.core.state import Leftovers
+from kdeclare.core.state import PendingCleanup
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import joined_result, topics_of
+from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 from kdeclare.providers.kafka.reassignment.operations.arguments import ElectArgs
 from kdeclare.providers.kafka.selection import KafkaSelection
 
@@ -101,13 +102,15 @@ class ElectLeaders(Verb):
         """Nothing: undoing the move has an election of its own."""
         return Undo()
 
-    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+    def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """What has to wait for moves, or for the preferred leader, is left for later."""
         mine = op.args["partitions"]
+        left = read_leftovers(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
-            return replace(before, elections={**before.elections, **mine})
+            return replace(left, elections={**left.elections, **mine}).write_to(before)
         if status is Status.DONE:
-            return replace(before, elections={p: b for p, b in before.elections.items() if p not in mine})
+            rest = {p: b for p, b in left.elections.items() if p not in mine}
+            return replace(left, elections=rest).write_to(before)
         return before
 
 

@@ -9,12 +9,13 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretSource
-from kdeclare.core.state import Leftovers
+from kdeclare.core.state import PendingCleanup
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.operations.partitions import PartitionsVerb, joined_result, moved
 from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 from kdeclare.providers.kafka.topic_effects import Effect
 
@@ -77,13 +78,14 @@ class ReassignPartitions(PartitionsVerb):
         args = {"partitions": back, "allow_replication_factor_change": resized, **kept} if back else None
         return Undo(self.name, args, tuple(conflicts), tuple(lost))
 
-    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+    def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """What may still be on its way: of a refused operation, other partitions move (KIP-455)."""
         mine = tuple(op.args["partitions"])
+        left = read_leftovers(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
-            return replace(before, moves=tuple(dict.fromkeys([*before.moves, *mine])))
+            return replace(left, moves=tuple(dict.fromkeys([*left.moves, *mine]))).write_to(before)
         if status is Status.DONE:
-            return replace(before, moves=tuple(p for p in before.moves if p not in mine))
+            return replace(left, moves=tuple(p for p in left.moves if p not in mine)).write_to(before)
         return before
 
 

@@ -13,13 +13,14 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretSource
-from kdeclare.core.state import Entries, Leftovers
+from kdeclare.core.state import PendingCleanup
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery
 from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.leftovers import Entries, read_leftovers
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.reassignment.throttles import LISTS
 
@@ -125,13 +126,14 @@ class SetThrottle(ThrottleVerb):
         cluster = connections.get(KafkaConnection).cluster
         return {op.id: _altered(cluster, op.args["entries"], _put) for op in ops}
 
-    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+    def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """Its entries, also where it is not known which of them took effect."""
         if status in (Status.INTERRUPTED, Status.SKIPPED, Status.STALE):
             return before
         done = status is Status.DONE
-        both = throttles.joined(before.throttles, op.args["entries"], certain=done)
-        return replace(before, throttles=both)
+        left = read_leftovers(before)
+        both = throttles.joined(left.throttles, op.args["entries"], certain=done)
+        return replace(left, throttles=both).write_to(before)
 
 
 class ClearThrottle(ThrottleVerb):
@@ -162,11 +164,12 @@ class ClearThrottle(ThrottleVerb):
         cluster = connections.get(KafkaConnection).cluster
         return {op.id: remove(cluster, op.args["entries"]) for op in ops}
 
-    def leaves(self, op: Operation, status: Status, before: Leftovers) -> Leftovers:
+    def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """What was there before, less its entries once they are gone."""
         if status is not Status.DONE:
             return before
-        return replace(before, throttles=throttles.less(before.throttles, op.args["entries"]))
+        left = read_leftovers(before)
+        return replace(left, throttles=throttles.less(left.throttles, op.args["entries"])).write_to(before)
 
 
 def _claims(entries: Entries) -> dict[str, str]:

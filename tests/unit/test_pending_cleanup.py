@@ -1,0 +1,62 @@
+"""What runs leave to be removed later: sections of the state that only their provider understands."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.state import State
+from kdeclare.engine.state.document import decode, encode
+from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of, read_leftovers
+
+LAMPS = {"lamps": {"kitchen": "on"}}
+"""A section of a provider that is not installed."""
+
+names = st.text("ab", min_size=1, max_size=2)
+leftovers = st.builds(
+    Leftovers,
+    st.dictionaries(names, st.dictionaries(names, names, min_size=1), max_size=2),
+    st.dictionaries(names, st.integers(1, 3), max_size=2),
+    st.lists(names, unique=True, max_size=2).map(tuple),
+)
+
+
+@given(leftovers)
+def test_leftovers_are_read_as_they_were_written(left: Leftovers) -> None:
+    assert read_leftovers(left.write_to(LAMPS)) == left
+    state = State("l", 1, "c", pending_cleanup=left.write_to(LAMPS))
+    assert decode(encode(state), "state.json") == state
+
+
+@given(leftovers, leftovers)
+def test_sections_of_other_providers_stay_as_they_are(first: Leftovers, then: Leftovers) -> None:
+    cleanup = then.write_to(first.write_to(LAMPS))
+    assert cleanup["lamps"] == LAMPS["lamps"]
+    assert read_leftovers(cleanup) == then
+
+
+def test_nothing_left_writes_nothing() -> None:
+    assert Leftovers().write_to(Leftovers(moves=("t-0",)).write_to({})) == {}
+    assert "leftovers" not in encode(State("l", 1, "c"))
+    assert not leftovers_of(None)
+
+
+@pytest.mark.parametrize("damaged", [{"moves": {}}, {"throttles": []}, {"elections": "x"}])
+def test_section_of_a_wrong_type_is_named(damaged: dict[str, object]) -> None:
+    with pytest.raises(KdeclareError) as problem:
+        read_leftovers(damaged)
+    (found,) = problem.value.diagnostics
+    assert (found.code, found.detail) == (
+        "state-corrupt",
+        f"In its 'leftovers', '{next(iter(damaged))}' is not of its type.",
+    )
+
+
+def test_file_of_an_earlier_version_keeps_its_leftovers() -> None:
+    text = (
+        '{"version": 3, "lineage": "l", "serial": 4, "cluster_id": "c", "resources": {}, "leftovers": '
+        '{"elections": {"t-0": 1}, "moves": ["t-0"], "throttles": {"BROKER/1": {"rate": "9"}}}}'
+    )
+    assert leftovers_of(decode(text, "state.json")) == Leftovers(
+        {"BROKER/1": {"rate": "9"}}, {"t-0": 1}, ("t-0",)
+    )
