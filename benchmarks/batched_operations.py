@@ -14,12 +14,12 @@ import sys
 import time
 from threading import Event
 
+from kdeclare.core.clock import SystemClock
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS
 from kdeclare.engine.executor.apply import Applier
-from kdeclare.engine.executor.clock import SystemClock
 from kdeclare.engine.executor.expectations import stale_live
 from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.planning.build import build_plan

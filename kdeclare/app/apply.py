@@ -32,9 +32,9 @@ from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
 from kdeclare.engine.planning.request import Scope
-from kdeclare.engine.planning.tidying import is_housekeeping
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.reassignment.cleanup import is_housekeeping
 from kdeclare.providers.kafka.visibility import Patience
 
 DELETES_RECORDS = "deletes-records"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from kdeclare.app.workspace import Workspace, who
+from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
@@ -13,7 +14,6 @@ from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.run import Status
 from kdeclare.engine.cleanup import Tidied, tidy
 from kdeclare.engine.executor.apply import Applier
-from kdeclare.engine.executor.clock import SystemClock
 from kdeclare.engine.executor.propagation import VISIBLE_WITHIN_S, await_visibility
 from kdeclare.engine.executor.recovery import (
     Recovered,

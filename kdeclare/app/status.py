@@ -6,10 +6,10 @@ from contextlib import suppress
 from kdeclare.app.history import iterate_runs, plan_of, steps_of
 from kdeclare.app.recovering import recover_if_possible
 from kdeclare.app.workspace import Workspace
+from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.faults import Fault
 from kdeclare.core.registry import VERBS
-from kdeclare.engine.executor.clock import SystemClock
 from kdeclare.engine.executor.entries import fold
 from kdeclare.engine.executor.recovery import find_pending_cleanup
 from kdeclare.engine.executor.stored_runs import read_run_plan

@@ -11,12 +11,12 @@ from kdeclare.core.diagnostics import Diagnostic, denied, in_order, warning
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Verdict
 from kdeclare.core.registry import KINDS
-from kdeclare.engine.planning.arrangements import clashes
 from kdeclare.engine.planning.judging import POLICY_VIOLATION
 from kdeclare.engine.planning.order import contradictions
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import open_project
 from kdeclare.policy.checking import Foreseen, foresee
+from kdeclare.providers.kafka.reassignment.placement_constraints import clashes
 from kdeclare.report.views import ValidationView
 
 WOULD_DENY = "policy-if-created"

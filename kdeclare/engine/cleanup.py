@@ -7,12 +7,12 @@ from kdeclare.core.run import RunResult
 from kdeclare.core.state import State
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.lookout import RunOptions
-from kdeclare.engine.planning.tidying import tidying
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.cleanup import tidying
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of
 
 

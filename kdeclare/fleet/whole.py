@@ -11,7 +11,6 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.core.state import State
-from kdeclare.engine.planning.arrangements import barred, find_arrangements
 from kdeclare.engine.planning.compare import compare
 from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.fleet.bodies import snapshot_of_all
@@ -21,6 +20,7 @@ from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
 from kdeclare.providers.kafka.reassignment.placement import SharedLoad
+from kdeclare.providers.kafka.reassignment.placement_constraints import barred, find_arrangements
 from kdeclare.providers.kafka.reassignment.placing import Placement
 
 Row = Mapping[str, Any]

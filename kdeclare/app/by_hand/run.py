@@ -12,11 +12,11 @@ from kdeclare.app.recovering import recover_locked
 from kdeclare.app.secrets import seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back import prepare
+from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, warning
 from kdeclare.core.faults import Fault
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import RunResult, Status
-from kdeclare.engine.executor.clock import SystemClock
 from kdeclare.engine.executor.verifying import Verified, verify
 from kdeclare.engine.planning.by_hand import plan_apart
 from kdeclare.engine.planning.request import PlanRequest, Scope

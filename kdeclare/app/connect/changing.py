@@ -13,9 +13,9 @@ from kdeclare.app.connect.looking import told_overrides
 from kdeclare.app.connect.which import Chosen, Named, chosen
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.changes import FieldChange, FieldOp
+from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
 from kdeclare.core.secrets import Secret
-from kdeclare.engine.executor.clock import SystemClock
 from kdeclare.manifests.substitution import Unresolved
 from kdeclare.providers.connect.client.port import Changes
 from kdeclare.providers.connect.client.reading import read_workers

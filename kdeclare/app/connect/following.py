@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from kdeclare.app.connect.looking import workers_view
 from kdeclare.core.changes import FieldChange
+from kdeclare.core.clock import Clock
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
-from kdeclare.engine.executor.clock import Clock
 from kdeclare.providers.connect.client.port import Changes, ConnectWorkers
 from kdeclare.providers.connect.client.reading import read_workers, told
 from kdeclare.providers.connect.client.rollout import through_any

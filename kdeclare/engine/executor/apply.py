@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Literal
 
+from kdeclare.core.clock import Clock, SystemClock, timestamp
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
@@ -17,7 +18,6 @@ from kdeclare.core.secret_hashes import KEY_MISSING
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.state import State
 from kdeclare.engine.executor.attempt import Attempt
-from kdeclare.engine.executor.clock import Clock, SystemClock, timestamp
 from kdeclare.engine.executor.entries import OverrideLine, RunLine, as_json, end_line, finish_line
 from kdeclare.engine.executor.expectations import Mismatch, changed_secrets, shown, stale_live, stale_owned
 from kdeclare.engine.executor.lookout import RunOptions

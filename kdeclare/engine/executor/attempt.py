@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
 
+from kdeclare.core.clock import Clock, timestamp_in
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.faults import Created, Fault, FaultKind, Outcome
 from kdeclare.core.operation_type import View
@@ -12,7 +13,6 @@ from kdeclare.core.plan import UNEXPLAINED
 from kdeclare.core.registry import VERBS
 from kdeclare.core.run import NOT_EVERYWHERE, REQUEST_DEADLINE_S, OperationResult, Status
 from kdeclare.core.secrets import SecretSource
-from kdeclare.engine.executor.clock import Clock, timestamp_in
 from kdeclare.engine.executor.expectations import changed_secrets, mismatches, shown, views
 from kdeclare.engine.observation import connections_to, observe, select_all
 from kdeclare.providers.kafka.port import (

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kdeclare.core.clock import Clock
 from kdeclare.core.faults import Fault
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
@@ -10,7 +11,6 @@ from kdeclare.core.progress import Progress
 from kdeclare.core.registry import VERBS
 from kdeclare.core.run import OperationResult, Status
 from kdeclare.engine.executor.attempt import done
-from kdeclare.engine.executor.clock import Clock
 from kdeclare.engine.observation import kafka_of, observe, select_all
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
+from kdeclare.core.clock import Clock
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.faults import Fault
 from kdeclare.core.operation_type import View, other_topic
@@ -19,7 +20,6 @@ from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import VERBS
 from kdeclare.core.run import Status
-from kdeclare.engine.executor.clock import Clock
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
 from kdeclare.engine.observation import observe, select_all

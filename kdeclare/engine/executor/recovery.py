@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from kdeclare.core.clock import Clock, timestamp
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
@@ -13,7 +14,6 @@ from kdeclare.core.registry import VERBS
 from kdeclare.core.run import REQUEST_DEADLINE_S, OperationResult, Status
 from kdeclare.core.state import PendingCleanup, State
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR, done, took_effect
-from kdeclare.engine.executor.clock import Clock, timestamp
 from kdeclare.engine.executor.entries import RunRecord, as_json, end_line, finish_line
 from kdeclare.engine.executor.expectations import mismatches
 from kdeclare.engine.executor.lookout import GOES_ON, LATER

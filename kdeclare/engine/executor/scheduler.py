@@ -5,13 +5,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from threading import Event, Lock
 
+from kdeclare.core.clock import Clock, timestamp, timestamp_in
 from kdeclare.core.operation_type import batches
 from kdeclare.core.operations import Operation
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import VERBS
 from kdeclare.core.run import OperationResult, Status
 from kdeclare.engine.executor.attempt import Attempt
-from kdeclare.engine.executor.clock import Clock, timestamp, timestamp_in
 from kdeclare.engine.executor.entries import BeginLine, Line, as_json, end_line
 from kdeclare.engine.executor.lookout import Lookout, RunOptions
 from kdeclare.engine.state.port import Journal

@@ -6,11 +6,11 @@ KIP-4, "Topic Metadata Request": requests are asynchronous, and metadata is what
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kdeclare.core.clock import Clock
 from kdeclare.core.operation_type import is_identity
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.registry import VERBS
-from kdeclare.engine.executor.clock import Clock
 from kdeclare.engine.observation import observe, select_all
 from kdeclare.providers.kafka.port import Cluster
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.changes import Action, Change
+from kdeclare.core.compared import Compared
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order, info
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
@@ -14,19 +15,10 @@ from kdeclare.core.registry import KINDS, VERBS
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.observation import kafka_of, observe_expected
 from kdeclare.engine.planning import order
-from kdeclare.engine.planning.arrangements import barred, clashes
-from kdeclare.engine.planning.compare import Compared, compare, owned_topics, unknown_names, what_to_observe
+from kdeclare.engine.planning.compare import compare, owned_topics, unknown_names, what_to_observe
 from kdeclare.engine.planning.deletion_limit import MAX_DELETES, deletions_of, exceed_limit
-from kdeclare.engine.planning.guards import (
-    awaited,
-    deletes_by_name,
-    find_out_of_scope,
-    lacks_guard,
-    lacks_topic_id,
-    unguarded,
-    with_guard,
-)
 from kdeclare.engine.planning.judging import POLICY_VIOLATION, declared_labels, labels_to_keep, owned_labels
+from kdeclare.engine.planning.out_of_scope import find_out_of_scope
 from kdeclare.engine.planning.preflight import preflight
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.engine.planning.trimming import trimmed
@@ -40,8 +32,16 @@ from kdeclare.providers.kafka.reassignment.batching import at_pace
 from kdeclare.providers.kafka.reassignment.disk_capacity import lack_of_room
 from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
 from kdeclare.providers.kafka.reassignment.placement import SharedLoad, rack_findings
+from kdeclare.providers.kafka.reassignment.placement_constraints import barred, clashes
 from kdeclare.providers.kafka.reassignment.placing import Placement, PlacementError
+from kdeclare.providers.kafka.reassignment.replication_factor_guard import (
+    awaited,
+    lacks_guard,
+    unguarded,
+    with_guard,
+)
 from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.topic.deletion_by_id import deletes_by_name, lacks_topic_id
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT, not_placed
 from kdeclare.providers.kafka.topic.renames import find_renames, order_colliding_names
 from kdeclare.providers.kafka.topic_effects import find_effects

@@ -1,11 +1,12 @@
 """Diffing every resource in scope, and deciding about those that are declared no longer."""
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kdeclare.core.adoption import ADOPTION, allow_adoption
 from kdeclare.core.changes import Action, Change, Reason, Risk
 from kdeclare.core.collector import Selection
+from kdeclare.core.compared import Compared
 from kdeclare.core.diagnostics import Diagnostic, Severity, denied, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -24,21 +25,6 @@ _TOPIC = "Topic"
 _WHERE_REPLICAS_ARE = {"replicas", "assignments", "replicationFactor"}
 _AWAITED = "Apply waits for it before it goes on."
 _OVERRIDDEN = "--override-reassignments: its partitions are sent elsewhere."
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One resource in scope: what is declared, what is owned, and what the diff says of the two."""
-
-    id: ResourceId
-    desired: Desired | None
-    owned: Json
-    difference: Difference
-
-    @property
-    def change(self) -> Change | None:
-        """The change, if the resource is not in order."""
-        return self.difference.change
 
 
 def what_to_observe(request: PlanRequest) -> tuple[Selection, ...]:

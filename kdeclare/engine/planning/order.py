@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.capabilities import list_exclusive_settings
+from kdeclare.core.contradictions import CONTRADICTION, report_contradiction
 from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -15,8 +16,6 @@ from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.operations.partitions import part
 from kdeclare.providers.kafka.topic_effects import find_effects
 
-CONTRADICTION = "contradiction"
-
 
 def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
     """Two declared resources that want something else of the same thing."""
@@ -26,7 +25,8 @@ def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
         for thing, wish in list_exclusive_settings(item).items():
             other, their_wish = first.setdefault(thing, (item, wish))
             if their_wish != wish:
-                found.append(contradiction(item, other, f"{thing}: {wish} here, {their_wish} at {other.id}"))
+                what = f"{thing}: {wish} here, {their_wish} at {other.id}"
+                found.append(report_contradiction(item, other, what))
     return found
 
 
@@ -49,19 +49,6 @@ def deleted_and_used(operations: Sequence[Operation]) -> list[Diagnostic]:
         for op in operations
         if not VERBS[op.verb].destroys and (used := select_topics(VERBS[op.verb].select(op)) & gone)
     ]
-
-
-def contradiction(item: Desired, other: Desired, what: str) -> Diagnostic:
-    """Report that two declared resources cannot both be as they are declared."""
-    place = f" ({other.source})" if other.source else ""
-    return error(
-        CONTRADICTION,
-        "Two resources contradict each other",
-        f"{item.id} and {other.id}{place} want different things: {what}.",
-        hint="Let one of them say it.",
-        place=item.source,
-        resource=str(item.id),
-    )
 
 
 def one_mover(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], list[Diagnostic]]:

@@ -14,7 +14,7 @@ import yaml
 
 from kdeclare.app import workspace
 from kdeclare.cli.main import main
-from kdeclare.engine.executor.clock import SystemClock
+from kdeclare.core.clock import SystemClock
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.testing import MemoryCluster
 

@@ -17,8 +17,8 @@ from kdeclare.app.recovering import recover_if_possible
 from kdeclare.app.workspace import Options, open_workspace
 from kdeclare.cli import running
 from kdeclare.core.changes import FieldOp
+from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.engine.executor.clock import SystemClock
 from kdeclare.engine.state.local import LocalStore
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic

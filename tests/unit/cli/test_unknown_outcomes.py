@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kdeclare.engine.executor.clock import SystemClock
+from kdeclare.core.clock import SystemClock
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import Crash
 from tests.unit.cli.command_line import CommandLine

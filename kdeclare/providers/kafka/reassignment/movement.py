@@ -3,9 +3,9 @@
 from collections import deque
 from collections.abc import Collection, Mapping
 
+from kdeclare.core.clock import Clock
 from kdeclare.core.faults import Fault
 from kdeclare.core.run import MoveProgress, Waiting
-from kdeclare.engine.executor.clock import Clock
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import Cluster

@@ -5,10 +5,10 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 
 from kdeclare.core.changes import Action, Reason
+from kdeclare.core.compared import Compared
 from kdeclare.core.diagnostics import Diagnostic, Place, denied, warning
 from kdeclare.core.jsontypes import Json, canonical_json
 from kdeclare.core.operations import Operation
-from kdeclare.engine.planning.compare import Compared
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.topic_effects import find_effects
 

@@ -1,12 +1,12 @@
-"""Where several declared resources want the replicas of the same topic."""
+"""Constraints of several declared resources on where the replicas of the same topic are."""
 
 from collections.abc import Iterable, Mapping
 
+from kdeclare.core.contradictions import report_contradiction
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.registry import KINDS
-from kdeclare.engine.planning.order import contradiction
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.reassignment.placing import Arrangement, ArrangesReplicas
 
@@ -30,7 +30,7 @@ def clashes(declared: Iterable[Desired], there: Iterable[str] = ()) -> list[Diag
         for topic, mine in find_arrangements(item, topics).items():
             for other, theirs in known.setdefault(topic, []):
                 if (item.id, other.id) not in found and (why := mine.clash(theirs)):
-                    found[item.id, other.id] = contradiction(item, other, f"of topic {topic}, {why}")
+                    found[item.id, other.id] = report_contradiction(item, other, f"of topic {topic}, {why}")
             known[topic].append((item, mine))
     return list(found.values())
 
