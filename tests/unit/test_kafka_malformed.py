@@ -88,10 +88,10 @@ def test_real_answer_is_read(name: str) -> None:
 @pytest.mark.parametrize("name", ANSWERS)
 @given(seed=st.integers(0, 2**63))
 def test_mutated_real_answer_is_read_or_malformed(name: str, seed: int) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with suppress(MalformedResponse):
         read(name, mutate(real(name), seed))
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 @given(st.binary(max_size=200), st.sampled_from(ANSWERS))

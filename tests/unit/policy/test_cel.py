@@ -272,23 +272,23 @@ def test_a_rule_that_took_too_long_is_not_asked_any_more(monkeypatch: pytest.Mon
 
 
 def test_a_bomb_is_a_violation() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert "it takes too many steps" in (said(BOMB) or "")
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_the_largest_growth_that_is_let_through_takes_no_time() -> None:
     doublings = MAX_GROWTH.bit_length() - 1
-    started = time.monotonic()
+    started = time.process_time()
     assert said("[topic]" + ".map(x, x + x)" * doublings + ".all(x, x.size() > 1)") is None
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_regular_expression_takes_no_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     request = replace(MODIFIED, topic="a" * 249)
     assert said("topic.matches('^(a+)+(a+)+(a|aa)+$b')", request) == "against the rule"
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_a_policy_lets_go_of_the_last_request() -> None:

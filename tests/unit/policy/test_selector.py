@@ -135,9 +135,9 @@ def test_patterns_that_are_none(text: str, reason: str) -> None:
     "text", ["(a+)+b", "(a|aa)*b", "(.*)*b", ".*.*.*.*.*.*b", ".*a.*b", "a*a*b", "[a-z]*[a-z]+b"]
 )
 def test_no_pattern_takes_long(text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert not Pattern(text).matches("a" * 249)
-    assert time.monotonic() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 _PIECES = ["a", "b", "-", ".", r"\.", "[a-b]", "[^a-]", "[ab-]", "*", "+", "?", "\n", "0"]
