@@ -5,6 +5,7 @@ what holds where a kind does not implement a capability.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 from kdeclare.core.changes import Action, FieldChange
@@ -74,6 +75,35 @@ class Exportable(Protocol):
         """Return the text of a manifest for each live resource of this kind, by name."""
 
 
+# Whether a kind implements a capability is looked up once: checks of protocols are slow, and a plan makes
+# thousands of them.
+
+
+@cache
+def _assessing_risks(kind: object) -> AssessesRisks | None:
+    return kind if isinstance(kind, AssessesRisks) else None
+
+
+@cache
+def _statically_checked(kind: object) -> StaticallyChecked | None:
+    return kind if isinstance(kind, StaticallyChecked) else None
+
+
+@cache
+def _sharing_settings(kind: object) -> SharesSettings | None:
+    return kind if isinstance(kind, SharesSettings) else None
+
+
+@cache
+def _body_codec(kind: object) -> BodyCodec | None:
+    return kind if isinstance(kind, BodyCodec) else None
+
+
+@cache
+def _fleet_comparable(kind: object) -> FleetComparable | None:
+    return kind if isinstance(kind, FleetComparable) else None
+
+
 def find_exclusive_fields(kind: object) -> Mapping[str, frozenset[str]]:
     """Return the fields of a kind that cannot stand beside others; none by default."""
     return kind.exclusive_fields if isinstance(kind, HasExclusiveFields) else {}
@@ -81,49 +111,45 @@ def find_exclusive_fields(kind: object) -> Mapping[str, frozenset[str]]:
 
 def assess_field(kind: str, action: Action, field: FieldChange) -> FieldChange:
     """Return the field with its risk; as it is where the kind is not installed, or knows of no risk."""
-    known = KINDS.get(kind)
-    return known.assess_field(action, field) if isinstance(known, AssessesRisks) else field
+    known = _assessing_risks(KINDS.get(kind))
+    return known.assess_field(action, field) if known is not None else field
 
 
 def find_static_diagnostics(desired: Desired) -> tuple[Diagnostic, ...]:
     """Return what the diff of a resource is going to say whatever the system has."""
-    kind = KINDS[desired.id.kind]
-    return kind.find_static_diagnostics(desired) if isinstance(kind, StaticallyChecked) else ()
+    kind = _statically_checked(KINDS[desired.id.kind])
+    return kind.find_static_diagnostics(desired) if kind is not None else ()
 
 
 def list_exclusive_settings(desired: Desired) -> Mapping[str, Json]:
     """Return the values that only one resource may state, by a name of what they belong to."""
-    kind = KINDS[desired.id.kind]
-    return (
-        kind.list_exclusive_settings(desired.id.name, desired.body)
-        if isinstance(kind, SharesSettings)
-        else {}
-    )
+    kind = _sharing_settings(KINDS[desired.id.kind])
+    return kind.list_exclusive_settings(desired.id.name, desired.body) if kind is not None else {}
 
 
 def encode_body(desired: Desired) -> Json:
     """Return the body of a resource as plain data; an empty object where the kind cannot tell it."""
-    kind = KINDS[desired.id.kind]
-    return kind.to_json(desired.id.name, desired.body) if isinstance(kind, BodyCodec) else {}
+    kind = _body_codec(KINDS[desired.id.kind])
+    return kind.to_json(desired.id.name, desired.body) if kind is not None else {}
 
 
 def decode_body(kind: str, json: Json) -> Any:
     """Return the body that `encode_body` gave the text of. Raises LookupError where the kind has no codec."""
-    known = KINDS[kind]
-    if not isinstance(known, BodyCodec):
+    codec = _body_codec(KINDS[kind])
+    if codec is None:
         raise LookupError(f"bodies of {kind} cannot be read from plain data")
-    return known.from_json(json)
+    return codec.from_json(json)
 
 
 def is_fleet_comparable(kind: str) -> bool:
     """Whether audits of fleets compare resources of this kind."""
-    return isinstance(KINDS.get(kind), FleetComparable)
+    return _fleet_comparable(KINDS.get(kind)) is not None
 
 
 def is_self_contained(desired: Desired) -> bool:
     """Whether the diff of a resource needs no more than its own live state and the list of brokers."""
-    kind = KINDS[desired.id.kind]
-    return isinstance(kind, FleetComparable) and kind.is_self_contained(desired.id.name, desired.body)
+    kind = _fleet_comparable(KINDS[desired.id.kind])
+    return kind is not None and kind.is_self_contained(desired.id.name, desired.body)
 
 
 def export_manifests(kind: object, live: LiveState) -> Mapping[str, str]:

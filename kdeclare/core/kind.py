@@ -69,6 +69,10 @@ class Kind(Protocol):
     name: str
     spec: type[BaseModel]
 
+    def __hash__(self) -> int:
+        """Return the hash of the object itself, as every object has it."""
+        return id(self)
+
     def parse(self, name: str, spec: Any) -> tuple[Any, tuple[Problem, ...]]:
         """Return the body of a valid spec, and what is wrong with it beyond its shape. Offline and pure."""
 

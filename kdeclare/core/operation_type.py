@@ -76,6 +76,10 @@ class Verb(Protocol):
     tidies: bool = False
     """Whether it takes away what the run has put somewhere, and so runs also when the run is stopped."""
 
+    def __hash__(self) -> int:
+        """Return the hash of the object itself, as every object has it."""
+        return id(self)
+
     def select(self, op: Operation) -> Selections:
         """What must be read for a view."""
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
 from types import NoneType
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, GetPydanticSchema
 from pydantic_core import PydanticCustomError, core_schema
@@ -131,9 +132,22 @@ _names_of_fields: dict[type, tuple[str, ...]] = {}
 
 
 def _field_names(value: object) -> tuple[str, ...]:
+    """The fields that can hold a secret, by their annotations."""
     if is_dataclass(value):
-        return tuple(item.name for item in fields(value))
+        hints = get_type_hints(type(value))
+        return tuple(item.name for item in fields(value) if _can_hold_secret(hints[item.name]))
     return tuple(type(value).model_fields) if isinstance(value, BaseModel) else ()
+
+
+def _can_hold_secret(annotation: object) -> bool:
+    if annotation is Secret:
+        return True
+    if isinstance(annotation, type) and not get_args(annotation):
+        return not issubclass(annotation, (*_NEVER, Enum))
+    inner = [argument for argument in get_args(annotation) if argument is not Ellipsis]
+    if get_origin(annotation) is Annotated:
+        inner = inner[:1]
+    return any(map(_can_hold_secret, inner)) if inner else get_origin(annotation) is not Literal
 
 
 def _replaced(value: object, new: Mapping[Steps, Secret], at: Steps) -> object:

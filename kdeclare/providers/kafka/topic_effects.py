@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from kdeclare.core.kind import Desired
@@ -59,15 +60,26 @@ class AffectsTopics(Protocol):
         """Return what ``op`` makes of which topics."""
 
 
+# Looked up once: checks of protocols are slow, and a plan makes thousands of them.
+
+
+@lru_cache(maxsize=1024)  # each unknown operation type is a value of its own
+def _affecting_topics(operation_type: object) -> AffectsTopics | None:
+    return operation_type if isinstance(operation_type, AffectsTopics) else None
+
+
+@cache
+def _stating_topics(kind: object) -> StatesTopics | None:
+    return kind if isinstance(kind, StatesTopics) else None
+
+
 def find_static_topic_state(desired: Desired) -> Mapping[str, Stated]:
     """Return what a resource says of which topics without asking any cluster."""
-    kind = KINDS[desired.id.kind]
-    return (
-        kind.find_static_topic_state(desired.id.name, desired.body) if isinstance(kind, StatesTopics) else {}
-    )
+    kind = _stating_topics(KINDS[desired.id.kind])
+    return kind.find_static_topic_state(desired.id.name, desired.body) if kind is not None else {}
 
 
 def find_effects(op: Operation) -> Mapping[str, Effect]:
     """Return what an operation makes of which topics; steps that only accompany others make nothing."""
-    operation_type = VERBS[op.verb]
-    return operation_type.effects(op) if isinstance(operation_type, AffectsTopics) else {}
+    operation_type = _affecting_topics(VERBS[op.verb])
+    return operation_type.effects(op) if operation_type is not None else {}

@@ -1,6 +1,7 @@
 """Constraints of several declared resources on where the replicas of the same topic are."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from kdeclare.core.contradictions import report_contradiction
 from kdeclare.core.diagnostics import Diagnostic
@@ -13,8 +14,13 @@ from kdeclare.providers.kafka.reassignment.placing import Arrangement, ArrangesR
 
 def find_arrangements(item: Desired, topics: Iterable[str]) -> Mapping[str, Arrangement]:
     """Return what a declared resource says of where the replicas of which of these topics are to be."""
-    kind = KINDS[item.id.kind]
-    return kind.arranges(item.id.name, item.body, topics) if isinstance(kind, ArrangesReplicas) else {}
+    kind = _arranging_replicas(KINDS[item.id.kind])
+    return kind.arranges(item.id.name, item.body, topics) if kind is not None else {}
+
+
+@cache  # checks of protocols are slow, and a plan makes thousands of them
+def _arranging_replicas(kind: object) -> ArrangesReplicas | None:
+    return kind if isinstance(kind, ArrangesReplicas) else None
 
 
 def clashes(declared: Iterable[Desired], there: Iterable[str] = ()) -> list[Diagnostic]:
