@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.kind import Desired
-from kdeclare.core.plan import BROKER_POLICY
+from kdeclare.core.plan import SYSTEM_POLICY
 from kdeclare.manifests.load import load_rules
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.suggest import did_you_mean
@@ -74,7 +74,7 @@ def _not_there(policies: Sequence[ConfiguredPolicy], overrides: Mapping[str, str
     known = [item.name for item in policies]
     found = []
     for name in overrides:
-        if name == BROKER_POLICY:
+        if name == SYSTEM_POLICY:
             detail = "The brokers' own policy decides for itself; kdeclare cannot override it."
             found.append(error("unknown-policy", "Not to be overridden", detail))
         elif name not in known:

@@ -20,21 +20,21 @@ class Fault(Exception):
     error: the Kafka protocol error name (``INVALID_CONFIG``); ``REQUEST_TIMED_OUT`` and
         ``NETWORK_EXCEPTION`` for what the client itself saw.
     message: the broker's own words where it gave any.
-    throttled_s: how long the broker takes no more of this; 0 where it said nothing.
+    retry_after_s: how long the broker takes no more of this; 0 where it said nothing.
     """
 
     def __init__(
-        self, error: str, message: str, kind: FaultKind = FaultKind.REFUSED, throttled_s: float = 0.0
+        self, error: str, message: str, kind: FaultKind = FaultKind.REFUSED, retry_after_s: float = 0.0
     ) -> None:
         self.error = error
         self.message = message = SCRUBBER.scrub(message)  # brokers and workers repeat what they were sent
         self.kind = kind
-        self.throttled_s = throttled_s
+        self.retry_after_s = retry_after_s
         super().__init__(f"{error}: {message}" if message else error)
 
     def __reduce__(self) -> tuple[type["Fault"], tuple[str, str, FaultKind, float]]:
         """What pickling makes it anew from."""
-        return Fault, (self.error, self.message, self.kind, self.throttled_s)
+        return Fault, (self.error, self.message, self.kind, self.retry_after_s)
 
 
 Result = Fault | None

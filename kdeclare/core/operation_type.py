@@ -46,8 +46,8 @@ def is_identity(element: str) -> bool:
     return element.startswith(IDENTITY)
 
 
-def other_topic(op: Operation, now: View) -> bool:
-    """Whether a topic that ``op`` was planned on is gone, or another one by now."""
+def is_other_object(op: Operation, now: View) -> bool:
+    """Whether an object that ``op`` was planned on is gone, or another one by now."""
     return any(is_identity(e) and now.get(e) != value for e, value in op.expect.items())
 
 

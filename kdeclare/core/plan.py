@@ -37,8 +37,8 @@ class VerdictOutcome(StrEnum):
     DENY = "deny"
 
 
-BROKER_POLICY = "broker"
-"""Stands for the policy that the brokers themselves are configured with."""
+SYSTEM_POLICY = "broker"
+"""The name that stands for the policies that the system itself is configured with."""
 
 STALE = "stale"
 """The code of a diagnostic that says that others have changed something since it was read."""
@@ -68,9 +68,9 @@ class Verdict:
         return self.outcome is VerdictOutcome.DENY
 
 
-def denied_by_brokers(resource: str, message: str) -> Verdict:
-    """The verdict of the brokers' own policy, which need not say why."""
-    return Verdict(BROKER_POLICY, resource, VerdictOutcome.DENY, message or UNEXPLAINED)
+def denied_by_system(resource: str, message: str) -> Verdict:
+    """The verdict of the system's own policy, which need not say why."""
+    return Verdict(SYSTEM_POLICY, resource, VerdictOutcome.DENY, message or UNEXPLAINED)
 
 
 @dataclass(frozen=True, slots=True)

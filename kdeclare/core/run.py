@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.plan import Plan, Verdict, denied_by_brokers
+from kdeclare.core.plan import Plan, Verdict, denied_by_system
 
 
 class Status(StrEnum):
@@ -14,7 +14,7 @@ class Status(StrEnum):
     DONE = "done"
     STARTED = "started"  # a move that goes on in the cluster (--no-wait, or a time-out)
     FAILED = "failed"
-    DENIED = "denied"  # a policy of the brokers refused it
+    DENIED = "denied"  # a policy of the system refused it
     SKIPPED = "skipped"  # something that it needs did not end well
     STALE = "stale"  # what it touches was changed by someone else
     UNKNOWN = "unknown"  # sent, no answer, and the cluster could not be observed; the next run settles it
@@ -35,8 +35,8 @@ class OperationResult:
     error: Kafka's error name or a diagnostic code; None when it went well.
     message: a sentence for people.
     cause: the id of the operation whose failure made this one be skipped.
-    topic_id: of a creation that the cluster acknowledged, the new topic's id; None where nothing proves which
-        topic the run created.
+    created_id: of a creation that the system acknowledged, the new object's id; None where nothing proves
+        which object the run created.
     """
 
     id: str
@@ -44,7 +44,7 @@ class OperationResult:
     error: str | None = None
     message: str = ""
     cause: str | None = None
-    topic_id: str | None = None
+    created_id: str | None = None
 
     @property
     def is_good(self) -> bool:
@@ -111,8 +111,8 @@ class RunResult:
     def verdicts(self) -> tuple[Verdict, ...]:
         """Those of the plan, and what the brokers' own policies have refused meanwhile."""
         refused = [op for op in self.plan.operations if self._status(op.id) is Status.DENIED]
-        brokers = (denied_by_brokers(str(op.resource), self.results[op.id].message) for op in refused)
-        return (*self.plan.verdicts, *brokers)
+        denials = (denied_by_system(str(op.resource), self.results[op.id].message) for op in refused)
+        return (*self.plan.verdicts, *denials)
 
     def _status(self, operation: str) -> Status | None:
         result = self.results.get(operation)

@@ -10,7 +10,7 @@ from yaml.nodes import MappingNode, Node, SequenceNode
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
 from kdeclare.core.kind import Path
-from kdeclare.core.plan import BROKER_POLICY
+from kdeclare.core.plan import SYSTEM_POLICY
 from kdeclare.manifests.nodes import find, node_at, place
 from kdeclare.manifests.reading import TEXT, Reader
 from kdeclare.manifests.shapes import TextMap
@@ -94,11 +94,11 @@ class PolicyEntry:
 
 def reserved(name: str) -> Diagnostic | None:
     """What is wrong with a policy's name, if something is; without a place."""
-    if name == BROKER_POLICY:
+    if name == SYSTEM_POLICY:
         return error(
             "reserved-name",
             "Reserved name",
-            f"'{BROKER_POLICY}' stands for the policy that the brokers themselves are configured with.",
+            f"'{SYSTEM_POLICY}' stands for the policy that the brokers themselves are configured with.",
             hint="Choose another name.",
             subject=name,
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kdeclare.core.changes import Reason
-from kdeclare.core.plan import BROKER_POLICY, Plan, Verdict, VerdictOutcome
+from kdeclare.core.plan import SYSTEM_POLICY, Plan, Verdict, VerdictOutcome
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, plural
 
@@ -30,7 +30,7 @@ def judgement(verdict: Verdict) -> str:
 
 def is_brokers(verdict: Verdict) -> bool:
     """Whether it is of a policy that the brokers are configured with: that one nobody overrides."""
-    return verdict.policy == BROKER_POLICY
+    return verdict.policy == SYSTEM_POLICY
 
 
 def is_open_to_override(verdicts: Iterable[Verdict]) -> bool:

@@ -63,7 +63,7 @@ def test_changes_over_the_quota_are_refused_at_once_and_say_for_how_long(quota_b
     assert {(fault.error, fault.kind) for fault in faults} == {
         ("THROTTLING_QUOTA_EXCEEDED", FaultKind.RETRIABLE)
     }
-    assert all(0 < fault.throttled_s < 10 for fault in faults)
+    assert all(0 < fault.retry_after_s < 10 for fault in faults)
     assert "controller_mutation_rate" in faults[0].message
     name = next(iter(cluster.topics()))
     for answer in (

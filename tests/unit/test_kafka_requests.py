@@ -124,7 +124,7 @@ def test_quota_fault_has_its_own_words_and_the_throttle_time() -> None:
         kafka.topics(["t"])  # on the connection that is throttled
         assert time.monotonic() - started > 0.2
     assert isinstance(fault, Fault)
-    assert (fault.error, fault.kind, fault.throttled_s) == (
+    assert (fault.error, fault.kind, fault.retry_after_s) == (
         "THROTTLING_QUOTA_EXCEEDED",
         FaultKind.RETRIABLE,
         0.25,

@@ -250,8 +250,8 @@ def _not_everywhere(op: Operation, who: Sequence[str]) -> OperationResult:
 def _result(op: Operation, answer: Outcome) -> OperationResult:
     if isinstance(answer, Fault):
         return failed(op, answer)
-    topic_id = answer.id if isinstance(answer, Created) else ""
-    return replace(done(op), topic_id=topic_id or None)
+    created_id = answer.id if isinstance(answer, Created) else ""
+    return replace(done(op), created_id=created_id or None)
 
 
 def _gone(problem: KdeclareError) -> Fault:

@@ -139,7 +139,7 @@ def end_line(at: str, results: Iterable[OperationResult], *, settled: bool = Fal
             error=r.error,
             message=r.message,
             cause=r.cause,
-            topic_id=r.topic_id,
+            topic_id=r.created_id,
         )
         for r in results
     ]

@@ -44,7 +44,7 @@ def _with_new_id(record: Json, done: Sequence[Operation], results: Mapping[str, 
     if record is None or created is None:
         return record
     rest = {name: value for name, value in record.items() if name != TOPIC_ID}
-    found = results[created.id].topic_id
+    found = results[created.id].created_id
     return {**rest, TOPIC_ID: found} if found else rest
 
 

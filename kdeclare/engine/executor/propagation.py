@@ -13,7 +13,7 @@ from typing import TypeVar
 from kdeclare.core.clock import Clock
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.faults import Fault
-from kdeclare.core.operation_type import View, other_topic
+from kdeclare.core.operation_type import View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Plan
@@ -195,7 +195,7 @@ def _is_pending(write: PendingWrite, live: LiveState) -> bool:
     op = write.operation
     verb = VERBS[op.verb]
     now, after = verb.view(op, live), verb.after(op)
-    if other_topic(op, now):
+    if is_other_object(op, now):
         return False
     return any(
         element in after and now.get(element) != after[element] and _is_as_before(op, element, now)

@@ -181,7 +181,7 @@ def _by_id(step: _Step, record: RunRecord, live: KafkaState, *, delete_by_name: 
         return step
     topic = live.topics[inverse.args["topic"]]
     result = record.results.get(step.original.id)
-    proven = result.topic_id if result else None
+    proven = result.created_id if result else None
     if proven is not None and proven == topic.topic_id:
         bare = replace(inverse, args={**inverse.args, "topic_id": proven}, inverse=None, irreversible=None)
         return replace(step, inverse=with_inverse(VERBS[inverse.verb], bare))

@@ -7,7 +7,7 @@ from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.faults import Fault
 from kdeclare.core.operation_type import batches
 from kdeclare.core.operations import Operation
-from kdeclare.core.plan import STALE, Verdict, denied_by_brokers
+from kdeclare.core.plan import STALE, Verdict, denied_by_system
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import VERBS
 from kdeclare.core.secrets import SecretSource
@@ -59,7 +59,7 @@ def preflight(
             if fault.error != POLICY_VIOLATION
         ),
         tuple(
-            denied_by_brokers(str(op.resource), fault.message)
+            denied_by_system(str(op.resource), fault.message)
             for op, fault in refused
             if fault.error == POLICY_VIOLATION
         ),

@@ -8,7 +8,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import (
-    BROKER_POLICY,
+    SYSTEM_POLICY,
     Base,
     ClusterRef,
     Ownership,
@@ -250,7 +250,7 @@ SAMPLES: dict[str, Plan] = {
             Verdict("naming", str(ORDERS), WARN, "no team in front.", override="named before the rule was"),
             Verdict("racks", str(DRAIN), ALLOW, topic="refunds"),
             Verdict("racks", str(DRAIN), DENY, "on 1 rack,\nand 2 are wanted.", topic="orders"),
-            Verdict(BROKER_POLICY, str(REFUNDS), DENY, "retention.ms must not be below an hour."),
+            Verdict(SYSTEM_POLICY, str(REFUNDS), DENY, "retention.ms must not be below an hour."),
             Verdict("bounds", str(PAYMENTS), ALLOW),
         ),
     ),

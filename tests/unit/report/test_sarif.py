@@ -14,7 +14,7 @@ from sarif_pydantic import Sarif
 
 from kdeclare.core.changes import Action, Risk
 from kdeclare.core.diagnostics import Diagnostic, Place, denied, error, in_order, info, warning
-from kdeclare.core.plan import BROKER_POLICY, Plan, Verdict
+from kdeclare.core.plan import SYSTEM_POLICY, Plan, Verdict
 from kdeclare.report.sarif import FINGERPRINT, MOST, plan_sarif, problem_sarif, validation_sarif
 from kdeclare.report.sarif_places import Checkout, location
 from kdeclare.report.views import ValidationView
@@ -172,7 +172,7 @@ def test_a_diagnostic_stands_at_its_own_place_or_else_at_its_change() -> None:
 
 
 def test_the_brokers_own_policy_is_a_rule_of_its_own() -> None:
-    made = plan(verdicts=(Verdict(BROKER_POLICY, str(ORDERS), DENY, "no"),))
+    made = plan(verdicts=(Verdict(SYSTEM_POLICY, str(ORDERS), DENY, "no"),))
     (rule,) = plan_sarif(made)["runs"][0]["tool"]["driver"]["rules"]
     assert rule["id"] == "policy/broker"
     assert "cannot be overridden" in rule["help"]["text"]

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from kdeclare.core.plan import BROKER_POLICY, Verdict
+from kdeclare.core.plan import SYSTEM_POLICY, Verdict
 from kdeclare.report.plan_text import plan_text
 from kdeclare.report.verdicts_text import HINT, hint_of, policies_line, policies_text, spoken, verdict_lines
 from tests.unit.report.sample_plans import ALLOW, DENY, ORDERS, SAMPLES, WARN, plan
 
 DENIED = Verdict("bounds", str(ORDERS), DENY, "too many")
-BROKERS = Verdict(BROKER_POLICY, str(ORDERS), DENY, "not today")
+BROKERS = Verdict(SYSTEM_POLICY, str(ORDERS), DENY, "not today")
 ALLOWED = Verdict("naming", str(ORDERS), ALLOW)
 WARNED = Verdict("naming", str(ORDERS), WARN, "no team")
 OVERRIDDEN = Verdict("factor", str(ORDERS), WARN, "one replica", override="only a test")

@@ -96,7 +96,7 @@ class Attempts:
     def _throttle_delay(self, items: int | None, fault: Fault) -> float | None:
         if items != self._items:  # some have been taken since
             self._items, self._throttled_s = items, 0.0
-        delay_s = fault.throttled_s + self._again.base_delay_s * (1 + self._again.jitter())
+        delay_s = fault.retry_after_s + self._again.base_delay_s * (1 + self._again.jitter())
         if self._again.attempts == 1 or self._throttled_s + delay_s > self._again.quota_patience_s:
             return None
         self._throttled_s += delay_s

@@ -194,7 +194,7 @@ class Retrying:
 
 def _longest_throttled(faults: Iterable[Fault]) -> Fault:
     """The fault that says how long to wait: any, unless a quota speaks."""
-    return max(faults, key=lambda fault: fault.throttled_s)
+    return max(faults, key=lambda fault: fault.retry_after_s)
 
 
 def _is_retriable(result: object) -> TypeGuard[Fault]:

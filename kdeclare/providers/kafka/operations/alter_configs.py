@@ -8,7 +8,7 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Undo, Verb, View, is_identity, other_topic
+from kdeclare.core.operation_type import Undo, Verb, View, is_identity, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SHOWN, SecretSource, Steps, is_secret
@@ -143,7 +143,7 @@ class AlterConfigs(Verb):
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Bring back each key that still is as the operation left it."""
         after = self.after(op)
-        if other_topic(op, now):
+        if is_other_object(op, now):
             return Undo(conflicts=("the topic itself",))
         back: list[dict[str, Json]] = []
         conflicts: list[str] = []

@@ -7,7 +7,7 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, Outcome, Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Undo, Verb, View, other_topic
+from kdeclare.core.operation_type import Undo, Verb, View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
@@ -292,7 +292,7 @@ class IncreasePartitions(TopicVerb):
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Kafka takes no partition away."""
-        if other_topic(op, now):
+        if is_other_object(op, now):
             return Undo(conflicts=("the topic itself",))
         untouched = now[self.element] == op.expect.get(self.element)
         return Undo() if untouched else Undo(lost=("the former number of partitions",))

@@ -76,7 +76,7 @@ class Rule:
 
 def _again(fault: Fault) -> Callable[[], Fault]:
     # a new exception each time, so that tracebacks do not pile up on one
-    return lambda: Fault(fault.error, fault.message, fault.kind, fault.throttled_s)
+    return lambda: Fault(fault.error, fault.message, fault.kind, fault.retry_after_s)
 
 
 @dataclass

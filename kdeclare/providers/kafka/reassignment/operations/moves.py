@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from kdeclare.core.faults import Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Undo, View, other_topic
+from kdeclare.core.operation_type import Undo, View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.secrets import SecretSource
@@ -87,7 +87,7 @@ class CancelMoves(PartitionsVerb):
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Go on to where they were heading."""
-        if other_topic(op, now):
+        if is_other_object(op, now):
             return Undo(conflicts=("the topic itself",))
         targets = op.args["partitions"]
         conflicts = tuple(p for p in targets if now.get(p) not in (targets[p], op.expect.get(p)))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.core.faults import Fault, Result
-from kdeclare.core.operation_type import Undo, View, other_topic
+from kdeclare.core.operation_type import Undo, View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.run import Status
@@ -60,7 +60,7 @@ class ReassignPartitions(PartitionsVerb):
 
     def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Reassign to the recorded ordered lists; a cancel alone does not restore the order."""
-        if other_topic(op, now):
+        if is_other_object(op, now):
             return Undo(conflicts=("the topic itself",))
         back, conflicts, lost = {}, [], []
         for name, target in op.args["partitions"].items():
