@@ -41,9 +41,11 @@ def _plan(desired: Sequence[Desired], cluster: MemoryCluster) -> Plan:
 
 
 def _apply(plan: Plan, cluster: MemoryCluster) -> None:
-    from kdeclare.core.registry import VERBS
+    from kdeclare.core.registry import OPERATION_TYPES
 
-    VERBS["topic.create"].execute(connections_to(cluster), plan.operations, _NoSecrets(), validate_only=False)
+    OPERATION_TYPES["topic.create"].execute(
+        connections_to(cluster), plan.operations, _NoSecrets(), validate_only=False
+    )
 
 
 class _NoSecrets:

@@ -7,7 +7,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
-from kdeclare.core.registry import KINDS, VERBS
+from kdeclare.core.registry import KINDS, OPERATION_TYPES
 from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
@@ -24,7 +24,9 @@ def big_plan(count: int) -> Plan:
     names = [f"{_TEAMS[n % 8]}.{_WORDS[n // 8 % 8]}.v{n:05}" for n in range(count)]
     there = [(n, name) for n, name in enumerate(names) if n % 3]
     first = _plan([_declared(name, {"assignments": _spread(n, 3)}) for n, name in there], cluster)
-    VERBS["topic.create"].execute(connections_to(cluster), first.operations, NoSecrets(), validate_only=False)
+    OPERATION_TYPES["topic.create"].execute(
+        connections_to(cluster), first.operations, NoSecrets(), validate_only=False
+    )
     return _plan([_declared(name, _wanted(n)) for n, name in enumerate(names)], cluster)
 
 

@@ -20,7 +20,7 @@ from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.executor.apply import Applier
@@ -241,8 +241,8 @@ def count_records_to_delete(cluster: Cluster, plan: Plan) -> tuple[Diagnostic, .
     Deletions that refuse topics with records (undoing a creation) do not count. The counts are for people,
     so a cluster that does not answer is no reason to stop: the diagnostic then says so.
     """
-    deletes = [op for op in plan.operations if VERBS[op.verb].destroys and not op.args.get("require_empty")]
-    topics = sorted({topic for op in deletes for topic in select_topics(VERBS[op.verb].select(op))})
+    deletes = [op for op in plan.operations if type_of(op).deletes and not op.args.get("require_empty")]
+    topics = sorted({topic for op in deletes for topic in select_topics(type_of(op).select(op))})
     if not topics:
         return ()
     many = f"{len(topics):,} topics" if len(topics) > 1 else "topic"

@@ -12,7 +12,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError, error, gist
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.plan import Plan
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult
 from kdeclare.engine.executor.entries import BeginLine, EndLine, RunRecord, fold, lines
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
@@ -78,7 +78,7 @@ class _Rollback:
 
 def _rollback(record: RunRecord, plan: Plan) -> _Rollback:
     """Throttles and elections only accompany moves."""
-    meant = [op for op in plan.operations if not VERBS[op.verb].accompanies] or plan.operations
+    meant = [op for op in plan.operations if not type_of(op).is_auxiliary] or plan.operations
     results = (record.results.get(op.id) for op in meant)
     return _Rollback(
         record.run_id, bool(plan.operations), record.is_over, any(r.had_effect for r in results if r)

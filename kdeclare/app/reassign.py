@@ -13,7 +13,7 @@ from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, Severity, error
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.request import PlanRequest, Scope
@@ -270,7 +270,7 @@ def _begun(run: RunResult, wanted: Execution, cluster: Cluster) -> list[TopicPar
     doubtful = {
         TopicPartition.parse(name)
         for op in run.plan.operations
-        if VERBS[op.verb].moves and _status(run, op) not in (Status.DONE, Status.STARTED)
+        if type_of(op).goes_on and _status(run, op) not in (Status.DONE, Status.STARTED)
         for name in op.args["partitions"]
     }
     if doubtful:

@@ -9,7 +9,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.faults import Fault
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.engine.executor.entries import fold
 from kdeclare.engine.executor.recovery import find_pending_cleanup
 from kdeclare.engine.executor.stored_runs import read_run_plan
@@ -91,7 +91,7 @@ def _asked_for(workspace: Workspace) -> Mapping[tuple[str, tuple[int, ...]], str
     for run_id in workspace.store.runs()[: -_RUNS_BACK - 1 : -1]:
         with suppress(KdeclareError):
             for op in read_run_plan(workspace.store, run_id).operations:
-                if VERBS[op.verb].moves:
+                if type_of(op).goes_on:
                     for name, replicas in op.args["partitions"].items():
                         found.setdefault((name, tuple(replicas)), run_id)
     return found

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import OPERATION_TYPES
 
 CLOSED = ConfigDict(extra="forbid", strict=True)
 
@@ -25,7 +25,7 @@ class SecretArgument(TypedDict):
 
 def find_argument_error(verb: str, args: Json) -> str | None:
     """What is wrong with the arguments of an operation of this verb, in words; None where all is well."""
-    if verb not in VERBS:
+    if verb not in OPERATION_TYPES:
         return f"no verb '{verb}' is known"
     try:
         _adapter(verb).validate_python(args)
@@ -38,4 +38,4 @@ def find_argument_error(verb: str, args: Json) -> str | None:
 
 @cache
 def _adapter(verb: str) -> TypeAdapter[Any]:
-    return TypeAdapter(VERBS[verb].arguments)
+    return TypeAdapter(OPERATION_TYPES[verb].arguments)

@@ -1,4 +1,4 @@
-"""What a verb is: how an operation looks at the cluster, runs, and is undone."""
+"""Operation types: how an operation looks at the live state, runs, and is undone."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from kdeclare.core.secrets import SecretSource, Steps
 from kdeclare.core.state import PendingCleanup
 
 View = Mapping[str, Json]
-"""The live state that an operation touches, element by element: a config key, a partition, a count.
+"""The live state that an operation touches, element by element: a setting, a member of a list, a count.
 
 ``expect`` of an operation is the view it was planned on. Comparing views is how apply finds a stale
 operation, how a time-out is settled, and how rollback finds what someone else has changed since.
@@ -42,7 +42,7 @@ IDENTITY = "(id of "
 
 
 def is_identity(element: str) -> bool:
-    """Whether an element of a view says which topic it is about."""
+    """Whether an element of a view says which object it is about."""
     return element.startswith(IDENTITY)
 
 
@@ -51,70 +51,70 @@ def is_other_object(op: Operation, now: View) -> bool:
     return any(is_identity(e) and now.get(e) != value for e, value in op.expect.items())
 
 
-class Verb(Protocol):
-    """One verb of the plan format; what most verbs have in common is here. All but `execute` is pure."""
+class OperationType(Protocol):
+    """One type of operation (``verb`` in the plan format). Everything but `execute` is pure."""
 
     name: str
     arguments: type
     """The TypedDict that its arguments are, in a plan file."""
     validates: bool = False
-    """Whether Kafka can check it without doing it (validate-only)."""
+    """Whether the system can check it without doing it (validate-only)."""
     has_timeout: bool = False
-    """Whether its request says for how long brokers may work on it (timeoutMs)."""
-    moves: bool = False
-    """Whether it goes on in the cluster after the request: it moves the replicas of partitions."""
-    makes: bool = False
-    """Whether it makes what others can be about."""
-    destroys: bool = False
-    """Whether what it is on is gone afterwards."""
-    waits: bool = False
-    """Whether it begins only when none of its partitions is being moved."""
-    accompanies: bool = False
-    """Whether it is there only for the moves of other operations."""
-    spreads: bool = False
-    """Whether what it is for follows one after the other, once it has been done."""
-    tidies: bool = False
-    """Whether it takes away what the run has put somewhere, and so runs also when the run is stopped."""
+    """Whether its request says for how long the system may work on it."""
+    goes_on: bool = False
+    """Whether the work goes on in the system after the request was answered."""
+    creates: bool = False
+    """Whether it creates an object that other operations can be about."""
+    deletes: bool = False
+    """Whether it deletes the object that it is about."""
+    awaits_others: bool = False
+    """Whether it begins only once the work that goes on with its objects is over."""
+    is_auxiliary: bool = False
+    """Whether it only accompanies the work of other operations, and changes nothing that anybody declared."""
+    propagates: bool = False
+    """Whether its effect reaches the members of the system one after the other, once it has been done."""
+    is_cleanup: bool = False
+    """Whether it removes what the run has set for its own sake, and so runs also when the run is stopped."""
 
     def __hash__(self) -> int:
         """Return the hash of the object itself, as every object has it."""
         return id(self)
 
     def select(self, op: Operation) -> Selections:
-        """What must be read for a view."""
+        """Return what must be read for a view."""
 
     def view(self, op: Operation, live: LiveState) -> View:
-        """The live state that ``op`` touches, in the form of ``op.expect``."""
+        """Return the live state that ``op`` touches, in the form of ``op.expect``."""
 
-    def after(self, op: Operation) -> View:
-        """The view once ``op`` has been done."""
+    def expected_state(self, op: Operation) -> View:
+        """Return the view once ``op`` has been done."""
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """What ``op`` changes, for people; where no diff has said it (a rollback)."""
+        """Return what ``op`` changes, for people; where no diff has said it (a rollback)."""
 
     def less(self, op: Operation, subjects: Set[str]) -> Operation | None:
-        """What is left of ``op`` when these subjects of policies are left alone; None if nothing is."""
+        """Return the part of ``op`` that leaves these subjects of policies alone; None if there is none."""
         return op
 
     def element_at(self, op: Operation, at: Steps) -> str:
-        """The element of the view that a place in the arguments belongs to, or what to call the place."""
+        """Return the element of the view that a place in the arguments belongs to, or a name of the place."""
         return ".".join(map(str, at))
 
     def without(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """``op`` without these elements of its view; None where it cannot do the rest alone."""
+        """Return ``op`` without these elements of its view; None where it cannot do the rest alone."""
         return None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """The elements of the view under names that are unique in the cluster."""
+        """Return the elements of the view under names that are unique in the system."""
 
     def item(self, op: Operation) -> str:
-        """What stands for ``op`` in a request: Kafka takes it only once there."""
+        """Return what ``op`` is about in a request: a request can name it only once."""
 
     def produces(self, op: Operation) -> frozenset[str]:
-        """The claims that ``op`` changes; what needs it cannot be checked for them before it has run."""
+        """Return the claims that ``op`` changes: what depends on it is checked for them after it has run."""
 
     def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """Of what `spreads`: who has not followed yet, and why, in words."""
+        """Return which members the effect has not reached yet, and why, in words; for what `propagates`."""
         return ()
 
     def is_repeatable(self, op: Operation) -> bool:
@@ -129,17 +129,17 @@ class Verb(Protocol):
         *,
         validate_only: bool,
     ) -> Mapping[str, Outcome]:
-        """Run a batch; a result for each operation id. Raises Fault when the request failed whole."""
+        """Run a batch and return an outcome per operation id. Raises Fault when the whole request failed."""
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
-        """What undoes ``op``, which has been done whole or in part, given the view as it is now."""
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Return what undoes ``op``, which has been done whole or in part, given the view as it is now."""
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """Return what is to be removed later, given what was to be before ``op`` ended so."""
         return before
 
 
-def batches(verb: Verb, operations: Sequence[Operation], size: int) -> Iterator[list[Operation]]:
+def batches(verb: OperationType, operations: Sequence[Operation], size: int) -> Iterator[list[Operation]]:
     """Groups of at most ``size`` operations of one verb in which no item appears twice."""
     rest = list(operations)
     while rest:
@@ -154,9 +154,9 @@ def batches(verb: Verb, operations: Sequence[Operation], size: int) -> Iterator[
         rest = later
 
 
-def with_inverse(verb: Verb, op: Operation) -> Operation:
+def with_inverse(verb: OperationType, op: Operation) -> Operation:
     """``op`` with what undoes it, as far as that can be said before it has run."""
-    undo = verb.undo(op, verb.after(op), allow_data_loss=False)
+    undo = verb.invert(op, verb.expected_state(op), allow_data_loss=False)
     if undo.lost or undo.args is None:
         lost = ", ".join(undo.lost) or "nothing"
         return replace(op, irreversible=op.irreversible or f"Cannot be brought back: {lost}.")

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from kdeclare.core.collector import Selection
 from kdeclare.core.kind import Kind
-from kdeclare.core.operation_type import Verb
+from kdeclare.core.operation_type import OperationType
 from kdeclare.core.parts import Connections
 
 CONTRACT = 1
@@ -32,7 +32,7 @@ class Provider:
 
     name: str
     kinds: tuple[Kind, ...]
-    operation_types: tuple[Verb, ...]
+    operation_types: tuple[OperationType, ...]
     builds_on: tuple[str, ...] = ()
     contract: int = CONTRACT
     collectors: tuple[Collects, ...] = ()

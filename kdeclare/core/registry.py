@@ -6,9 +6,10 @@ from typing import TypeVar
 
 from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.kind import Kind
-from kdeclare.core.operation_type import Verb
+from kdeclare.core.operation_type import OperationType
+from kdeclare.core.operations import Operation
 from kdeclare.core.provider import Collects
-from kdeclare.core.unknown_operation import UnknownVerb
+from kdeclare.core.unknown_operation import UnknownOperationType
 
 _Value = TypeVar("_Value", covariant=True)
 
@@ -32,17 +33,22 @@ class _Loaded(Mapping[str, _Value]):
         return name in self._load()
 
 
-class _Verbs(dict[str, Verb]):
-    """By name. A name that is not there (``in`` says so) stands for a verb that does nothing."""
+class _OperationTypes(dict[str, OperationType]):
+    """By name. A name that is not there (``in`` says so) stands for an operation type that does nothing."""
 
-    def __missing__(self, name: str) -> Verb:
-        return UnknownVerb(name)
+    def __missing__(self, name: str) -> OperationType:
+        return UnknownOperationType(name)
 
 
 KINDS: Mapping[str, Kind] = _Loaded(lambda: {kind.name: kind for p in load_providers() for kind in p.kinds})
-VERBS: Mapping[str, Verb] = _Loaded(
-    lambda: _Verbs({verb.name: verb for p in load_providers() for verb in p.operation_types})
+OPERATION_TYPES: Mapping[str, OperationType] = _Loaded(
+    lambda: _OperationTypes({t.name: t for p in load_providers() for t in p.operation_types})
 )
+
+
+def type_of(op: Operation) -> OperationType:
+    """Return the type of an operation; one that does nothing where its provider is not installed."""
+    return OPERATION_TYPES[op.verb]
 
 
 def load_collectors() -> tuple[Collects, ...]:

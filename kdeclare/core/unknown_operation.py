@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, FaultKind, Result
-from kdeclare.core.operation_type import Undo, Verb, View
+from kdeclare.core.operation_type import OperationType, Undo, View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
@@ -17,7 +17,7 @@ from kdeclare.core.secrets import SecretSource
 _EFFECT = "effect"
 
 
-class UnknownVerb(Verb):
+class UnknownOperationType(OperationType):
     """Sees nothing, does nothing, and cannot be undone."""
 
     arguments = dict
@@ -33,7 +33,7 @@ class UnknownVerb(Verb):
         """That nobody can tell."""
         return {_EFFECT: "unknown"}
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """That it was done, which nobody can tell."""
         return {_EFFECT: "done"}
 
@@ -65,6 +65,6 @@ class UnknownVerb(Verb):
         text = f"This kdeclare has no verb '{self.name}'."
         return {op.id: Fault("UNKNOWN_VERB", text, FaultKind.REFUSED) for op in ops}
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """It cannot be undone here."""
         return Undo(lost=(f"what {self.name} did",))

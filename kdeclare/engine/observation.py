@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kdeclare.core.collector import Selection
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.registry import VERBS, load_collectors
+from kdeclare.core.registry import load_collectors, type_of
 from kdeclare.providers.connect.collector import ConnectClients
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaConnection
 from kdeclare.providers.kafka.live import KafkaState
@@ -69,7 +69,7 @@ def observe_expected(
 
 def select_all(operations: Iterable[Operation]) -> list[Selection]:
     """Return what the operations touch."""
-    return [selection for op in operations for selection in VERBS[op.verb].select(op)]
+    return [selection for op in operations for selection in type_of(op).select(op)]
 
 
 def kafka_of(live: LiveState) -> KafkaState:

@@ -9,7 +9,7 @@ from kdeclare.core.diagnostics import Diagnostic, Severity
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
 from kdeclare.report.denials import guarded, topics_denied
 from kdeclare.report.diagnostics_text import tally
@@ -116,7 +116,7 @@ def _is_later(run: RunResult, operation: Operation) -> bool:
     """Whether it tidies up, and could not yet because moves go on."""
     result = run.results.get(operation.id)
     waits = result is not None and result.status is Status.STARTED and not result.error
-    return waits and VERBS[operation.verb].tidies
+    return waits and type_of(operation).is_cleanup
 
 
 def is_denied(plan: Plan) -> bool:

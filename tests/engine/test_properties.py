@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.engine.planning.planfile import plan_file_text, plan_id, read_plan
 from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.config.catalog import catalog
@@ -166,7 +166,7 @@ def test_the_order_satisfies_its_edges_and_the_file_gives_the_plan_again(
         if op.verb == "configs.alter":
             keys = [item["key"] for item in op.args["ops"]]
             assert len(keys) == len(set(keys)), "Kafka takes a key once in a request"
-        assert VERBS[op.verb].after(op)
+        assert type_of(op).expected_state(op)
     text, identity = plan_file_text(plan)
     assert read_plan(text, "test") == plan
     assert identity == plan_id(plan)

@@ -13,7 +13,7 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import OPERATION_TYPES, type_of
 from kdeclare.engine.observation import connections_to, observe
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import (
@@ -77,7 +77,9 @@ def bed(policed_bed: KafkaBed) -> KafkaBed:
 def planned(bed: KafkaBed, verb: str, topic: str, args: Mapping[str, Json]) -> Operation:
     """An operation as a plan would have it now."""
     op = Operation(f"{verb}:{topic}", verb, ResourceId("Topic", topic), args, {})
-    return replace(op, expect=VERBS[verb].view(op, observe(bed.cluster, VERBS[verb].select(op))))
+    return replace(
+        op, expect=OPERATION_TYPES[verb].view(op, observe(bed.cluster, OPERATION_TYPES[verb].select(op)))
+    )
 
 
 def creation(bed: KafkaBed, args: Mapping[str, Json]) -> Operation:
@@ -116,7 +118,7 @@ def in_java(policies: Policed, bed: KafkaBed, *ops: Operation) -> list[Line]:
     """What Kafka shows of them as they run."""
     with policies.watched() as lines:
         for op in ops:
-            ran = VERBS[op.verb].execute(connections_to(bed.cluster), [op], NoSecrets(), validate_only=False)
+            ran = type_of(op).execute(connections_to(bed.cluster), [op], NoSecrets(), validate_only=False)
             assert not isinstance(ran[op.id], Fault)
     return lines
 

@@ -42,7 +42,7 @@ def test_a_replica_counts_where_it_is_heading() -> None:
     now = live(b1=ReplicaDirs("/a"), b2=ReplicaDirs("/a", "/b"))
     assert VERB.view(op, now) == {"a-b-0@1": "/a", "a-b-0@2": "/b", "a-b-0@3": None}
     planned = replace(op, expect=VERB.view(op, now))
-    assert VERB.after(planned) == dict.fromkeys(planned.expect, "/b")
+    assert VERB.expected_state(planned) == dict.fromkeys(planned.expect, "/b")
     assert [f.path for f in VERB.fields(planned)] == ["log_dir.a-b-0@1", "log_dir.a-b-0@3"]
     assert VERB.select(op) == (KafkaSelection(log_dirs=frozenset({"a-b"})),)
 
@@ -52,9 +52,9 @@ def test_undoing_leaves_alone_what_others_moved_and_what_was_not_there() -> None
     before = live(b1=ReplicaDirs("/a"), b2=ReplicaDirs("/a"), b4=ReplicaDirs("/a"))
     planned = replace(op, expect=VERB.view(op, before))
     now = VERB.view(op, live(b1=ReplicaDirs("/b"), b2=ReplicaDirs("/c"), b3=ReplicaDirs("/b")))
-    undo = VERB.undo(planned, now, allow_data_loss=False)
+    undo = VERB.invert(planned, now, allow_data_loss=False)
     assert (undo.args, undo.conflicts) == ({"replicas": {"a-b-0@1": "/a"}}, ("a-b-0@2",))
-    assert VERB.undo(planned, planned.expect, allow_data_loss=False).args is None
+    assert VERB.invert(planned, planned.expect, allow_data_loss=False).args is None
 
 
 def test_a_replica_to_come_is_no_failure_and_a_directory_that_is_not_there_is() -> None:

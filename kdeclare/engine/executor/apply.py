@@ -12,7 +12,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.core.run import REQUEST_DEADLINE_S, OperationResult, RunResult, Status
 from kdeclare.core.secret_hashes import KEY_MISSING
 from kdeclare.core.secrets import SecretSource
@@ -243,7 +243,7 @@ def _left_out(plan: Plan, stale: Sequence[Mismatch]) -> dict[str, OperationResul
             results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
         elif cause is not None:
             results[op.id] = OperationResult(op.id, Status.SKIPPED, None, f"It needs {cause}.", cause)
-        elif VERBS[op.verb].tidies and op.follows and results.keys() >= op.follows.keys():
+        elif type_of(op).is_cleanup and op.follows and results.keys() >= op.follows.keys():
             why = "There is nothing to tidy up."
             results[op.id] = OperationResult(op.id, Status.SKIPPED, None, why, next(iter(op.follows)))
     return results

@@ -10,7 +10,7 @@ from kdeclare.core.faults import Created, Fault, FaultKind, Outcome
 from kdeclare.core.operation_type import View
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import UNEXPLAINED
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import OPERATION_TYPES, type_of
 from kdeclare.core.run import NOT_EVERYWHERE, REQUEST_DEADLINE_S, OperationResult, Status
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.executor.expectations import changed_secrets, mismatches, shown, views
@@ -56,7 +56,7 @@ class Attempt:
 
     def deadline_s(self, verb: str) -> float:
         """For how long brokers may work on a request of this verb once it has been sent."""
-        return self.cluster.deadline_s() if VERBS[verb].has_timeout else self.request_deadline_s
+        return self.cluster.deadline_s() if OPERATION_TYPES[verb].has_timeout else self.request_deadline_s
 
     def run(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """A result for each operation. Raises nothing that a cluster can cause."""
@@ -78,7 +78,7 @@ class Attempt:
             settled = {op.id for op in todo} - {op.id for op in unknown}
             results |= {op.id: _result(op, answers[op.id]) for op in todo if op.id in settled}
             results |= self._overtaken([op for op in todo if op.id in settled], answers)
-            repeats = [op for op in unknown if sends < _SENDS and VERBS[op.verb].is_repeatable(op)]
+            repeats = [op for op in unknown if sends < _SENDS and type_of(op).is_repeatable(op)]
             unknown = [op for op in unknown if op not in repeats]
             todo = repeats
             if unknown:
@@ -88,12 +88,12 @@ class Attempt:
             if repeats:
                 self.clock.sleep(_STEP_S * 2**sends)
         spreading = [
-            op for op in operations if VERBS[op.verb].spreads and results[op.id].status is Status.DONE
+            op for op in operations if type_of(op).propagates and results[op.id].status is Status.DONE
         ]
         return results | self._spread(spreading)
 
     def _send(self, operations: Sequence[Operation]) -> Mapping[str, Outcome]:
-        verb = VERBS[operations[0].verb]
+        verb = OPERATION_TYPES[operations[0].verb]
         gone = {op.id: _gone(problem) for op in operations for problem in changed_secrets([op], self.secrets)}
         rest = [op for op in operations if op.id not in gone]
         try:
@@ -205,7 +205,7 @@ class Attempt:
             live = observe(self.cluster, select_all(operations))
         except Fault as fault:
             return {op.id: _not_everywhere(op, [f"nobody can be asked: {fault}"]) for op in operations}
-        lagging = ((op, VERBS[op.verb].lagging(op, live)) for op in operations)
+        lagging = ((op, type_of(op).lagging(op, live)) for op in operations)
         return {op.id: _not_everywhere(op, who) for op, who in lagging if who}
 
     def _until(
@@ -225,7 +225,7 @@ class Attempt:
 
 def took_effect(op: Operation, now: View) -> bool:
     """Whether the view shows it; it cannot where before and after look alike (a secret)."""
-    return now == VERBS[op.verb].after(op) and bool(mismatches(op, now))
+    return now == type_of(op).expected_state(op) and bool(mismatches(op, now))
 
 
 def done(op: Operation) -> OperationResult:

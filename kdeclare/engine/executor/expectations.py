@@ -9,7 +9,7 @@ from kdeclare.core.jsontypes import Json, canonical_json
 from kdeclare.core.operation_type import View, is_identity
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.core.secrets import SecretSource, find_records
 from kdeclare.engine.observation import observe, observe_expected, select_all
 from kdeclare.engine.planning import order
@@ -37,7 +37,7 @@ def views(cluster: Cluster, operations: Sequence[Operation]) -> Mapping[str, Vie
     if not operations:
         return {}
     live = observe(cluster, select_all(operations))
-    return {op.id: VERBS[op.verb].view(op, live) for op in operations}
+    return {op.id: type_of(op).view(op, live) for op in operations}
 
 
 def stale_live(
@@ -51,12 +51,12 @@ def stale_live(
         return []
     expected = {name for op in operations for name in expected_topics(op)}
     seen = observe_expected(cluster, select_all(operations), sorted(expected), patience or Patience())
-    now = {op.id: VERBS[op.verb].view(op, seen.live) for op in operations}
+    now = {op.id: type_of(op).view(op, seen.live) for op in operations}
     # only what is not as expected needs the question whether an earlier operation makes it so
     unlike = {op.id: _unlike(op, now[op.id]) for op in operations}
     made = order.find_made_before(
         operations,
-        {op.id: VERBS[op.verb].produces(op) for op in operations},
+        {op.id: type_of(op).produces(op) for op in operations},
         {id_: frozenset(claims.values()) for id_, claims in unlike.items()},
     )
     found: list[Mismatch] = []
@@ -65,7 +65,7 @@ def stale_live(
         hidden = seen.pending & expected_topics(op)
         if not hidden:
             found += mismatches(op, now[op.id], left)
-        elif not VERBS[op.verb].destroys:
+        elif not type_of(op).deletes:
             identity = f"topic {min(hidden)}"
             found.append(Mismatch(op.id, str(op.resource), identity, "visible", NOT_VISIBLE_YET))
     return found
@@ -76,7 +76,7 @@ def _unlike(op: Operation, now: View) -> dict[str, str]:
     elements = [e for e, planned in op.expect.items() if now.get(e) != planned]
     if not elements:
         return {}
-    claims = VERBS[op.verb].claims(op)
+    claims = type_of(op).claims(op)
     return {e: claims.get(e, e) for e in elements}
 
 
@@ -115,7 +115,7 @@ def find_unrevealable(
 ) -> Mapping[str, Mapping[str, KdeclareError]]:
     """Why secrets cannot be had, by operation and by the element of its view that each belongs to."""
     items = [
-        (op.id, VERBS[op.verb].element_at(op, at), record)
+        (op.id, type_of(op).element_at(op, at), record)
         for op in operations
         for at, record in find_records(op.args)
     ]

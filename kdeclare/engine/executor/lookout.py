@@ -8,7 +8,7 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.core.run import OperationResult, Status
 from kdeclare.engine.executor.attempt import done
 from kdeclare.engine.observation import kafka_of, observe, select_all
@@ -88,12 +88,12 @@ class Lookout:
         followed: how those ended that it comes after; nothing waits for a move that was given up on.
         """
         pause = float(op.args.get("pause_s") or 0)
-        if op.id in self._free or not (VERBS[op.verb].waits or pause):
+        if op.id in self._free or not (type_of(op).awaits_others or pause):
             return False
         if any(status in (Status.STARTED, Status.UNKNOWN) for status in followed):
             self._impatient.add(op.id)
         _, since = self._held.setdefault(op.id, (op, self._clock.monotonic()))
-        if VERBS[op.verb].waits or self._clock.monotonic() - since < pause:
+        if type_of(op).awaits_others or self._clock.monotonic() - since < pause:
             return True
         del self._held[op.id]
         return False
@@ -110,9 +110,9 @@ class Lookout:
         ended: list[OperationResult] = []
         if give_up:
             ended += [_started(op) for op, _ in self._moving.values()]
-            ended += [_no_turn(op) for op, _ in self._held.values() if not VERBS[op.verb].waits]
+            ended += [_no_turn(op) for op, _ in self._held.values() if not type_of(op).awaits_others]
         self._forget(ended)
-        waits = [op for op, _ in self._held.values() if VERBS[op.verb].waits]
+        waits = [op for op, _ in self._held.values() if type_of(op).awaits_others]
         operations = [*(op for op, _ in self._moving.values()), *waits]
         if not operations:
             return ended
@@ -141,8 +141,8 @@ class Lookout:
         for op, _ in self._moving.values():
             if pending(op, kafka_of(live)):
                 continue
-            verb = VERBS[op.verb]
-            if verb.view(op, live) == verb.after(op):
+            verb = type_of(op)
+            if verb.view(op, live) == verb.expected_state(op):
                 ended.append(done(op))
             elif self._unlike.setdefault(op.id, 0) >= _PATIENCE:
                 ended.append(_overridden(op))
@@ -157,7 +157,7 @@ class Lookout:
             what, operations = "Moving replicas", [op for op, _ in self._moving.values()]
         else:
             what = "Waiting for moves that are under way"
-            operations = [op for op, _ in self._held.values() if not VERBS[op.verb].tidies]
+            operations = [op for op, _ in self._held.values() if not type_of(op).is_cleanup]
         named = [TopicPartition.parse(p) for op in operations for p in op.args["partitions"]]
         if named:
             how_far = self._movement.look(live, named)
@@ -166,7 +166,7 @@ class Lookout:
     def _let_go(self, live: KafkaState) -> None:
         """Steps whose partitions are no longer being moved may begin."""
         for id_, (op, _) in list(self._held.items()):
-            if VERBS[op.verb].waits and not pending(op, live):
+            if type_of(op).awaits_others and not pending(op, live):
                 self._free.add(id_)
                 del self._held[id_]
 
@@ -178,10 +178,10 @@ class Lookout:
             if now - since > limit:
                 result.append(_timed_out(op, limit, self._live))
         for op, since in self._held.values():
-            if not VERBS[op.verb].waits:
+            if not type_of(op).awaits_others:
                 continue
             if give_up or op.id in self._impatient:
-                why = LATER if VERBS[op.verb].tidies else GOES_ON
+                why = LATER if type_of(op).is_cleanup else GOES_ON
                 result.append(OperationResult(op.id, Status.STARTED, None, why))
             elif now - since > self._limit(op):
                 result.append(_timed_out(op, self._limit(op), self._live))
@@ -202,7 +202,7 @@ def _copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
     return {
         TopicPartition.parse(name): len(set(after) - set(op.expect.get(name) or ()))
         for op in operations
-        if VERBS[op.verb].moves
+        if type_of(op).goes_on
         for name, after in op.args["partitions"].items()
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
-from kdeclare.core.registry import KINDS, VERBS
+from kdeclare.core.registry import KINDS, type_of
 from kdeclare.core.run import OperationResult
 from kdeclare.core.state import PendingCleanup, State
 from kdeclare.providers.kafka.topic.diff import TOPIC_ID
@@ -55,7 +55,7 @@ def update_cleanup(
     for op in plan.operations:
         result = results.get(op.id)
         if result is not None:
-            before = VERBS[op.verb].update_cleanup(op, result.status, before)
+            before = type_of(op).update_cleanup(op, result.status, before)
     return before
 
 

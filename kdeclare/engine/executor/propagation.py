@@ -18,7 +18,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
@@ -129,16 +129,16 @@ def _overlay(
     """Let one run overwrite what earlier ones wrote: by claim, what is expected to be visible."""
     for op in plan.operations:
         result = record.results.get(op.id)
-        verb = VERBS[op.verb]
+        verb = type_of(op)
         if result is None or op.id not in record.begun or _asks_others(op):
             continue
         produced = verb.produces(op)
         for claim in produced & latest.keys():
             del latest[claim]  # also where its outcome is not known: then nobody knows what to expect
-        if verb.destroys:
+        if verb.deletes:
             gone = select_topics(verb.select(op))
             for claim, (_, earlier, _, _) in list(latest.items()):
-                if gone & select_topics(VERBS[earlier.verb].select(earlier)):
+                if gone & select_topics(type_of(earlier).select(earlier)):
                     del latest[claim]
         at = _parse(record.ended_at[op.id])
         if result.status is not Status.DONE or at < since:
@@ -150,7 +150,7 @@ def _overlay(
 
 def _asks_others(op: Operation) -> bool:
     """Whether its view is not metadata: Connect workers and log directories are asked directly."""
-    selections = VERBS[op.verb].select(op)
+    selections = type_of(op).select(op)
     asked = CLUSTER.merge(selections)
     return asked is None or bool(asked.log_dirs) or any(not isinstance(s, KafkaSelection) for s in selections)
 
@@ -181,20 +181,20 @@ def _creates(op: Operation) -> bool:
 
 
 def _topics(write: PendingWrite) -> frozenset[str]:
-    return select_topics(VERBS[write.operation.verb].select(write.operation))
+    return select_topics(type_of(write.operation).select(write.operation))
 
 
 def _has_broker_configs(op: Operation) -> bool:
     """Whether it changes configs that brokers apply later than the rest of the metadata."""
-    asked = CLUSTER.merge(VERBS[op.verb].select(op))
+    asked = CLUSTER.merge(type_of(op).select(op))
     return asked is not None and any(resource.scope is ConfigScope.BROKER for resource in asked.configs)
 
 
 def _is_pending(write: PendingWrite, live: LiveState) -> bool:
     """Whether something is still as before; what is neither as before nor as written, others changed."""
     op = write.operation
-    verb = VERBS[op.verb]
-    now, after = verb.view(op, live), verb.after(op)
+    verb = type_of(op)
+    now, after = verb.view(op, live), verb.expected_state(op)
     if is_other_object(op, now):
         return False
     return any(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, denied, error
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.plan import Plan
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.core.state import State
 from kdeclare.engine.planning.planfile import read_plan
 from kdeclare.engine.state.port import StateStore
@@ -20,7 +20,7 @@ def refuse_protected(plan: Plan, state: State | None, cluster: Cluster, store: S
     refused (exit code 4).
     """
     created = _topics_created_by(plan.undoes, store) if plan.undoes is not None else frozenset()
-    deletions = (op for op in plan.operations if VERBS[op.verb].destroys)
+    deletions = (op for op in plan.operations if type_of(op).deletes)
     deleted = {str(op.args["topic"]) for op in deletions}
     if not deleted:
         return

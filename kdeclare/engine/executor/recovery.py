@@ -10,7 +10,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.core.run import REQUEST_DEADLINE_S, OperationResult, Status
 from kdeclare.core.state import PendingCleanup, State
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR, done, took_effect
@@ -181,7 +181,7 @@ def settle(
     limit_s = limit_s if wait else _AT_LEAST_S
     while True:
         live = observe(cluster, selections)
-        open_ = [op for op in operations if not took_effect(op, VERBS[op.verb].view(op, live))]
+        open_ = [op for op in operations if not took_effect(op, type_of(op).view(op, live))]
         if not open_ or clock.monotonic() - begun >= limit_s:
             break
         # a request that was under way when its sender died may take effect until its deadline
@@ -210,20 +210,20 @@ def _left_to_tidy(plan: Plan, results: Mapping[str, OperationResult]) -> dict[st
     return {
         op.id: OperationResult(op.id, Status.STARTED, None, LATER)
         for op in plan.operations
-        if VERBS[op.verb].tidies
+        if type_of(op).is_cleanup
         and status.get(op.id) in (None, Status.INTERRUPTED)
         and any(status.get(id_) not in nothing for id_ in op.follows)
     }
 
 
 def _settled(op: Operation, live: LiveState) -> OperationResult:
-    now = VERBS[op.verb].view(op, live)
+    now = type_of(op).view(op, live)
     if took_effect(op, now):
-        moving = VERBS[op.verb].moves and pending(op, kafka_of(live))
+        moving = type_of(op).goes_on and pending(op, kafka_of(live))
         return OperationResult(op.id, Status.STARTED, None, GOES_ON) if moving else done(op)
     if not mismatches(op, now):
         # a request may take effect late: what would then belong to nobody is looked for later
-        late = read_leftovers(VERBS[op.verb].update_cleanup(op, Status.UNKNOWN, {})).throttles
+        late = read_leftovers(type_of(op).update_cleanup(op, Status.UNKNOWN, {})).throttles
         status = Status.UNKNOWN if late else Status.INTERRUPTED
         return OperationResult(op.id, status, None, "It had not taken effect.")
     message = f"Neither as before nor as planned: {dict(now)}."

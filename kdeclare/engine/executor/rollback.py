@@ -12,7 +12,7 @@ from kdeclare.core.operation_type import Undo, View, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Base, Ownership, Plan, Summary
-from kdeclare.core.registry import KINDS, VERBS
+from kdeclare.core.registry import KINDS, OPERATION_TYPES, type_of
 from kdeclare.core.run import Status
 from kdeclare.core.secret_hashes import KEY_MISSING, OTHER_KEY
 from kdeclare.core.secrets import SecretSource, find_records, replace_records
@@ -134,7 +134,7 @@ def _may_have_acted(op: Operation, record: RunRecord) -> bool:
     Of a reassignment that was refused, other partitions may be moving (KIP-455).
     """
     result = record.results.get(op.id)
-    if result is None or VERBS[op.verb].moves or result.is_in_part:
+    if result is None or type_of(op).goes_on or result.is_in_part:
         return True
     refused = result.status is Status.FAILED and result.error != OUTCOME_UNCLEAR
     untouched = (Status.DENIED, Status.STALE, Status.SKIPPED, Status.INTERRUPTED)
@@ -149,19 +149,19 @@ def _steps(
     steps: list[_Step] = []
     hidden, live = seen.pending | seen.unsettled, seen.live
     for op in reversed(begun):
-        verb = VERBS[op.verb]
+        verb = type_of(op)
         if op.verb == "topic.create" and op.args["topic"] in hidden:
-            undo = verb.undo(op, verb.after(op), allow_data_loss=allow_data_loss)
+            undo = verb.invert(op, verb.expected_state(op), allow_data_loss=allow_data_loss)
             steps.append(_Step(op, None, undo, is_pending=True))
             continue
         claims = verb.claims(op)
         view = _acknowledged(op, record, verb.view(op, live))
         now = {element: overlay.get(claims.get(element, element), value) for element, value in view.items()}
-        undo = verb.undo(op, now, allow_data_loss=allow_data_loss)
+        undo = verb.invert(op, now, allow_data_loss=allow_data_loss)
         inverse = _inverse(op, undo, now, live)
         if inverse is not None:
-            made = VERBS[inverse.verb]
-            after = made.after(inverse)
+            made = type_of(inverse)
+            after = made.expected_state(inverse)
             overlay |= {claim: after[e] for e, claim in made.claims(inverse).items() if e in after}
         steps.append(_Step(op, inverse, undo))
     return steps
@@ -170,8 +170,8 @@ def _steps(
 def _acknowledged(op: Operation, record: RunRecord, view: View) -> View:
     """A topic that the cluster said is deleted is gone, also where brokers show this very topic still."""
     result = record.results.get(op.id)
-    deleted = VERBS[op.verb].destroys and op.args.get("topic_id") and result is not None and result.is_good
-    return VERBS[op.verb].after(op) if deleted and view == op.expect else view
+    deleted = type_of(op).deletes and op.args.get("topic_id") and result is not None and result.is_good
+    return type_of(op).expected_state(op) if deleted and view == op.expect else view
 
 
 def _by_id(step: _Step, record: RunRecord, live: KafkaState, *, delete_by_name: bool) -> _Step:
@@ -184,7 +184,7 @@ def _by_id(step: _Step, record: RunRecord, live: KafkaState, *, delete_by_name: 
     proven = result.created_id if result else None
     if proven is not None and proven == topic.topic_id:
         bare = replace(inverse, args={**inverse.args, "topic_id": proven}, inverse=None, irreversible=None)
-        return replace(step, inverse=with_inverse(VERBS[inverse.verb], bare))
+        return replace(step, inverse=with_inverse(type_of(inverse), bare))
     if not topic.topic_id and delete_by_name:
         return step
     what = _NO_IDS if not topic.topic_id else _UNPROVEN if proven is None else _RECREATED
@@ -194,7 +194,7 @@ def _by_id(step: _Step, record: RunRecord, live: KafkaState, *, delete_by_name: 
 def _inverse(op: Operation, undo: Undo, now: Mapping[str, Json], live: LiveState) -> Operation | None:
     if undo.args is None:
         return None
-    verb = VERBS[undo.verb]
+    verb = OPERATION_TYPES[undo.verb]
     bare = Operation(f"undo:{op.id}", undo.verb, op.resource, undo.args, {})
     # the inverse can look at other elements than the operation did (a topic's id, say)
     expect = {**verb.view(bare, live), **{e: v for e, v in now.items() if undo.verb == op.verb}}
@@ -228,8 +228,8 @@ def _possible(
 
 
 def _without(op: Operation, elements: Set[str]) -> Operation | None:
-    left = VERBS[op.verb].without(replace(op, inverse=None, irreversible=None), elements)
-    return None if left is None else with_inverse(VERBS[op.verb], left)
+    left = type_of(op).without(replace(op, inverse=None, irreversible=None), elements)
+    return None if left is None else with_inverse(type_of(op), left)
 
 
 def _linked(steps: Sequence[_Step]) -> list[Operation]:
@@ -269,7 +269,7 @@ def _problem(step: _Step, what: str, code: str) -> Diagnostic:
             resource=resource,
             subject=what,
         )
-    gone = VERBS[step.original.verb].destroys
+    gone = type_of(step.original).deletes
     stays = " The topic stays deleted, and kdeclare no longer owns it." if gone else ""
     return warning(
         IRREVERSIBLE,
@@ -328,10 +328,10 @@ def _changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
 
 def _change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
     """Undoing has risks of its own: to lower a retention that the run raised deletes records."""
-    deletes = any(VERBS[op.verb].destroys for op in operations)
+    deletes = any(type_of(op).deletes for op in operations)
     creates = any(op.verb == "topic.create" for op in operations)
     action = Action.DELETE if deletes else Action.CREATE if creates else Action.UPDATE
-    fields = tuple(f for op in operations for f in VERBS[op.verb].fields(op))
+    fields = tuple(f for op in operations for f in type_of(op).fields(op))
     fields = tuple(assess_field(id_.kind, action, f) for f in fields)
     risk = highest_risk(fields, least=Risk.DESTRUCTIVE if deletes else Risk.SAFE)
     return Change(id_, action, Reason.ROLLBACK, risk, fields)
@@ -380,7 +380,7 @@ def _with_current_hashes(before: Json, current: Json, steps: Iterable[_Step]) ->
 
 def _is_gone(step: _Step) -> bool:
     """Whether its resource was deleted for good, so that there is nothing to own."""
-    return bool(step.undo.lost) and VERBS[step.original.verb].destroys
+    return bool(step.undo.lost) and type_of(step.original).deletes
 
 
 def _summary(changes: Sequence[Change], operations: Sequence[Operation]) -> Summary:
@@ -388,5 +388,5 @@ def _summary(changes: Sequence[Change], operations: Sequence[Operation]) -> Summ
         create=sum(c.action is Action.CREATE for c in changes),
         update=sum(c.action is Action.UPDATE for c in changes),
         delete=sum(c.action is Action.DELETE for c in changes),
-        reassign=sum(len(o.args["partitions"]) for o in operations if VERBS[o.verb].moves),
+        reassign=sum(len(o.args["partitions"]) for o in operations if type_of(o).goes_on),
     )

@@ -9,7 +9,7 @@ from kdeclare.core.clock import Clock, timestamp, timestamp_in
 from kdeclare.core.operation_type import batches
 from kdeclare.core.operations import Operation
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import OPERATION_TYPES, type_of
 from kdeclare.core.run import OperationResult, Status
 from kdeclare.engine.executor.attempt import Attempt
 from kdeclare.engine.executor.entries import BeginLine, Line, as_json, end_line
@@ -89,7 +89,7 @@ class Scheduler:
 
     def _launch(self, pool: ThreadPoolExecutor) -> None:
         if self._stopping:
-            self._leave([op.id for op in self._todo.values() if not VERBS[op.verb].tidies])
+            self._leave([op.id for op in self._todo.values() if not type_of(op).is_cleanup])
         ready: dict[str, list[Operation]] = {}
         # a new set: one that once held thousands takes its time to go through even when it is almost empty
         due = [id_ for id_ in self._candidates if id_ in self._todo]
@@ -104,8 +104,8 @@ class Scheduler:
                 ready.setdefault(op.verb, []).append(op)
         for verb, operations in ready.items():
             # what destroys looks for records first, and must not wait for brokers to follow an earlier batch
-            size = len(operations) if VERBS[verb].destroys else self._options.batch
-            for batch in batches(VERBS[verb], operations, size):
+            size = len(operations) if OPERATION_TYPES[verb].deletes else self._options.batch
+            for batch in batches(OPERATION_TYPES[verb], operations, size):
                 self._begin(batch)
                 for op in batch:
                     del self._todo[op.id]
@@ -128,7 +128,7 @@ class Scheduler:
         if any(id_ in self._operations and id_ not in self.results for id_ in op.follows):
             return False
         followed = self._followed(op)
-        return not (VERBS[op.verb].tidies and followed) or any(s not in NOT_BEGUN for s in followed)
+        return not (type_of(op).is_cleanup and followed) or any(s not in NOT_BEGUN for s in followed)
 
     def _followed(self, op: Operation) -> list[Status]:
         return [self.results[id_].status for id_ in op.follows if id_ in self.results]
@@ -147,7 +147,7 @@ class Scheduler:
         for future in landed:
             batch = self._flying.pop(future)
             results = future.result()
-            moving = {op.id for op in batch if VERBS[op.verb].moves and results[op.id].status is Status.DONE}
+            moving = {op.id for op in batch if type_of(op).goes_on and results[op.id].status is Status.DONE}
             self._lookout.follow(op for op in batch if op.id in moving)
             self._end([r for r in results.values() if r.id not in moving])
 
@@ -179,7 +179,7 @@ class Scheduler:
                 if op.id not in self._todo:
                     continue
                 # what waits looks for itself
-                waits = goes_on and not VERBS[op.verb].waits and cause in op.follows
+                waits = goes_on and not type_of(op).awaits_others and cause in op.follows
                 if waits or cause in op.needs:
                     causes.append(op.id)
                     text = f"It waits for {of.id}, which goes on." if goes_on else f"It needs {of.id}."
@@ -196,7 +196,7 @@ class Scheduler:
         for id_ in ids:
             op = self._todo.pop(id_)
             result = OperationResult(id_, Status.INTERRUPTED)
-            if VERBS[op.verb].tidies:
+            if type_of(op).is_cleanup:
                 cause = next(iter(op.follows), None)
                 result = OperationResult(id_, Status.SKIPPED, None, "There is nothing to tidy up.", cause)
             self._keep(result)

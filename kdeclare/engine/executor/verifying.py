@@ -10,7 +10,7 @@ from kdeclare.core.clock import Clock
 from kdeclare.core.operation_type import is_identity
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.engine.observation import observe, select_all
 from kdeclare.providers.kafka.port import Cluster
 
@@ -37,9 +37,9 @@ def verify(cluster: Cluster, operations: Sequence[Operation], clock: Clock, time
     Throttles and elections, which are there for the sake of moves, are left out.
     Raises Fault when the cluster does not answer.
     """
-    operations = [op for op in operations if not VERBS[op.verb].accompanies]
+    operations = [op for op in operations if not type_of(op).is_auxiliary]
     selections = select_all(operations)
-    last = {claim: op.id for op in operations for claim in VERBS[op.verb].claims(op).values()}
+    last = {claim: op.id for op in operations for claim in type_of(op).claims(op).values()}
     begun, pause = clock.monotonic(), _FIRST_PAUSE_S
     while True:
         live = observe(cluster, selections)
@@ -53,10 +53,10 @@ def verify(cluster: Cluster, operations: Sequence[Operation], clock: Clock, time
 
 def _differing(op: Operation, live: LiveState, last: Mapping[str, str]) -> tuple[str, ...]:
     """The elements that ``op`` is the last one to do something about, and that are not as it leaves them."""
-    verb = VERBS[op.verb]
+    verb = type_of(op)
     now, claims = verb.view(op, live), verb.claims(op)
     return tuple(
         element
-        for element, value in verb.after(op).items()
+        for element, value in verb.expected_state(op).items()
         if not is_identity(element) and last[claims[element]] == op.id and now.get(element) != value
     )

@@ -11,7 +11,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import KINDS, VERBS
+from kdeclare.core.registry import KINDS, type_of
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.observation import kafka_of, observe_expected
 from kdeclare.engine.planning import order
@@ -324,6 +324,6 @@ def _summary(
         orphaned=counts[Action.NO_OP],
         blocked=len(blocked),
         unmanaged=0 if request.scope.by_hand else len(unmanaged),
-        reassign=sum(len(o.args["partitions"]) for o in operations if VERBS[o.verb].moves),
+        reassign=sum(len(o.args["partitions"]) for o in operations if type_of(o).goes_on),
         unmanaged_configs=sum(len(item.difference.unmanaged) for item in compared),
     )

@@ -10,7 +10,7 @@ from kdeclare.core.diagnostics import Diagnostic, denied
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.engine.planning import order
 from kdeclare.engine.planning.judging import block_changes
 
@@ -56,7 +56,7 @@ def exceed_limit(
     operations: without those that were asked for by name. owned: ids of what the state owns.
     The denial's ``subject`` is the kind.
     """
-    deleted = Counter(op.resource.kind for op in operations if VERBS[op.verb].destroys)
+    deleted = Counter(op.resource.kind for op in operations if type_of(op).deletes)
     known = Counter(ResourceId.parse(text).kind for text in owned)
     found = []
     for kind, count in sorted(deleted.items()):
@@ -89,7 +89,7 @@ def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
 
 def deletions_of(operations: Sequence[Operation], kinds: Collection[str | None]) -> list[Operation]:
     """The operations that delete resources of these kinds."""
-    return [op for op in operations if VERBS[op.verb].destroys and op.resource.kind in kinds]
+    return [op for op in operations if type_of(op).deletes and op.resource.kind in kinds]
 
 
 def _exceeded(kind: str, count: int, allowed: int, owned: int, limit: DeletionLimit | None) -> Diagnostic:

@@ -9,7 +9,7 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Ownership, Plan, Summary, Verdict
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.engine.planning.trimming import trimmed
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.judge import Override, judge
@@ -104,7 +104,7 @@ def _recounted(plan: Plan, operations: Sequence[Operation], blocked: Set[str]) -
     for change in plan.changes:
         if str(change.id) in blocked and not change.blocked:
             counts[change.action] += 1
-    moves = sum(len(op.args["partitions"]) for op in operations if VERBS[op.verb].moves)
+    moves = sum(len(op.args["partitions"]) for op in operations if type_of(op).goes_on)
     s = plan.summary
     return replace(
         s,

@@ -11,7 +11,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import KINDS, VERBS
+from kdeclare.core.registry import KINDS, type_of
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.operations.partitions import part
 from kdeclare.providers.kafka.topic_effects import find_effects
@@ -33,10 +33,7 @@ def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
 def deleted_and_used(operations: Sequence[Operation]) -> list[Diagnostic]:
     """Operations on a topic that another one deletes."""
     gone = {
-        topic
-        for op in operations
-        if VERBS[op.verb].destroys
-        for topic in select_topics(VERBS[op.verb].select(op))
+        topic for op in operations if type_of(op).deletes for topic in select_topics(type_of(op).select(op))
     }
     return [
         error(
@@ -47,7 +44,7 @@ def deleted_and_used(operations: Sequence[Operation]) -> list[Diagnostic]:
             resource=str(op.resource),
         )
         for op in operations
-        if not VERBS[op.verb].destroys and (used := select_topics(VERBS[op.verb].select(op)) & gone)
+        if not type_of(op).deletes and (used := select_topics(type_of(op).select(op)) & gone)
     ]
 
 
@@ -57,13 +54,13 @@ def one_mover(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], l
     movers: dict[str, Operation] = {}
     left: dict[str, Operation | None] = {op.id: op for op in operations}
     said: list[Diagnostic] = []
-    moves = [op for op in operations if VERBS[op.verb].moves]
+    moves = [op for op in operations if type_of(op).goes_on]
     for op in sorted(moves, key=lambda op: (ranks.get(op.resource.kind, 0), op.resource, op.id)):
         partitions = op.args["partitions"]
         taken = sorted(p for p in partitions if movers.setdefault(p, op).resource != op.resource)
         if taken:
             rest = [p for p in partitions if p not in taken]
-            left[op.id] = part(VERBS[op.verb], op, rest) if rest else None
+            left[op.id] = part(type_of(op), op, rest) if rest else None
             said.append(_moved_by(op, taken, movers[taken[0]]))
     return tuple(_unlinked(op, left) for op in left.values() if op is not None), said
 
@@ -190,14 +187,14 @@ def linked(operations: Sequence[Operation]) -> tuple[Operation, ...]:
     """With the edges between resources: whoever looks at what another produces comes after it."""
     makers: dict[str, str] = {}
     for op in operations:
-        if VERBS[op.verb].makes:
-            makers |= dict.fromkeys(VERBS[op.verb].produces(op), op.id)
+        if type_of(op).creates:
+            makers |= dict.fromkeys(type_of(op).produces(op), op.id)
     if not makers:
         return tuple(operations)
     return tuple(_linked(op, makers) for op in operations)
 
 
 def _linked(op: Operation, makers: Mapping[str, str]) -> Operation:
-    claims = VERBS[op.verb].claims(op).values()
+    claims = type_of(op).claims(op).values()
     needs = {makers[c]: "what it is on is made first" for c in claims if c in makers and makers[c] != op.id}
     return replace(op, needs={**needs, **op.needs}) if needs else op

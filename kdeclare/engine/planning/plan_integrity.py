@@ -15,7 +15,7 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_arguments import find_argument_error
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
-from kdeclare.core.registry import KINDS, VERBS
+from kdeclare.core.registry import KINDS, OPERATION_TYPES, type_of
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
@@ -42,7 +42,7 @@ Sides = tuple[Json, Json]
 
 def find_unknown_parts(plan: Plan) -> list[str]:
     """Verbs and kinds that this kdeclare does not have: such a plan can be shown, never applied."""
-    verbs = {op.verb for op in plan.operations} - VERBS.keys()
+    verbs = {op.verb for op in plan.operations} - OPERATION_TYPES.keys()
     acting = [c.id for c in plan.changes if c.action is not Action.NO_OP]
     ids = [*acting, *(op.resource for op in plan.operations), *(item.id for item in plan.ownership)]
     kinds = {id_.kind for id_ in ids} - KINDS.keys() - {_ENGINE_KIND}
@@ -57,7 +57,7 @@ def find_inconsistencies(plan: Plan) -> Iterator[str]:
         return  # what such an operation does cannot be told
     operations: dict[ResourceId, list[Operation]] = defaultdict(list)
     for op in plan.operations:
-        if not VERBS[op.verb].accompanies:
+        if not type_of(op).is_auxiliary:
             operations[op.resource].append(op)
     moved = _replicas_moved(plan.operations)
     changes = {change.id: change for change in plan.changes}
@@ -73,13 +73,13 @@ def find_inconsistencies(plan: Plan) -> Iterator[str]:
 
 
 def _operation_errors(op: Operation) -> Iterator[str]:
-    verb = VERBS[op.verb]
+    verb = type_of(op)
     wrong = find_argument_error(op.verb, dict(op.args))
     if wrong is not None:
         yield f"operation '{op.id}' ({op.verb}): {wrong}"
         return
     try:
-        if not verb.accompanies:
+        if not verb.is_auxiliary:
             yield from _subject_errors(op)
             missing = sorted(verb.claims(op).keys() - op.expect.keys())
             if missing:
@@ -113,24 +113,24 @@ def _topics_of(op: Operation) -> Iterator[str]:
         yield str(op.args["topic"])
     if op.verb == "configs.alter":
         yield str(op.args["entity_name"])
-    for partition in op.args.get("partitions") or () if VERBS[op.verb].moves else ():
+    for partition in op.args.get("partitions") or () if type_of(op).goes_on else ():
         yield TopicPartition.parse(partition).topic
 
 
 def _inverse_errors(op: Operation) -> Iterator[str]:
     """What is said to undo it is what undoes it, and what cannot be undone is said to be so."""
-    if VERBS[op.verb].accompanies or op.irreversible is not None:
+    if type_of(op).is_auxiliary or op.irreversible is not None:
         return
     inverse = op.inverse or {}
     verb, args = inverse.get("verb"), inverse.get("args")
-    if not isinstance(verb, str) or verb not in VERBS:
+    if not isinstance(verb, str) or verb not in OPERATION_TYPES:
         yield f"operation '{op.id}' is undone by an unknown verb"
         return
     wrong = find_argument_error(verb, args)
     if wrong is not None:
         yield f"the inverse of operation '{op.id}' ({verb}): {wrong}"
         return
-    undo = VERBS[op.verb].undo(op, VERBS[op.verb].after(op), allow_data_loss=False)
+    undo = type_of(op).invert(op, type_of(op).expected_state(op), allow_data_loss=False)
     if undo.lost:
         yield f"operation '{op.id}' cannot be undone, and the plan says that it can"
     elif undo.args is not None and (undo.verb, _deed(undo.args)) != (verb, _deed(args)):
@@ -139,7 +139,7 @@ def _inverse_errors(op: Operation) -> Iterator[str]:
 
 def _replicas_moved(operations: Sequence[Operation]) -> dict[str, Json]:
     """Where all operations together move replicas: of two resources that say the same, one moves them."""
-    moves = (op for op in operations if VERBS[op.verb].moves)
+    moves = (op for op in operations if type_of(op).goes_on)
     return {f"replicas.{name}": list(to) for op in moves for name, to in op.args["partitions"].items()}
 
 
@@ -164,7 +164,7 @@ def _change_errors(
         shown = "blocked" if change.blocked else change.action.value
         yield f"{change.id} is shown as {shown}, and operation '{operations[0].id}' acts on it"
         return
-    deletes = any(VERBS[op.verb].destroys for op in operations)
+    deletes = any(type_of(op).deletes for op in operations)
     creates = any(op.verb == "topic.create" for op in operations)
     action = Action.DELETE if deletes else Action.CREATE if creates else Action.UPDATE
     if action is not change.action:
@@ -199,7 +199,7 @@ def _creation_errors(change: Change, operations: Sequence[Operation]) -> Iterato
     if len(operations) > 1:
         yield f"{change.id} is shown as created, and operation '{operations[-1].id}' does more"
         return
-    made_fields = VERBS[create.verb].fields(create)
+    made_fields = type_of(create).fields(create)
     shown = {field.path: _text(change, field.path, field.after) for field in change.fields}
     made = {field.path: _text(change, field.path, field.after) for field in made_fields}
     for path in sorted(shown.keys() | made.keys()):
@@ -250,7 +250,7 @@ def _update_errors(
 def _fields_done(resource: ResourceId, operations: Sequence[Operation]) -> dict[str, Sides]:
     done: dict[str, Sides] = {}
     for op in operations:
-        for field in VERBS[op.verb].fields(op):
+        for field in type_of(op).fields(op):
             path = field.path
             first = done[path][0] if path in done else field.before
             done[path] = first, field.after
@@ -306,7 +306,7 @@ def _summary_errors(plan: Plan) -> Iterator[str]:
     blocked = {d.resource for d in plan.diagnostics if d.blocks}
     counts = Counter(c.action for c in plan.changes if not c.blocked and str(c.id) not in blocked)
     acting = Counter(c.action for c in plan.changes if not c.blocked)
-    moved = sum(len(op.args["partitions"]) for op in plan.operations if VERBS[op.verb].moves)
+    moved = sum(len(op.args["partitions"]) for op in plan.operations if type_of(op).goes_on)
     s = plan.summary
     stated = {
         Action.CREATE: s.create,

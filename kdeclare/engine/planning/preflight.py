@@ -9,7 +9,7 @@ from kdeclare.core.operation_type import batches
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import STALE, Verdict, denied_by_system
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import OPERATION_TYPES, type_of
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.observation import connections_to, observe, select_all
 from kdeclare.providers.kafka.ids import ConfigScope
@@ -46,8 +46,8 @@ def preflight(
     done = 0
     for verb in sorted({op.verb for op in checked}):
         mine = [op for op in checked if op.verb == verb]
-        for batch in batches(VERBS[verb], mine, BATCH):
-            results = VERBS[verb].execute(connections, batch, secrets, validate_only=True)
+        for batch in batches(OPERATION_TYPES[verb], mine, BATCH):
+            results = OPERATION_TYPES[verb].execute(connections, batch, secrets, validate_only=True)
             refused += [(by_id[id_], fault) for id_, fault in results.items() if isinstance(fault, Fault)]
             done += len(batch)
             progress("Checking with the cluster", done, len(checked))
@@ -68,10 +68,16 @@ def preflight(
 
 def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
     """Not what builds on an earlier step: the cluster would judge it by what it has now."""
-    if not VERBS[op.verb].validates:
+    if not type_of(op).validates:
         return False
     before = [by_id[need].verb for need in op.needs]
-    changing = (verb for verb in before if VERBS[verb].makes or VERBS[verb].destroys or VERBS[verb].waits)
+    changing = (
+        verb
+        for verb in before
+        if OPERATION_TYPES[verb].creates
+        or OPERATION_TYPES[verb].deletes
+        or OPERATION_TYPES[verb].awaits_others
+    )
     return op.verb not in before and not any(changing)
 
 
@@ -84,7 +90,7 @@ def _find_overtaken(cluster: Cluster, refused: Sequence[tuple[Operation, Fault]]
     if not suspects:
         return set()
     live = observe(cluster, select_all(suspects))
-    changed = {op.id for op in suspects if VERBS[op.verb].view(op, live) != op.expect}
+    changed = {op.id for op in suspects if type_of(op).view(op, live) != op.expect}
     return changed | {op.id for op, fault in refused if fault.error == TOPIC_EXISTS}
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.providers.kafka.operations.partitions import topics_of
 
 _Reasons = dict[str, str]
@@ -22,7 +22,7 @@ def trimmed(
     moving = _moved(kept.values())
     idle = topics_of(_moved(operations) - moving) - topics_of(moving)
     for op in operations:
-        rest = VERBS[op.verb].less(op, idle) if VERBS[op.verb].accompanies else None
+        rest = type_of(op).less(op, idle) if type_of(op).is_auxiliary else None
         if rest is not None:
             kept[op.id] = rest
     _drop_idle(kept, operations)
@@ -35,9 +35,9 @@ def _without(operations: Iterable[Operation], denied: Mapping[ResourceId, Set[st
     left: dict[str, Operation] = {}
     gone: set[str] = set()
     for op in operations:
-        if VERBS[op.verb].accompanies:
+        if type_of(op).is_auxiliary:
             continue
-        rest = VERBS[op.verb].less(op, denied.get(op.resource, frozenset()))
+        rest = type_of(op).less(op, denied.get(op.resource, frozenset()))
         if rest is None or not gone.isdisjoint(op.needs):
             gone.add(op.id)
         else:
@@ -46,11 +46,11 @@ def _without(operations: Iterable[Operation], denied: Mapping[ResourceId, Set[st
 
 
 def _moved(operations: Iterable[Operation]) -> set[str]:
-    return {name for op in operations if VERBS[op.verb].moves for name in op.args["partitions"]}
+    return {name for op in operations if type_of(op).goes_on for name in op.args["partitions"]}
 
 
 def _acting(operations: Iterable[Operation]) -> frozenset[ResourceId]:
-    return frozenset(op.resource for op in operations if not VERBS[op.verb].accompanies)
+    return frozenset(op.resource for op in operations if not type_of(op).is_auxiliary)
 
 
 def _drop_idle(kept: dict[str, Operation], operations: Sequence[Operation]) -> None:
@@ -60,7 +60,7 @@ def _drop_idle(kept: dict[str, Operation], operations: Sequence[Operation]) -> N
     for op in reversed(operations):
         if op.id not in kept:
             continue
-        if VERBS[op.verb].accompanies and op.id in awaited and op.id not in needed:
+        if type_of(op).is_auxiliary and op.id in awaited and op.id not in needed:
             del kept[op.id]
         else:
             needed |= op.needs.keys()
@@ -88,6 +88,6 @@ def _rewired(kept: Mapping[str, Operation], operations: Iterable[Operation]) -> 
         if op.id in kept:
             same = needs == op.needs and follows == op.follows
             left.append(kept[op.id] if same else replace(kept[op.id], needs=needs, follows=follows))
-        elif VERBS[op.verb].accompanies:
+        elif type_of(op).is_auxiliary:
             edges[op.id] = needs, follows
     return tuple(left)

@@ -8,7 +8,7 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, FaultKind, Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Undo, Verb, View
+from kdeclare.core.operation_type import OperationType, Undo, View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource, Steps, is_secret
@@ -29,7 +29,7 @@ def group_of(op: Operation) -> WorkerGroup:
     return group_from(op.args["workers"])
 
 
-class PatchWorkers(Verb):
+class PatchWorkers(OperationType):
     """args: {workers: {urls, …}, ops: [{key, op, value}], again: [URL, …]}.
 
     value: a text, or a secret's reference and hash; None for DELETE. An op that overwrites an owned secret
@@ -40,7 +40,7 @@ class PatchWorkers(Verb):
     name = "connect.worker-config.patch"
     arguments = PatchWorkersArgs
     validates = True
-    spreads = True
+    propagates = True
 
     def select(self, op: Operation) -> Selections:
         """Its workers."""
@@ -60,14 +60,14 @@ class PatchWorkers(Verb):
         late = {standing.url for standing in refusing(seen)}
         return view | {url: _REFUSED if url in late else IN_STEP for url in _again(op)}
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """The overrides once the ops are done; the workers are all in step."""
         done = {item["key"]: kept_of(item["value"]) for item in op.args["ops"]}
         return {**op.expect, **done, **dict.fromkeys(_again(op), IN_STEP)}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a key."""
-        after = self.after(op)
+        after = self.expected_state(op)
         return tuple(
             FieldChange(
                 f"configs.{item['key']}",
@@ -113,7 +113,7 @@ class PatchWorkers(Verb):
         seen = live.get(WorkerState).groups[group_of(op)]
         if seen.overrides is None:
             return (_unknown(seen),)
-        after, now = self.after(op), self.view(op, live)
+        after, now = self.expected_state(op), self.view(op, live)
         unread = [item["key"] for item in op.args["ops"] if now[item["key"]] != after[item["key"]]]
         if unread:
             return (f"no worker shows {', '.join(unread)} as it was sent",)
@@ -131,9 +131,9 @@ class PatchWorkers(Verb):
         clients = connections.get(ConnectClients)
         return {op.id: _patched(clients, op, secrets, validate_only=validate_only) for op in ops}
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Bring back the earlier value of each key that still is as the operation left it."""
-        after = self.after(op)
+        after = self.expected_state(op)
         back: list[dict[str, Json]] = []
         conflicts: list[str] = []
         lost: list[str] = []

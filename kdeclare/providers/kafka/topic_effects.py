@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import KINDS, VERBS
+from kdeclare.core.registry import KINDS, type_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,5 +81,5 @@ def find_static_topic_state(desired: Desired) -> Mapping[str, Stated]:
 
 def find_effects(op: Operation) -> Mapping[str, Effect]:
     """Return what an operation makes of which topics; steps that only accompany others make nothing."""
-    operation_type = _affecting_topics(VERBS[op.verb])
+    operation_type = _affecting_topics(type_of(op))
     return operation_type.effects(op) if operation_type is not None else {}

@@ -49,7 +49,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
 
 
 def forget() -> None:
-    for cached in (find_providers, load_providers, registry.KINDS._load, registry.VERBS._load):  # type: ignore[attr-defined]
+    for cached in (find_providers, load_providers, registry.KINDS._load, registry.OPERATION_TYPES._load):  # type: ignore[attr-defined]
         cached.cache_clear()
 
 

@@ -14,7 +14,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.report.graph_text import levels
 from kdeclare.report.plan_graph import ALONE, WIDEST, critical_path, drawing
 
-VERBS = ("configs.alter", "partitions.reassign", "throttle.set")
+OPERATION_TYPES = ("configs.alter", "partitions.reassign", "throttle.set")
 
 
 def op(id_: str, *after: str, verb: str = "configs.alter", kind: str = "Topic") -> Operation:
@@ -29,7 +29,7 @@ def graphs(draw: st.DrawFn) -> list[Operation]:
     dice = random.Random(draw(st.integers(0, 2**32)))
     count, width = draw(st.integers(0, 3 * ALONE)), draw(st.floats(0, 0.3))
     return [
-        op(f"o{n}", *(f"o{m}" for m in range(n) if dice.random() < width), verb=dice.choice(VERBS))
+        op(f"o{n}", *(f"o{m}" for m in range(n) if dice.random() < width), verb=dice.choice(OPERATION_TYPES))
         for n in range(count)
     ]
 

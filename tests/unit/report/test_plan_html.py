@@ -15,7 +15,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import ClusterRef, Plan, Summary, Verdict, VerdictOutcome
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import OPERATION_TYPES
 from kdeclare.core.run import Status
 from kdeclare.core.secrets import SHOWN
 from kdeclare.report.plan_html import plan_html, run_html
@@ -187,7 +187,7 @@ def hostile(name: str) -> Plan:
 
 @given(names)
 def test_no_name_leaves_its_place(name: str) -> None:
-    assume(name not in VERBS)  # an operation of a real verb has its arguments
+    assume(name not in OPERATION_TYPES)  # an operation of a real verb has its arguments
     made = hostile(name)
     override = RunOverride(name, name, name, name, name)
     who = replace(HISTORY[2], run_id=name, user=name, command=name, plan_id=name, outcome=name)

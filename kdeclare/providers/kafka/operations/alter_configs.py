@@ -8,7 +8,7 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Undo, Verb, View, is_identity, is_other_object
+from kdeclare.core.operation_type import OperationType, Undo, View, is_identity, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SHOWN, SecretSource, Steps, is_secret
@@ -42,7 +42,7 @@ def own_source(resource: ConfigResource) -> ConfigSource:
     return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
 
 
-class AlterConfigs(Verb):
+class AlterConfigs(OperationType):
     """args: {entity_type, entity_name, ops: [{key, op, value}]}.
 
     value: a text, the elements of a list, or a secret's reference and hash; None for DELETE.
@@ -70,7 +70,7 @@ class AlterConfigs(Verb):
         values = {item["key"]: override(side, item["key"]) for item in op.args["ops"]}
         return values | identities(topics_of(resource), state)
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """The overrides once the ops are done, lists resolved as Kafka does."""
         keys = catalog(entity(op).scope)
         done = {item["key"]: _result(item, op.expect.get(item["key"]), keys) for item in op.args["ops"]}
@@ -78,7 +78,7 @@ class AlterConfigs(Verb):
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The overrides of a topic as they will be."""
-        after = self.after(op)
+        after = self.expected_state(op)
         keys = [item["key"] for item in op.args["ops"]]
         configs = {key: None if after[key] is None else joined(after[key]) for key in keys}
         fields = frozenset(f"configs.{key}" for key in keys)
@@ -86,7 +86,7 @@ class AlterConfigs(Verb):
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a key."""
-        after = self.after(op)
+        after = self.expected_state(op)
         return tuple(
             FieldChange(
                 f"configs.{item['key']}",
@@ -140,9 +140,9 @@ class AlterConfigs(Verb):
         results = cluster.alter_configs(items, validate_only=validate_only)
         return {op.id: results[entity(op)] for op in ops}
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Bring back each key that still is as the operation left it."""
-        after = self.after(op)
+        after = self.expected_state(op)
         if is_other_object(op, now):
             return Undo(conflicts=("the topic itself",))
         back: list[dict[str, Json]] = []

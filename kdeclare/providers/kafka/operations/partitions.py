@@ -7,7 +7,7 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, FaultKind, Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Verb, View, with_args, with_inverse
+from kdeclare.core.operation_type import OperationType, View, with_args, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.providers.kafka.ids import TopicPartition
@@ -17,7 +17,7 @@ from kdeclare.providers.kafka.topic_effects import Effect
 from kdeclare.providers.kafka.topic_identity import identities, identity_claims
 
 
-class PartitionsVerb(Verb):
+class PartitionsOperationType(OperationType):
     """args: {partitions: {<topic>-<n>: replicas}}."""
 
     def select(self, op: Operation) -> Selections:
@@ -54,7 +54,7 @@ class PartitionsVerb(Verb):
         """Its partitions are its own, see `claims`."""
         return op.id
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """The replicas named."""
         return {**op.expect, **op.args["partitions"]}
 
@@ -63,7 +63,7 @@ class PartitionsVerb(Verb):
         return frozenset(f"{what}/{p}" for p in op.args["partitions"] for what in ("replicas", "leader"))
 
 
-def part(verb: Verb, op: Operation, names: Sequence[str]) -> Operation:
+def part(verb: OperationType, op: Operation, names: Sequence[str]) -> Operation:
     """The part of ``op`` that is about some of its partitions."""
     if len(names) == len(op.args["partitions"]):
         return op
@@ -71,7 +71,7 @@ def part(verb: Verb, op: Operation, names: Sequence[str]) -> Operation:
     args = {**op.args, "partitions": {name: op.args["partitions"][name] for name in names}}
     expect = {element: op.expect[element] for element in elements if element in op.expect}
     bare = replace(op, args=args, expect=expect)
-    return with_args(bare, args) if verb.accompanies else with_inverse(verb, bare)
+    return with_args(bare, args) if verb.is_auxiliary else with_inverse(verb, bare)
 
 
 def topics_of(partitions: Iterable[str]) -> frozenset[str]:

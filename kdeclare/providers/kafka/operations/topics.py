@@ -7,7 +7,7 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, Outcome, Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Undo, Verb, View, is_other_object
+from kdeclare.core.operation_type import OperationType, Undo, View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
@@ -39,7 +39,7 @@ def _topic(op: Operation) -> str:
     return str(op.args["topic"])
 
 
-class TopicVerb(Verb):
+class TopicOperationType(OperationType):
     """What the verbs on a topic as a whole have in common; ``element`` names what they look at."""
 
     element = "topic"
@@ -73,7 +73,7 @@ class TopicVerb(Verb):
         return frozenset(self.claims(op).values())
 
 
-class CreateTopic(TopicVerb):
+class CreateTopic(TopicOperationType):
     """args: {topic, partitions, replication_factor, assignments, configs}; counts None is Kafka's default."""
 
     ABSENT: ClassVar[View] = {"topic": "absent", "partitions": None, "configs": None}
@@ -81,7 +81,7 @@ class CreateTopic(TopicVerb):
     name = "topic.create"
     arguments = CreateTopicArgs
     validates = True
-    makes = True
+    creates = True
 
     def select(self, op: Operation) -> Selections:
         """The topic and all that is set on it."""
@@ -102,7 +102,7 @@ class CreateTopic(TopicVerb):
         configs = {key: value for key, value in overrides.items() if value is not None}
         return {"topic": "present", "partitions": count, "configs": configs}
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """There, as the args say."""
         keys = catalog(ConfigScope.TOPIC)
         configs = {
@@ -161,11 +161,11 @@ class CreateTopic(TopicVerb):
         results = cluster.create_topics(topics, validate_only=validate_only)
         return {op.id: results[_topic(op)] for op in ops}
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Delete it, if it is there; only if it is empty, unless data may be lost."""
         if now["topic"] == "absent":
             return Undo()
-        if now != self.after(op):
+        if now != self.expected_state(op):
             return Undo(conflicts=("the topic's partitions or configs",))
         recreate = None if allow_data_loss else dict(op.args)
         empty = not allow_data_loss
@@ -173,7 +173,7 @@ class CreateTopic(TopicVerb):
         return Undo("topic.delete", args)  # whoever undoes it fills in the id that the run was told
 
 
-class DeleteTopic(TopicVerb):
+class DeleteTopic(TopicOperationType):
     """args: {topic, topic_id, require_empty, recreate}.
 
     topic_id: deletes the topic with this id, and no other one that has its name by now; None deletes by name.
@@ -182,7 +182,7 @@ class DeleteTopic(TopicVerb):
 
     name = "topic.delete"
     arguments = DeleteTopicArgs
-    destroys = True
+    deletes = True
 
     def view(self, op: Operation, live: LiveState) -> View:
         """Its id: a topic of the same name that was created since is another topic."""
@@ -190,7 +190,7 @@ class DeleteTopic(TopicVerb):
         topic = state.topics.get(_topic(op))
         return {self.element: topic.topic_id if topic else "absent"}
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """It is gone."""
         return {self.element: "absent"}
 
@@ -232,7 +232,7 @@ class DeleteTopic(TopicVerb):
         deleted = cluster.delete_topics(targets) if targets else {}
         return results | {op.id: _deleted(deleted[name]) for name, op in rest.items()}
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Nothing brings the records back; a topic that was empty can be made again."""
         if op.args["recreate"] and now[self.element] == "absent":
             return Undo("topic.create", op.args["recreate"])
@@ -240,13 +240,13 @@ class DeleteTopic(TopicVerb):
         return Undo() if untouched and now[self.element] != "absent" else Undo(lost=("the topic's records",))
 
 
-class IncreasePartitions(TopicVerb):
+class IncreasePartitions(TopicOperationType):
     """args: {topic, total, assignments}; assignments of the added partitions in order, or None."""
 
     name = "partitions.increase"
     arguments = IncreasePartitionsArgs
     validates = True
-    makes = True
+    creates = True
     element = "partitions"
 
     def view(self, op: Operation, live: LiveState) -> View:
@@ -256,7 +256,7 @@ class IncreasePartitions(TopicVerb):
         count = len(topic.partitions) if topic else None
         return {self.element: count} | identities([_topic(op)], state)
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """The new total."""
         return {**op.expect, self.element: op.args["total"]}
 
@@ -290,7 +290,7 @@ class IncreasePartitions(TopicVerb):
         results = cluster.create_partitions(items, validate_only=validate_only)
         return {op.id: results[_topic(op)] for op in ops}
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Kafka takes no partition away."""
         if is_other_object(op, now):
             return Undo(conflicts=("the topic itself",))

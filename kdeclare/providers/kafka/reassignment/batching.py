@@ -16,7 +16,7 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.engine.planning.order import in_order
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
@@ -77,9 +77,9 @@ def groups(operations: Iterable[Operation], default: Pace) -> tuple[Group, ...]:
     found: dict[str, list[Operation]] = defaultdict(list)
     awaits: set[str] = set()
     for op in operations:
-        if VERBS[op.verb].waits:
+        if type_of(op).awaits_others:
             awaits.add(op.id)
-        if VERBS[op.verb].moves:
+        if type_of(op).goes_on:
             found[op.args.get("group", str(TOGETHER))].append(op)
     result = []
     for name, moves in sorted(found.items()):
@@ -112,12 +112,12 @@ def paced(
     steps: list[Operation] = []
     said: list[Diagnostic] = []
     turn: Operation | None = None
-    others = [op for op in operations if not VERBS[op.verb].moves]
-    declared = frozenset(claim for op in others for claim in VERBS[op.verb].produces(op))
+    others = [op for op in operations if not type_of(op).goes_on]
+    declared = frozenset(claim for op in others for claim in type_of(op).produces(op))
     for group in found:
         batches = _in_turn([*_still_moving(group, seen, left), *_batches(group, parts)])
         moves = [op for batch in batches for op in batch]
-        over = {op.id: "when all moves are over" for op in moves if VERBS[op.verb].moves}
+        over = {op.id: "when all moves are over" for op in moves if type_of(op).goes_on}
         missing = throttles.missing(throttle_entries(group, live), left.throttles, seen, declared)
         said += _findings(group, live, missing.foreign)
         waits = {turn.id: "one group of moves at a time"} if turn else {}
@@ -142,7 +142,7 @@ def paced(
 
 def _with(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -> Operation:
     """A move with more edges; what only waits has its own."""
-    if not VERBS[op.verb].moves:
+    if not type_of(op).goes_on:
         return op
     return replace(op, needs={**op.needs, **needs}, follows={**op.follows, **follows})
 
@@ -189,7 +189,7 @@ def _at_pace(op: Operation, group: Group) -> Operation:
     pace = as_args(group.pace)
     if not pace:
         return op
-    return with_inverse(VERBS[op.verb], replace(op, args={**op.args, "pace": pace, "group": group.name}))
+    return with_inverse(type_of(op), replace(op, args={**op.args, "pace": pace, "group": group.name}))
 
 
 def _part(op: Operation, names: Sequence[str], parts: dict[str, list[str]], taken: set[str]) -> Operation:
@@ -202,7 +202,7 @@ def _part(op: Operation, names: Sequence[str], parts: dict[str, list[str]], take
     id_ = next(free) if known else op.id
     taken.add(id_)
     known.append(id_)
-    return replace(part(VERBS[op.verb], op, names), id=id_)
+    return replace(part(type_of(op), op, names), id=id_)
 
 
 def _still_moving(group: Group, seen: KafkaState, left: Leftovers) -> list[Batch]:
@@ -223,7 +223,7 @@ def _in_turn(batches: list[Batch]) -> list[Batch]:
     for number, batch in enumerate(batches[1:], start=2):
         before = result[-1]
         pace = from_args(batch[0].args)
-        over = before[-1] if VERBS[before[-1].verb].waits else _barrier(before, number, turn, pace)
+        over = before[-1] if type_of(before[-1]).awaits_others else _barrier(before, number, turn, pace)
         if over is not before[-1]:
             before.append(over)
         turn = {over.id: "one batch at a time"}

@@ -9,7 +9,7 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Base, ClusterRef, Plan, Summary
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.ids import TopicPartition
@@ -43,7 +43,7 @@ def cancel_plan(
     back = {r: path for r in sorted(set(replicas)) if (path := _origin(live, r))}
     operations = [_cancelling(moving, live)] if moving else []
     operations += [relocation(RESOURCE, back, live)] if back else []
-    fields = tuple(assess_placement_field(f) for op in operations for f in VERBS[op.verb].fields(op))
+    fields = tuple(assess_placement_field(f) for op in operations for f in type_of(op).fields(op))
     risk = highest_risk(fields, least=Risk.DISRUPTIVE)
     change = Change(RESOURCE, Action.UPDATE, Reason.ASKED, risk, fields)
     return Plan(

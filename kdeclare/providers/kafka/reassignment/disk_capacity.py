@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kdeclare.core.diagnostics import Diagnostic, denied
 from kdeclare.core.faults import Fault
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import Cluster, LogDir
 from kdeclare.providers.kafka.reassignment.pace import Pace, from_args
@@ -21,7 +21,7 @@ def lack_of_room(operations: Sequence[Operation], cluster: Cluster, pace: Pace) 
     What leaves a broker goes after what comes has come, so it makes room for later batches only. What the
     brokers do not say is taken for enough. pace: of moves that have none of their own.
     """
-    moves = [op for op in operations if VERBS[op.verb].moves]
+    moves = [op for op in operations if type_of(op).goes_on]
     topics = {TopicPartition.parse(p).topic for op in moves for p in op.args["partitions"] if _copies(op, p)}
     if not topics:
         return []

@@ -16,7 +16,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
@@ -106,7 +106,7 @@ def execution_plan(
 
 def not_to_move(plan: Plan) -> frozenset[TopicPartition]:
     """What a plan says of partitions, and nothing of it does: a guard or a policy has denied it."""
-    moves = [op for op in plan.operations if VERBS[op.verb].moves]
+    moves = [op for op in plan.operations if type_of(op).goes_on]
     moving = {f"{PREFIX}{name}" for op in moves for name in op.args["partitions"]}
     stated = {f.path for change in plan.changes for f in change.fields if f.path.startswith(PREFIX)}
     return frozenset(TopicPartition.parse(path.removeprefix(PREFIX)) for path in stated - moving)
@@ -132,7 +132,7 @@ def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: Kafk
     op = relocation(RESOURCE, relocations, live)
     because = {op.id: "brokers know the log directory first"}
     operations = tuple(
-        replace(o, needs={**o.needs, **because}) if VERBS[o.verb].moves else o for o in plan.operations
+        replace(o, needs={**o.needs, **because}) if type_of(o).goes_on else o for o in plan.operations
     )
     return _with_fields(replace(plan, operations=(op, *operations)), _RELOCATE.fields(op))
 

@@ -7,7 +7,7 @@ from kdeclare.core.diagnostics import Diagnostic, denied
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import topics_of
@@ -17,14 +17,14 @@ from kdeclare.providers.kafka.topic_identity import identities
 
 def with_guard(op: Operation, live: KafkaState, *, client: bool) -> Operation:
     """``op`` with kdeclare as its guard where the brokers have none and people chose that."""
-    if not VERBS[op.verb].moves or live.cluster.rf_guard or not client:
+    if not type_of(op).goes_on or live.cluster.rf_guard or not client:
         return op
     return replace(op, args={**op.args, "client_guard": True})
 
 
 def lacks_guard(op: Operation, live: KafkaState) -> bool:
     """Whether nobody would guard a move that is to be guarded."""
-    guarded = VERBS[op.verb].moves and not op.args["allow_replication_factor_change"]
+    guarded = type_of(op).goes_on and not op.args["allow_replication_factor_change"]
     return guarded and not live.cluster.rf_guard and not op.args.get("client_guard")
 
 
@@ -62,10 +62,8 @@ def awaited(
 
 def _in_the_way(operations: Sequence[Operation], live: KafkaState) -> Mapping[str, Json]:
     """Where the partitions are heading that these operations are about."""
-    named = {p for op in operations if VERBS[op.verb].moves for p in op.args["partitions"]}
-    whole = {
-        t for op in operations if not VERBS[op.verb].moves for t in select_topics(VERBS[op.verb].select(op))
-    }
+    named = {p for op in operations if type_of(op).goes_on for p in op.args["partitions"]}
+    whole = {t for op in operations if not type_of(op).goes_on for t in select_topics(type_of(op).select(op))}
     return {
         str(partition): list(move.target)
         for partition, move in sorted(live.moves.items())

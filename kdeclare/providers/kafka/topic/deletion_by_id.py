@@ -2,12 +2,12 @@
 
 from kdeclare.core.diagnostics import Diagnostic, denied
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import VERBS
+from kdeclare.core.registry import type_of
 
 
 def deletes_by_name(op: Operation) -> bool:
     """Whether it deletes whatever topic has the name by then, because no id is known."""
-    return VERBS[op.verb].destroys and "topic_id" in op.args and op.args["topic_id"] is None
+    return type_of(op).deletes and "topic_id" in op.args and op.args["topic_id"] is None
 
 
 def lacks_topic_id(op: Operation) -> Diagnostic:

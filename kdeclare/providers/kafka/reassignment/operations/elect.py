@@ -8,7 +8,7 @@ from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Undo, Verb, View, with_args
+from kdeclare.core.operation_type import OperationType, Undo, View, with_args
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.run import Status
@@ -23,15 +23,15 @@ from kdeclare.providers.kafka.reassignment.operations.arguments import ElectArgs
 from kdeclare.providers.kafka.selection import KafkaSelection
 
 
-class ElectLeaders(Verb):
+class ElectLeaders(OperationType):
     """args: {partitions: {<topic>-<n>: preferred leader}}. Begins when none of them is being moved."""
 
     name = "leaders.elect"
     arguments = ElectArgs
     has_timeout = True
-    waits = True
-    accompanies = True
-    tidies = True
+    awaits_others = True
+    is_auxiliary = True
+    is_cleanup = True
 
     def select(self, op: Operation) -> Selections:
         """The topics of its partitions."""
@@ -48,7 +48,7 @@ class ElectLeaders(Verb):
             view[f"leader of {name}"] = there.partitions[number].leader if there and known else None
         return view
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """The preferred ones lead."""
         return {f"leader of {name}": leader for name, leader in op.args["partitions"].items()}
 
@@ -98,7 +98,7 @@ class ElectLeaders(Verb):
             results |= cluster.elect_leaders(due)
         return {op.id: joined_result(op, results) for op in ops}
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Nothing: undoing the move has an election of its own."""
         return Undo()
 

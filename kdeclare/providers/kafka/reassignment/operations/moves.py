@@ -11,12 +11,12 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.secrets import SecretSource
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.operations.partitions import PartitionsVerb, joined_result, moved
+from kdeclare.providers.kafka.operations.partitions import PartitionsOperationType, joined_result, moved
 from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs
 from kdeclare.providers.kafka.topic_effects import Effect
 
 
-class AwaitMoves(PartitionsVerb):
+class AwaitMoves(PartitionsOperationType):
     """Begins once the moves of its partitions are over, and has then nothing to do.
 
     partitions: where they are heading. What comes after it sees for itself whether they got there.
@@ -24,10 +24,10 @@ class AwaitMoves(PartitionsVerb):
 
     name = "moves.await"
     arguments = MovesArgs
-    waits = True
-    accompanies = True
+    awaits_others = True
+    is_auxiliary = True
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """Where they were heading."""
         return op.expect
 
@@ -46,12 +46,12 @@ class AwaitMoves(PartitionsVerb):
         """Nothing."""
         return {op.id: None for op in ops}
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Nothing."""
         return Undo()
 
 
-class CancelMoves(PartitionsVerb):
+class CancelMoves(PartitionsOperationType):
     """Cancels moves in flight.
 
     partitions: what is left of each: the listed replicas less those that were being added, in that
@@ -85,7 +85,7 @@ class CancelMoves(PartitionsVerb):
         results = {p: None if f is not None and f.error == over else f for p, f in answers.items()}
         return {op.id: joined_result(op, results) for op in ops}
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Go on to where they were heading."""
         if is_other_object(op, now):
             return Undo(conflicts=("the topic itself",))

@@ -13,7 +13,7 @@ from kdeclare.core.state import PendingCleanup
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
-from kdeclare.providers.kafka.operations.partitions import PartitionsVerb, joined_result, moved
+from kdeclare.providers.kafka.operations.partitions import PartitionsOperationType, joined_result, moved
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
@@ -22,7 +22,7 @@ from kdeclare.providers.kafka.topic_effects import Effect
 Replicas = tuple[int, ...]
 
 
-class ReassignPartitions(PartitionsVerb):
+class ReassignPartitions(PartitionsOperationType):
     """args: {partitions, allow_replication_factor_change, client_guard, pace, pause_s}.
 
     partitions: {<topic>-<n>: replicas}.
@@ -34,7 +34,7 @@ class ReassignPartitions(PartitionsVerb):
     name = "partitions.reassign"
     arguments = ReassignArgs
     has_timeout = True
-    moves = True
+    goes_on = True
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The replicas of its partitions."""
@@ -58,7 +58,7 @@ class ReassignPartitions(PartitionsVerb):
                     results |= _send(cluster, group, allow, unguarded)
         return results
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Reassign to the recorded ordered lists; a cancel alone does not restore the order."""
         if is_other_object(op, now):
             return Undo(conflicts=("the topic itself",))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, Result
-from kdeclare.core.operation_type import Undo, Verb, View
+from kdeclare.core.operation_type import OperationType, Undo, View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
@@ -20,7 +20,7 @@ Replica = tuple[TopicPartition, int]
 """A partition, and the broker with the copy."""
 
 
-class RelocateReplicas(Verb):
+class RelocateReplicas(OperationType):
     """args: {replicas: {<topic>-<n>@<broker>: path of the log directory}}.
 
     It begins in the broker and goes on there by itself. Of a replica that the broker does not have yet it
@@ -44,7 +44,7 @@ class RelocateReplicas(Verb):
         found = {name: state.dirs.get(parse(name)) for name in op.args["replicas"]}
         return {name: dirs.heading if dirs else None for name, dirs in found.items()}
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """The directories named."""
         return {**op.expect, **op.args["replicas"]}
 
@@ -93,7 +93,7 @@ class RelocateReplicas(Verb):
         to_come = "REPLICA_NOT_AVAILABLE"
         return {op.id: next((f for f in _faults(op, answers) if f.error != to_come), None) for op in ops}
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Back to where they were; those that were not there go with the reassignment."""
         back, conflicts = {}, []
         for name, path in op.args["replicas"].items():

@@ -8,7 +8,7 @@ from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Undo, Verb, View, with_args
+from kdeclare.core.operation_type import OperationType, Undo, View, with_args
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.run import Status
@@ -27,13 +27,13 @@ from kdeclare.providers.kafka.reassignment.throttles import LISTS
 BROKER_DOWN = "BROKER_NOT_AVAILABLE"
 
 
-class ThrottleVerb(Verb):
+class ThrottleOperationType(OperationType):
     """args: {entries, partitions, relies_on}; see `core.state.Entries`.
 
     partitions: for whose moves it is. relies_on: rates by entity and key that are there and have to hold.
     """
 
-    accompanies = True
+    is_auxiliary = True
 
     def select(self, op: Operation) -> Selections:
         """The lists and rates that it touches, and the moves that it is for."""
@@ -80,22 +80,22 @@ class ThrottleVerb(Verb):
         """Its entries."""
         return frozenset(_claims(op.args["entries"]).values())
 
-    def undo(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Nothing: the moves that undo moves have a throttle of their own."""
         return Undo()
 
 
-class SetThrottle(ThrottleVerb):
+class SetThrottle(ThrottleOperationType):
     """Puts the entries there; nothing moves before the brokers show them."""
 
     name = "throttle.set"
     arguments = ThrottleArgs
-    spreads = True
+    propagates = True
 
     def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """The brokers and topics that do not show their entries yet; not brokers that are down."""
         state = live.get(KafkaState)
-        now, after = self.view(op, live), self.after(op)
+        now, after = self.view(op, live), self.expected_state(op)
         described = [e for e in op.args["entries"] if throttles.resource_of(e) in state.configs]
         return tuple(
             f"{entity} does not show {key} = {throttles.shown(op.args['entries'][entity][key])} yet"
@@ -104,7 +104,7 @@ class SetThrottle(ThrottleVerb):
             if now[f"{entity} {key}"] != after[f"{entity} {key}"]
         )
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """All of the entries, and what it relies on as it was."""
         relies_on = op.args.get("relies_on", {})
         relied = {f"{e} {key}": rate for e, keys in relies_on.items() for key, rate in keys.items()}
@@ -136,15 +136,15 @@ class SetThrottle(ThrottleVerb):
         return replace(left, throttles=both).write_to(before)
 
 
-class ClearThrottle(ThrottleVerb):
+class ClearThrottle(ThrottleOperationType):
     """Takes the entries away, once none of its partitions is being moved. Another's rate stays."""
 
     name = "throttle.clear"
     arguments = ThrottleArgs
-    waits = True
-    tidies = True
+    awaits_others = True
+    is_cleanup = True
 
-    def after(self, op: Operation) -> View:
+    def expected_state(self, op: Operation) -> View:
         """None of the entries."""
         return {
             f"{entity} {key}": [] if key in LISTS else None
@@ -221,14 +221,14 @@ def _read(cluster: Cluster, entries: Entries) -> dict[str, dict[str, Json]]:
 
 
 def throttling(
-    verb: ThrottleVerb, name: str, resource: ResourceId, entries: Entries, args: Mapping[str, Json]
+    verb: ThrottleOperationType, name: str, resource: ResourceId, entries: Entries, args: Mapping[str, Json]
 ) -> Operation:
     """The operation that puts entries there, or takes them away; what undoes it is the other one.
 
     name: what tells it from others of its verb. args: what it has beside the entries.
     """
     own: dict[str, Json] = {"entries": {e: dict(keys) for e, keys in entries.items()}, **args}
-    other = SetThrottle.name if verb.tidies else ClearThrottle.name
+    other = SetThrottle.name if verb.is_cleanup else ClearThrottle.name
     inverse: Mapping[str, Json] = {"verb": other, "args": own}
     return Operation(f"{verb.name}:{name}", verb.name, resource, own, {}, inverse=inverse)
 
