@@ -10,6 +10,7 @@ from kdeclare.app.policies import RULES
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
+from kdeclare.core.manifest_text import manifest, scalar
 from kdeclare.core.registry import KINDS
 from kdeclare.engine.state.names import is_folder_name
 from kdeclare.manifests.editing.new_manifest import new_file
@@ -17,7 +18,6 @@ from kdeclare.manifests.files import Files
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, open_project
 from kdeclare.providers.kafka.config.catalog import catalog, split_list
-from kdeclare.providers.kafka.export import manifest, scalar
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.topic import TopicKind
 from kdeclare.providers.kafka.topic.spec import TopicSpec

@@ -1,5 +1,6 @@
 """What a person reads in a plan: one resource, its action and its fields."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -94,3 +95,9 @@ class Change:
         """All risks that the change has, from the highest down, each once."""
         having = {self.risk, *(field.risk for field in self.fields)}
         return tuple(risk for risk in reversed(Risk) if risk in having)
+
+
+def highest_risk(fields: Iterable[FieldChange], least: Risk = Risk.SAFE) -> Risk:
+    """Return the highest risk of these fields, and no lower than ``least``."""
+    order = list(Risk)
+    return max((least, *(field.risk for field in fields)), key=order.index)

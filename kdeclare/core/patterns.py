@@ -117,3 +117,8 @@ def _expression() -> Any:
 
     env = cel.NewEnv(variables={"name": cel.Type.STRING, "pattern": cel.Type.STRING})
     return env.compile("name.matches(pattern)")
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a name is given by a regular expression: ``/…/``."""
+    return len(text) > 2 and text.startswith("/") and text.endswith("/")

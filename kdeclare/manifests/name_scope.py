@@ -8,12 +8,11 @@ from yaml.nodes import Node
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired, Kind
-from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern
+from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
 from kdeclare.core.registry import KINDS
 from kdeclare.manifests.nodes import find
 from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.providers.kafka.collector import select_topics
-from kdeclare.providers.kafka.reassignment.spec import is_pattern
 
 OUT_OF_SCOPE = "out-of-scope"
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kdeclare.core.patterns import Pattern
+from kdeclare.core.patterns import Pattern, is_pattern
 from kdeclare.policy.interface import RequestMetadata
-from kdeclare.providers.kafka.reassignment.spec import is_pattern
 from kdeclare.providers.kafka.topic.spec import is_legal_name
 
 

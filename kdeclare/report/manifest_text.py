@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kdeclare.core.manifest_text import quoted, scalar
 from kdeclare.core.secrets import SHOWN
 from kdeclare.manifests.provenance import EffectiveManifest, Origin, Origins, Said
 from kdeclare.manifests.reading import RESOURCE_MODES
-from kdeclare.providers.kafka.export import quoted, scalar
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.table import Cut, elided, width_of
 from kdeclare.report.values import clean

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from kdeclare.core.capabilities import assess_field
-from kdeclare.core.changes import Action, Change, Reason, Risk
+from kdeclare.core.changes import Action, Change, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, in_order, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -28,7 +28,6 @@ from kdeclare.providers.kafka.reassignment.batching import at_pace
 from kdeclare.providers.kafka.reassignment.disk_capacity import lack_of_room
 from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
 from kdeclare.providers.kafka.reassignment.pace import Pace
-from kdeclare.providers.kafka.risks import highest_risk
 from kdeclare.providers.kafka.visibility import Patience
 
 CONFLICT = "conflict"

@@ -7,11 +7,12 @@ from pathlib import Path
 from kdeclare.core.changes import Change, FieldChange
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.manifest_text import flow_map, manifest
 from kdeclare.manifests.editing.configs import refuse_secret
 from kdeclare.manifests.editing.shape import replicas_in
 from kdeclare.manifests.files import file_name
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, manifest_roots
-from kdeclare.providers.kafka.export import flow_map, manifest, value_lines
+from kdeclare.providers.kafka.export import value_lines
 
 _COUNTS = ("partitions", "replicationFactor")
 _CONFIG = "configs."

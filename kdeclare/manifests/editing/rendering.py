@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from kdeclare.core.manifest_text import scalar
 from kdeclare.manifests.editing.edits import Plain, Value
-from kdeclare.providers.kafka.export import scalar
 
 SINGLE, DOUBLE = "'", '"'
 

@@ -8,14 +8,13 @@ from pydantic import BaseModel, Field
 
 from kdeclare.core.diagnostics import error
 from kdeclare.core.kind import NAME, Desired, Problem
-from kdeclare.core.patterns import RE2_HINT
+from kdeclare.core.patterns import RE2_HINT, is_pattern
 from kdeclare.core.plan import VerdictOutcome
 from kdeclare.manifests.policies import AppliesTo, reserved
 from kdeclare.policy.cel.bindings import Bindings, Wants
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
 from kdeclare.policy.interface import Action
 from kdeclare.policy.selector import EVERYTHING, Selector, wrong_patterns
-from kdeclare.providers.kafka.reassignment.spec import is_pattern
 
 if TYPE_CHECKING:
     from kdeclare.policy.cel.errors import RuleProblem

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.adoption import SettingsLifecycle, adopt_settings
-from kdeclare.core.changes import Action, Change, FieldChange, Reason
+from kdeclare.core.changes import Action, Change, FieldChange, Reason, highest_risk
 from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import NAME, Desired, Difference, Problem
+from kdeclare.core.manifest_text import manifest
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.providers.kafka.config.catalog import catalog
@@ -22,12 +23,12 @@ from kdeclare.providers.kafka.config.config_ops import by_occurrence, config_fie
 from kdeclare.providers.kafka.config.thread_pools import in_steps
 from kdeclare.providers.kafka.config.wish_json import wishes_from, wishes_json
 from kdeclare.providers.kafka.config.wishes import Wish, literal_secret, parse_wishes
-from kdeclare.providers.kafka.export import config_lines, manifest
+from kdeclare.providers.kafka.export import config_lines
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.alter_configs import own_source
 from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.providers.kafka.risks import assess_broker_field, highest_risk
+from kdeclare.providers.kafka.risks import assess_broker_field
 from kdeclare.providers.kafka.selection import KafkaSelection
 
 CLUSTER_DEFAULT = "cluster-default"

@@ -5,7 +5,7 @@ fields that no diff has made (rollbacks, operations).
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kdeclare.core.changes import Action, FieldChange, Risk
@@ -32,12 +32,6 @@ _OF_TOPICS = {
 """Broker-wide defaults, and the topic config that each is the default of."""
 
 Rated = tuple[Risk, str]
-
-
-def highest_risk(fields: Iterable[FieldChange], least: Risk = Risk.SAFE) -> Risk:
-    """The highest risk of these fields, and no lower than ``least``."""
-    order = list(Risk)
-    return max((least, *(field.risk for field in fields)), key=order.index)
 
 
 def with_risk(field: FieldChange, rated: Rated) -> FieldChange:

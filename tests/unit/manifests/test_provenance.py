@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import Place
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.manifest_text import quoted
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.manifests.provenance import EffectiveManifest, origins
 from kdeclare.manifests.sources import read_sources, reader_of
-from kdeclare.providers.kafka.export import quoted
 from kdeclare.report.manifest_text import manifest_text
 from tests.unit.manifests.small_kinds import KINDS
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kdeclare.core.adoption import adopt_settings
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -20,7 +20,7 @@ from kdeclare.providers.connect.workers.group_json import group_from, group_json
 from kdeclare.providers.connect.workers.standing import IN_STEP, refusing, silent
 from kdeclare.providers.connect.workers.values import shown
 from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish
-from kdeclare.providers.kafka.risks import assess_worker_field, highest_risk
+from kdeclare.providers.kafka.risks import assess_worker_field
 
 PREFIX = "workers."
 """Of the path of a field that is about one worker; its URL follows."""

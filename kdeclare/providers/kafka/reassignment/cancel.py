@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from kdeclare.core.changes import Action, Change, Reason, Risk
+from kdeclare.core.changes import Action, Change, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -17,7 +17,7 @@ from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.reassignment.execute import Replica, relocation
 from kdeclare.providers.kafka.reassignment.operations.moves import CancelMoves
-from kdeclare.providers.kafka.risks import assess_placement_field, highest_risk
+from kdeclare.providers.kafka.risks import assess_placement_field
 from kdeclare.providers.kafka.topic_identity import identities
 
 RESOURCE = ResourceId("Reassignment", "cancel")

@@ -7,7 +7,7 @@ a throttle for what is on its way already, and partitions that alone are denied.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, denied, in_order, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -31,7 +31,7 @@ from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateRe
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle, throttling
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, Target
-from kdeclare.providers.kafka.risks import assess_placement_field, highest_risk
+from kdeclare.providers.kafka.risks import assess_placement_field
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 
 RESOURCE = ResourceId("Reassignment", "reassign")

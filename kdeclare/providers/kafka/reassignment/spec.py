@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import error
 from kdeclare.core.kind import Path, Problem
-from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern
+from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.reassignment.pace import Pace, PaceSpec, pace_of
 from kdeclare.providers.kafka.reassignment.placing import PlacementSpec, Strategy
@@ -102,11 +102,6 @@ class ReassignmentBody:
         names = list(topics)
         patterns = [text for text in self.topics if is_pattern(text)]
         return [text for text in patterns if not any(map(compile_pattern(text[1:-1]).matches, names))]
-
-
-def is_pattern(text: str) -> bool:
-    """Whether a topic is given by a regular expression."""
-    return len(text) > 2 and text.startswith("/") and text.endswith("/")
 
 
 def parse_reassignment(name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[Problem, ...]]:

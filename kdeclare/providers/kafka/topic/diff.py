@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kdeclare.core.adoption import adoption_of
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, Place, denied, error, info, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -13,7 +13,7 @@ from kdeclare.providers.kafka.config.config_diff import ConfigDiff, ConfigSide, 
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic
 from kdeclare.providers.kafka.reassignment.placing import PlacementError, Placer, Replicas, Wish
-from kdeclare.providers.kafka.risks import assess_topic_field, highest_risk
+from kdeclare.providers.kafka.risks import assess_topic_field
 from kdeclare.providers.kafka.topic.spec import TopicBody
 
 PREVENT_DESTROY = "prevent-destroy"

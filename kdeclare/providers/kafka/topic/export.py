@@ -1,8 +1,9 @@
 """Live topics as manifests."""
 
+from kdeclare.core.manifest_text import flow_map, manifest
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, ConfigSide
-from kdeclare.providers.kafka.export import config_lines, flow_map, manifest
+from kdeclare.providers.kafka.export import config_lines
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic
 from kdeclare.providers.kafka.topic.diff import true_replicas
