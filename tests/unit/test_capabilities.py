@@ -1,0 +1,115 @@
+"""A kind says what it must and nothing more: generic code knows what holds for the rest."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from kdeclare.core import capabilities
+from kdeclare.core.capabilities import (
+    assess_field,
+    decode_body,
+    encode_body,
+    export_manifests,
+    find_exclusive_fields,
+    find_static_diagnostics,
+    is_fleet_comparable,
+    is_self_contained,
+    list_exclusive_settings,
+)
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Risk
+from kdeclare.core.collector import Selections
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired, Difference, Kind, Problem
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.registry import KINDS
+
+
+class LampSpec(BaseModel):
+    on: bool = True
+
+
+class LampKind:
+    """The smallest kind there can be."""
+
+    name = "Lamp"
+    spec: type[BaseModel] = LampSpec
+
+    def parse(self, name: str, spec: Any) -> tuple[Any, tuple[Problem, ...]]:
+        return spec, ()
+
+    def select(self, name: str, body: Any | None, owned: Json) -> Selections:
+        return ()
+
+    def diff(
+        self,
+        resource: ResourceId,
+        desired: Desired | None,
+        live: LiveState,
+        owned: Json,
+        context: PlanContext,
+    ) -> Difference:
+        return Difference(None)
+
+    def plan_operations(
+        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
+    ) -> tuple[Operation, ...]:
+        return ()
+
+    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        return after
+
+
+LAMP: Kind = LampKind()
+KITCHEN = Desired(ResourceId("Lamp", "kitchen"), LampSpec())
+
+
+@pytest.fixture(autouse=True)
+def kinds(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Kind]:
+    known = {**KINDS, "Lamp": LAMP}
+    monkeypatch.setattr(capabilities, "KINDS", known)
+    return known
+
+
+def test_smallest_kind_has_seven_members() -> None:
+    stated = {*vars(Kind), *Kind.__annotations__} - {*vars(object)}
+    assert {member for member in stated if not member.startswith("_")} == {
+        "name",
+        "spec",
+        "parse",
+        "select",
+        "diff",
+        "plan_operations",
+        "merge_ownership",
+    }
+
+
+def test_kind_without_capabilities_is_left_in_peace() -> None:
+    field = FieldChange("on", FieldOp.CHANGE, False, True)
+    assert assess_field("Lamp", Action.UPDATE, field) is field
+    assert find_static_diagnostics(KITCHEN) == ()
+    assert list_exclusive_settings(KITCHEN) == {}
+    assert find_exclusive_fields(LAMP) == {}
+    assert export_manifests(LAMP, LiveState()) == {}
+    assert encode_body(KITCHEN) == {}
+    assert (is_fleet_comparable("Lamp"), is_self_contained(KITCHEN)) == (False, False)
+    with pytest.raises(LookupError, match="bodies of Lamp"):
+        decode_body("Lamp", {})
+
+
+def test_kind_that_is_not_installed_has_no_capability() -> None:
+    field = FieldChange("on", FieldOp.CHANGE, False, True)
+    assert assess_field("Toaster", Action.UPDATE, field) is field
+    assert not is_fleet_comparable("Toaster")
+
+
+def test_capabilities_of_built_in_kinds() -> None:
+    comparable = {name for name in KINDS if is_fleet_comparable(name)}
+    importable = {name for name, kind in KINDS.items() if isinstance(kind, capabilities.Exportable)}
+    assert comparable == {"Topic", "BrokerConfig", "Reassignment"}
+    assert importable == {"Topic", "BrokerConfig"}
+    shrink = FieldChange("configs.retention.ms", FieldOp.SET, "604800000", "1000")
+    assert assess_field("Topic", Action.UPDATE, shrink).risk is not Risk.SAFE
