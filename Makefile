@@ -10,13 +10,10 @@ KEEPS = tests/kafka/test_examples.py::test_keeps_its_promises_and_leaves_nothing
 APART := tests/kafka/test_fleet.py tests/kafka/test_sandbox_connect.py tests/kafka/connect \
 	tests/kafka/test_tutorial.py '$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]'
 
-# Properties with many examples, see tests/conftest.py.
-THOROUGHLY := --hypothesis-profile=thorough
-
-.PHONY: help install unit test test-brokers test-apart test-others browser check format docs demo bench clean
+.PHONY: help install unit test test-brokers test-apart test-others test-properties browser check format docs demo bench clean
 
 help:            ## this list
-	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 14
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 18
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV); the first time this takes minutes."
@@ -34,14 +31,17 @@ test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromiu
 	$(MAKE) -j3 --output-sync=target test-brokers test-others test-apart
 
 test-brokers: $(READY) ## the tests with real brokers, but for those with clusters of their own
-	$(BIN)/python -m pytest -m kafka $(THOROUGHLY) --durations=10 $(APART:%=--deselect=%)
+	$(BIN)/python -m pytest -m kafka --durations=10 $(APART:%=--deselect=%)
 
 test-apart: $(READY) ## the tests with clusters of their own: fleets, Connect workers, the tutorial
-	$(BIN)/python -m pytest -m kafka $(THOROUGHLY) --durations=10 $(APART)
+	$(BIN)/python -m pytest -m kafka --durations=10 $(APART)
 
 test-others: $(READY) ## all other tests: the fast ones, slow ones, Spark, the pages in Chromium
-	$(BIN)/python -m pytest -m 'not kafka and not spark and not browser' $(THOROUGHLY) --durations=10
-	$(BIN)/python -m pytest -m 'spark or browser' $(THOROUGHLY) --durations=10
+	$(BIN)/python -m pytest -m 'not kafka and not spark and not browser' --durations=10
+	$(BIN)/python -m pytest -m 'spark or browser' --durations=10
+
+test-properties: $(READY) ## only the property tests, with many examples each; not part of `make test`
+	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough --durations=10
 
 browser:         ## Debian's Chromium, for the tests of pages, where there is none and it can be had
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.browser.watched import Watched
 
 
-# `make test` asks for the thorough one. A test that needs more examples than others says so as a multiple.
+# `make test-properties` selects the thorough one. A test that needs more examples asks for a multiple.
 settings.register_profile(
     "thorough", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -82,13 +82,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 """Whoever began the tests may ignore Ctrl-C (a background job of sh does), and what they start would, too."""
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _no_power_cuts() -> Iterator[None]:
-    """What is quick does not wait for disks: there, what is synced must be open, and that is all."""
-    with pytest.MonkeyPatch.context() as patch:
-        if settings.get_current_profile_name() == "quick":
-            patch.setattr(os, "fsync", os.fstat)
-        yield
+@pytest.fixture(autouse=True)
+def _no_power_cuts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fast tests do not wait for disks: in them, what is synced must be open, and that is all.
+
+    Thorough properties and the tests with real brokers, with Spark or marked slow sync for real.
+    """
+    quick = settings.get_current_profile_name() == "quick"
+    if quick and not any(map(request.node.get_closest_marker, ("kafka", "spark", "slow"))):
+        monkeypatch.setattr(os, "fsync", os.fstat)
 
 
 _LOGGERS = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
