@@ -184,6 +184,7 @@ _BROWSER_ARGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-smooth-scrolling",  # nor is any test about how a page glides there
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",

@@ -240,8 +240,7 @@ def test_a_row_of_every_shape_can_be_opened(desktop: Watched, tmp_path: Path) ->
     made.write_text(audit_html(audit), encoding="utf-8")
     page, left = desktop.open(made), {item.name: item for item in audit.rows}
     while True:
-        for toggle in page.locator(".toggle").all():
-            toggle.click()
+        page.evaluate(_OPEN_ALL)
         details = page.locator("tr.detail").all_inner_texts()
         names = page.locator("tr.finding .c-resource .clip").evaluate_all("all => all.map(one => one.title)")
         for name, detail in zip(names, details, strict=True):
@@ -259,6 +258,13 @@ def test_a_row_of_every_shape_can_be_opened(desktop: Watched, tmp_path: Path) ->
             break
         following.click()
     assert not left
+
+
+_OPEN_ALL = """() => {
+  const toggles = () => document.querySelectorAll(".toggle");
+  for (let n = 0; n < toggles().length; n++) toggles()[n].click();
+}"""
+"""Click them in the page: it makes its rows again after each click, and a pointer would wait for that."""
 
 
 def _read(value: str) -> str:
