@@ -83,14 +83,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
-def _no_power_cuts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_power_cuts(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fast tests do not wait for disks: in them, what is synced must be open, and that is all.
 
     Thorough properties and the tests with real brokers, with Spark or marked slow sync for real.
     """
     quick = settings.get_current_profile_name() == "quick"
-    if quick and not any(map(request.node.get_closest_marker, ("kafka", "spark", "slow"))):
-        monkeypatch.setattr(os, "fsync", os.fstat)
+    with pytest.MonkeyPatch.context() as patch:  # not the tests' own, which they undo in their order
+        if quick and not any(map(request.node.get_closest_marker, ("kafka", "spark", "slow"))):
+            patch.setattr(os, "fsync", os.fstat)
+        yield
 
 
 _LOGGERS = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
