@@ -134,8 +134,11 @@ _names_of_fields: dict[type, tuple[str, ...]] = {}
 def _field_names(value: object) -> tuple[str, ...]:
     """The fields that can hold a secret, by their annotations."""
     if is_dataclass(value):
-        hints = get_type_hints(type(value))
-        return tuple(item.name for item in fields(value) if _can_hold_secret(hints[item.name]))
+        try:
+            hints = get_type_hints(type(value))
+        except NameError:  # of a name that only type checkers import: any field may hold one
+            hints = {}
+        return tuple(item.name for item in fields(value) if _can_hold_secret(hints.get(item.name, object)))
     return tuple(type(value).model_fields) if isinstance(value, BaseModel) else ()
 
 

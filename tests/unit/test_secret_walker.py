@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -27,6 +27,9 @@ from kdeclare.core.secrets import (
 )
 from kdeclare.engine.executor.expectations import changed_secrets, find_unrevealable
 from kdeclare.engine.planning.sealing import has_secrets, known_values, seal, stored_hashes
+
+if TYPE_CHECKING:
+    OnlyForTypeCheckers = int
 
 HIDDEN = "correct-horse-battery"
 
@@ -53,6 +56,11 @@ PASSWORD, FIRST, SECOND = (
     ("logins", "a", "older", 0),
     ("logins", "a", "older", 1),
 )
+
+
+@dataclass(frozen=True)
+class Unresolvable:
+    secret: "Secret | OnlyForTypeCheckers"
 
 
 class Gone:
@@ -92,6 +100,10 @@ def test_secrets_are_found_at_any_depth_of_a_body() -> None:
         FIRST: "first-one",
         SECOND: "second-one",
     }
+
+
+def test_secrets_are_found_where_annotations_cannot_be_resolved() -> None:
+    assert [at for at, _ in find_secrets(Unresolvable(Secret("hidden-one", None)))] == [("secret",)]
 
 
 def test_secrets_are_replaced_where_they_stand_and_nothing_else_is() -> None:
