@@ -1,5 +1,6 @@
 """Showing a plan and asking for a yes."""
 
+import select
 import sys
 import time
 from dataclasses import dataclass
@@ -8,6 +9,9 @@ from kdeclare.cli.console import Console
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.plan import Plan
+
+# s; how long a Ctrl-C can go unseen
+_STEP = 0.1
 
 
 @dataclass
@@ -90,13 +94,24 @@ def is_yes(console: Console, question: str) -> bool:
         )
     console.say(f"{question} Only 'yes' is accepted: ", end="")
     try:
-        answer = sys.stdin.readline()
+        answer = _read_line()
     except KeyboardInterrupt:
         console.say("")
         raise
     if not answer.endswith("\n"):
         console.say("")
     return answer.strip() == "yes"
+
+
+def _read_line() -> str:
+    """The next line from the terminal. Raises KeyboardInterrupt.
+
+    A Ctrl-C just before a blocking read only sets Python's flag, and the read would go on until there is a
+    line. Waiting in steps lets it be seen at once.
+    """
+    while not select.select([sys.stdin], [], [], _STEP)[0]:
+        pass
+    return sys.stdin.readline()
 
 
 def _text(plan: Plan, console: Console, *, for_stderr: bool) -> str:

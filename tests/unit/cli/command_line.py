@@ -2,12 +2,17 @@
 
 import io
 import os
+import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import pytest
 import yaml
@@ -17,6 +22,7 @@ from kdeclare.cli.main import main
 from kdeclare.core.clock import SystemClock
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.terminal import CTRL_C, CTRL_D
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,33 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+@contextmanager
+def keyboard(typed: str) -> Iterator[TextIO]:
+    """The input of a terminal at which ``typed`` is typed and no more; CTRL_C is pressed at the question."""
+    master, terminal = os.openpty()
+    seen = threading.Event()
+    with os.fdopen(master, "wb", buffering=0), os.fdopen(terminal) as stdin, ThreadPoolExecutor(1) as hand:
+        if typed != CTRL_C:
+            os.write(master, (typed + CTRL_D + CTRL_D).encode())
+            yield stdin
+            return
+        pressed = hand.submit(_press_ctrl_c, master, seen)
+        yield stdin
+        seen.set()
+        assert pressed.result(), "Ctrl-C was not seen for 5 s"
+
+
+def _press_ctrl_c(master: int, seen: threading.Event) -> bool:
+    """The signal comes to this thread, so that no blocking read of the main thread ends by it."""
+    while "Only 'yes' is accepted" not in cast("io.StringIO", sys.stderr).getvalue():
+        time.sleep(0.01)
+    time.sleep(0.05)
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    in_time = seen.wait(5)
+    os.write(master, b"no\n")  # or a read that goes on would never end
+    return in_time
 
 
 @dataclass
@@ -59,9 +92,10 @@ class CommandLine:
 
     def __call__(self, *arguments: str | Path, answer: str | None = None) -> Ran:
         """Type a command. ``answer``: what a person says when asked; without, nobody is there."""
-        self.monkeypatch.setattr(sys, "stdin", io.StringIO() if answer is None else Terminal(answer))
         self.capsys.readouterr()
-        code = main([os.fspath(a) for a in arguments])
+        with nullcontext(io.StringIO()) if answer is None else keyboard(answer) as stdin:
+            self.monkeypatch.setattr(sys, "stdin", stdin)
+            code = main([os.fspath(a) for a in arguments])
         captured = self.capsys.readouterr()
         return Ran(code, captured.out, captured.err)
 

@@ -14,6 +14,7 @@ from kdeclare.core.faults import Fault
 from kdeclare.engine.state.local import LocalStore
 from kdeclare.providers.kafka.port import Cluster, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.terminal import CTRL_C
 from tests.unit.cli.command_line import CommandLine, Ran
 
 Case = Callable[[CommandLine], Ran]
@@ -169,20 +170,9 @@ def ctrl_c(k: CommandLine) -> Ran:
 
 def ctrl_c_at_the_question(k: CommandLine) -> Ran:
     k.topic("orders")
-
-    class Impatient:
-        def isatty(self) -> bool:
-            return True
-
-        def readline(self) -> str:
-            raise KeyboardInterrupt
-
-    ran: list[Ran] = []
-    with k.monkeypatch.context() as patch:
-        patch.setattr("tests.unit.cli.command_line.Terminal", lambda _: Impatient())
-        ran.append(k("apply", answer=""))
+    ran = k("apply", answer=CTRL_C)
     assert not k.topics
-    return ran[0]
+    return ran
 
 
 CASES: list[tuple[int, Case, str]] = [

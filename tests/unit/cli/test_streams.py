@@ -10,7 +10,7 @@ from kdeclare.cli.asking import is_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.options import Talk
 from kdeclare.core.diagnostics import error, info, warning
-from tests.unit.cli.command_line import CommandLine, Terminal
+from tests.unit.cli.command_line import CommandLine, Terminal, keyboard
 
 
 def test_a_plan_is_data(kdeclare: CommandLine) -> None:
@@ -179,8 +179,9 @@ def test_colours_are_for_terminals(kdeclare: CommandLine) -> None:
 
 
 def test_the_end_of_input_is_no_yes(kdeclare: CommandLine) -> None:
-    kdeclare.monkeypatch.setattr(sys, "stdin", Terminal(""))
-    assert not is_yes(Console(Talk(), "text", ""), "Well?")
+    with keyboard("") as stdin:
+        kdeclare.monkeypatch.setattr(sys, "stdin", stdin)
+        assert not is_yes(Console(Talk(), "text", ""), "Well?")
 
 
 def test_nobody_reads_any_more(kdeclare: CommandLine) -> None:
