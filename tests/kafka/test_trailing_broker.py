@@ -67,7 +67,7 @@ def test_rollback_of_400_topics_deletes_those_that_the_broker_shows_late(
     trailing.proxy.hold_after = 30_000  # of about 80 kB
     project.done("apply", "--yes")
     assert trailing.proxy.holding
-    timer = threading.Timer(45, trailing.proxy.release)
+    timer = threading.Timer(20, trailing.proxy.release)
     timer.start()
     ran = project("rollback", "--yes")
     timer.cancel()
