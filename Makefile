@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
+STARTUP := $(VENV)/startup-cache/.made
 # Without compiled files every run rewrites all tests anew, and every `kdeclare` that one starts compiles itself.
 unexport PYTHONDONTWRITEBYTECODE
 # Real clusters and workers of their own, so that they can run beside those of the other tests.
@@ -10,7 +11,7 @@ KEEPS = tests/kafka/test_examples.py::test_keeps_its_promises_and_leaves_nothing
 APART := tests/kafka/test_fleet.py tests/kafka/test_sandbox_connect.py tests/kafka/connect \
 	tests/kafka/test_tutorial.py '$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]'
 
-.PHONY: help install unit test test-brokers test-apart test-others test-properties browser check format docs demo bench clean
+.PHONY: help install unit startup-cache test test-brokers test-apart test-others test-properties browser check format docs demo bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 18
@@ -26,17 +27,23 @@ install: $(READY) ## the virtual environment with everything in it
 unit: $(READY)   ## fast tests: no Java, no broker, seconds; on all processors
 	$(BIN)/python -m pytest -n logical --maxprocesses=8
 
+$(STARTUP): $(READY) tests/startup_cache.py
+	$(BIN)/python -m tests.startup_cache
+	touch $@
+
+startup-cache: $(STARTUP) ## what lets Java and Spark start faster in tests; `make test` makes it once
+
 test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromium if it is there, examples, the demo
-	$(MAKE) check
+	$(MAKE) -j2 --output-sync=target check startup-cache
 	$(MAKE) -j3 --output-sync=target test-brokers test-others test-apart
 
-test-brokers: $(READY) ## the tests with real brokers, but for those with clusters of their own
+test-brokers: $(STARTUP) ## the tests with real brokers, but for those with clusters of their own
 	$(BIN)/python -m pytest -m kafka --durations=10 $(APART:%=--deselect=%)
 
-test-apart: $(READY) ## the tests with clusters of their own: fleets, Connect workers, the tutorial
+test-apart: $(STARTUP) ## the tests with clusters of their own: fleets, Connect workers, the tutorial
 	$(BIN)/python -m pytest -m kafka --durations=10 $(APART)
 
-test-others: $(READY) ## all other tests: the fast ones, slow ones, Spark, the pages in Chromium
+test-others: $(STARTUP) ## all other tests: the fast ones, slow ones, Spark, the pages in Chromium
 	$(BIN)/python -m pytest -m 'not kafka and not spark and not browser' --durations=10
 	$(BIN)/python -m pytest -m 'spark or browser' --durations=10
 

@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import random
+import shlex
 import shutil
 import signal
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from kdeclare.core.scrubber import SCRUBBER
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import AnyBed, KafkaBed, MemoryBed
+from tests.startup_cache import BROKER, WORKER, archive_options
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -92,6 +94,24 @@ def _no_power_cuts(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:  # not the tests' own, which they undo in their order
         if quick and not any(map(request.node.get_closest_marker, ("kafka", "spark", "slow"))):
             patch.setattr(os, "fsync", os.fstat)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _archived_classes() -> Iterator[None]:
+    """Brokers, Connect workers and Kafka's tools start from archives; brokers of other processes, too."""
+    if not archive_options(BROKER):
+        yield
+        return
+    from kdeclare.sandbox import launch
+    from kdeclare.sandbox.workers import crew
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "_FAST_START", (*launch._FAST_START, *archive_options(BROKER)))
+        patch.setattr(crew, "_HEAP", (*crew._HEAP, *archive_options(WORKER)))
+        if launch.HEAP_VARIABLE not in os.environ:
+            heap = (*launch._BROKER_HEAP, *archive_options(BROKER))
+            patch.setenv(launch.HEAP_VARIABLE, shlex.join(heap))
         yield
 
 

@@ -24,6 +24,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.sandbox.java import find_java
 from tests.kafka.test_bad_input import Project, Ran
+from tests.startup_cache import BROKER, archive_options
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
@@ -154,7 +155,13 @@ def reassignment_file(file: Path, wanted: Mapping[TopicPartition, Replicas]) -> 
 @cache
 def _java() -> tuple[str, ...]:
     logging = Path(kafka_sandbox.__file__).with_name("log4j2-tool.properties").as_uri()
-    fast = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m")
+    fast = (
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xshare:auto",
+        "-Xmx256m",
+        *archive_options(BROKER),
+    )
     return (find_java(), *fast, f"-Dlog4j2.configurationFile={logging}")
 
 

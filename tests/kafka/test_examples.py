@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import free_port, free_ports_of_clusters
+from tests.startup_cache import spark_variables
 
 if TYPE_CHECKING:
     from kdeclare.sandbox import SandboxStatus
@@ -27,7 +28,7 @@ def run(script: Path, folder: Path, programs: Path, **more: str) -> subprocess.C
     environ = {k: v for k, v in os.environ.items() if not k.startswith("KDECLARE_")}
     return subprocess.run(
         ["bash", str(script)],
-        env=environ | {"PATH": path, "TMPDIR": str(folder)} | more,
+        env=environ | spark_variables() | {"PATH": path, "TMPDIR": str(folder)} | more,
         cwd=folder,
         capture_output=True,
         text=True,

@@ -32,6 +32,7 @@ from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, all_create
 from tests.browser.pictures import Picture, take
 from tests.browser.watched import Watched
 from tests.conftest import free_ports_of_clusters
+from tests.startup_cache import spark_variables
 
 pytestmark = pytest.mark.kafka
 
@@ -100,7 +101,7 @@ class Story:
         done = subprocess.run(
             [sys.executable, "-m", "kdeclare", *arguments],
             cwd=self.folder,
-            env=clean | {"PYTHONPATH": str(Path(__file__).parents[2])},
+            env=clean | spark_variables() | {"PYTHONPATH": str(Path(__file__).parents[2])},
             capture_output=True,
             text=True,
             timeout=300,

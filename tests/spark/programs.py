@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SHORT_LIVED = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""A JVM that ends soon is not to spend its time on compiling for later."""
+from tests.startup_cache import spark_variables
+
+SHORT_LIVED = spark_variables()
+"""Variables for a Spark that ends soon."""
 
 _REPOSITORY = Path(__file__).parents[2]
 _START = f"import sys; sys.path.insert(0, {str(_REPOSITORY)!r})\n"

@@ -1,6 +1,7 @@
 """A standalone Spark cluster on 127.0.0.1 whose worker can have a disk of its own."""
 
 import os
+import shlex
 import socket
 import subprocess
 import time
@@ -13,6 +14,7 @@ import pyspark
 import pytest
 
 from tests.spark.programs import SHORT_LIVED
+from tests.startup_cache import spark_java_options
 
 SECRET = "entre-nous-on-the-wire"
 AUTHENTICATED = {"spark.authenticate": "true", "spark.authenticate.secret": SECRET}
@@ -49,23 +51,26 @@ def standalone_spark(
 ) -> Iterator[StandaloneSpark]:
     """Start a master and workers with one core each, and stop them afterwards.
 
-    settings: of spark-defaults.conf, for all of them and for drivers.
+    settings: of Spark, for all of them and for drivers.
     workers: for each, the folders in whose place it has a disk of its own, empty at first.
     """
-    conf = folder / "conf"
-    conf.mkdir()
-    lines = (f"{key} {value}\n" for key, value in settings.items())
-    (conf / "spark-defaults.conf").write_text("".join(lines))
-    environ = {"SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"}
+    conf = folder / "spark.conf"
+    conf.write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
+    # Not SPARK_CONF_DIR: with one more folder on its class path, Java cannot use the archive of classes.
+    given = ["--properties-file", str(conf)]
+    environ = {
+        "PYSPARK_SUBMIT_ARGS": shlex.join([*given, "pyspark-shell"]),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     work, local, port = folder / "work", folder / "local", _free_port()
     local.mkdir()
     cluster = StandaloneSpark(f"spark://127.0.0.1:{port}", environ, work, local)
     with ExitStack() as stack:
         start = _Start(stack, folder, environ | {"SPARK_LOCAL_DIRS": str(local)})
-        start("master", ["Master", "--port", str(port)], ())
+        start("master", ["Master", *given, "--port", str(port)], ())
         for number, hidden in enumerate(workers):
             place = str(work / str(number))
-            words = ["Worker", "--cores", "1", "--memory", "1g", "--work-dir", place, cluster.master]
+            words = ["Worker", *given, "--cores", "1", "--memory", "1g", "--work-dir", place, cluster.master]
             start(f"worker-{number}", words, hidden)
         yield cluster
 
@@ -93,7 +98,8 @@ class _Start:
         if hidden:
             line = ["unshare", "--mount", "sh", "-c", _OWN_DISK, "sh", *line]
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
-        variables = clean | SHORT_LIVED | {**self.environ, "FOLDERS": " ".join(map(str, hidden))}
+        daemons = {"SPARK_DAEMON_JAVA_OPTS": spark_java_options(), "FOLDERS": " ".join(map(str, hidden))}
+        variables = {**clean, **SHORT_LIVED, **daemons, **self.environ}
         log = self.folder / f"{name}.log"
         with log.open("wb") as output:
             daemon = subprocess.Popen(line, env=variables, stdout=output, stderr=output, cwd=self.folder)

@@ -10,13 +10,14 @@ import pytest
 from kdeclare.cli.main import main
 from tests.spark.programs import run_program, told
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, real_fleet
+from tests.startup_cache import spark_java_options
 
 pytestmark = pytest.mark.spark
 
 REPORTS = ("summary.json", "report.md", "report.html")
 
 AUDIT = """
-import contextlib, io, json
+import contextlib, io, json, sys
 from pathlib import Path
 from kdeclare.cli.main import main
 
@@ -27,7 +28,7 @@ settings = {
     "spark.eventLog.compress": "false",
     "spark.eventLog.dir": events.as_uri(),
     "spark.executor.memory": "700m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": sys.argv[1],
     "spark.sql.shuffle.partitions": "3",
     "spark.authenticate": "true",
     "spark.authenticate.secret": "entre-nous-on-the-wire",
@@ -58,7 +59,7 @@ def test_an_audit_elsewhere_survives_an_executor_and_tells_no_secret(
     code = main([*line, "--out", str(fleet.folder / "here")])
     here = capsys.readouterr()
     assert code == 0, here.err
-    code, out, err, fuse_is_left = told(run_program(fleet.folder, AUDIT, SECRETS))
+    code, out, err, fuse_is_left = told(run_program(fleet.folder, AUDIT, SECRETS, spark_java_options()))
     assert (code, fuse_is_left) == (0, False), err
     expected = findings(fleet.folder / "here")
     assert findings(fleet.folder / "elsewhere") == expected

@@ -15,6 +15,7 @@ from tests.spark.standalone import (
     skip_without_own_disks,
     standalone_spark,
 )
+from tests.startup_cache import spark_java_options
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +27,7 @@ for line in sys.argv[1:]:
 """
 SETTINGS = ENCRYPTED | {
     "spark.executor.memory": "700m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": spark_java_options(),
     "spark.sql.shuffle.partitions": "3",
 }
 

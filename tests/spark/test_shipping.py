@@ -10,11 +10,12 @@ import pytest
 
 from kdeclare.fleet.spark.shipping import package_zip
 from tests.spark.programs import run_program, told
+from tests.startup_cache import spark_java_options
 
 pytestmark = pytest.mark.spark
 
 ON_A_CLUSTER = """
-import json, os, time
+import json, os, sys, time
 from pathlib import Path
 import psutil
 import pyarrow as pa
@@ -50,7 +51,11 @@ def read(cluster):
     row = (cluster, kdeclare.__file__, known, str(executor().pid))
     yield pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, row))], SCHEMA)
 
-settings = {"spark.python.worker.reuse": "true", "spark.executor.memory": "512m"}
+settings = {
+    "spark.python.worker.reuse": "true",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": sys.argv[1],
+}
 with spark_session("local-cluster[2,1,1024]", settings) as spark:
     ship_package(spark)
     clusters = [f"c{number}" for number in range(8)]
@@ -71,7 +76,7 @@ print(json.dumps({"rounds": rounds, "left": left}))
 
 
 def test_tasks_run_what_was_shipped_and_outlive_an_executor(tmp_path: Path) -> None:
-    result = told(run_program(tmp_path, ON_A_CLUSTER))
+    result = told(run_program(tmp_path, ON_A_CLUSTER, None, spark_java_options()))
     for found in result["rounds"]:
         rows = sorted(found, key=lambda row: row["cluster"])
         assert [row["cluster"] for row in rows] == [f"c{number}" for number in range(8)]

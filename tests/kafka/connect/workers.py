@@ -17,6 +17,7 @@ from kdeclare.sandbox.java import find_java
 from kdeclare.sandbox.processes import Recorded
 from tests.kafka.connect.asking import HOST, Asking, trusting
 from tests.kafka.connect.certificates import PASSWORD, Certificates
+from tests.startup_cache import WORKER, archive_options
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -25,7 +26,8 @@ OPEN = "kdeclare.worker.config.open"
 # What each worker's environment calls its own folder: for placeholders that differ between workers.
 OWN_FOLDER = "KDECLARE_TEST_WORKER"
 
-_JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+_QUICK = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+_JVM = (*_QUICK, *archive_options(WORKER))
 _LOGGING = Path(__file__).with_name("log4j2-worker.properties")
 _DISTRIBUTED = "org.apache.kafka.connect.cli.ConnectDistributed"
 _STANDALONE = "org.apache.kafka.connect.cli.ConnectStandalone"
