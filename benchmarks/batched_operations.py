@@ -14,6 +14,7 @@ import sys
 import time
 from threading import Event
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
@@ -22,9 +23,10 @@ from kdeclare.core.registry import KINDS
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.expectations import stale_live
 from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
-from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -78,7 +80,7 @@ def measure(count: int) -> dict[str, float]:
         seconds[step] = round(time.perf_counter() - started, 3)
         started = time.perf_counter()
 
-    plan = build_plan(request, cluster, secrets, quietly)
+    plan = build_plan(request, connections_to(cluster), secrets, quietly)
     lap("plan")
     read_plan(plan_file_text(plan)[0], "it")
     lap("file")

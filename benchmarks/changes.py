@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
+from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS
 from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
@@ -37,7 +38,7 @@ def _declared(name: str, labels: dict[str, str], spec: dict[str, object]) -> Des
 
 def _plan(desired: Sequence[Desired], cluster: MemoryCluster) -> Plan:
     request = PlanRequest("bench", "default", "memory", tuple(desired), None)
-    return build_plan(request, cluster, _NoSecrets(), lambda what, done, total, moves=None: None)
+    return build_plan(request, connections_to(cluster), _NoSecrets(), quietly)
 
 
 def _apply(plan: Plan, cluster: MemoryCluster) -> None:

@@ -17,6 +17,7 @@ from kdeclare.app.fleet.job import FleetOptions
 from kdeclare.app.history import list_runs, show_run
 from kdeclare.app.importing import Imported, import_cluster, write_manifests
 from kdeclare.app.plan import Planned, load_manifests, make_plan, save_plan
+from kdeclare.app.scope import Scope
 from kdeclare.app.validate import validate
 from kdeclare.app.workspace import Options, Workspace, open_workspace
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
@@ -28,7 +29,6 @@ from kdeclare.core.progress import Progress
 from kdeclare.core.run import MoveProgress, OperationResult, RunResult, Status
 from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.planning.planfile import PlanFile, load_plan
-from kdeclare.engine.planning.request import Scope
 from kdeclare.fleet.summary import Audit, AuditSummary
 from kdeclare.manifests.load import Loaded
 from kdeclare.report.markdown import plan_markdown

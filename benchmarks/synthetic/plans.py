@@ -7,6 +7,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
+from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS, OPERATION_TYPES
 from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
@@ -61,7 +62,7 @@ def _declared(name: str, spec: Mapping[str, Json]) -> Desired:
 
 def _plan(desired: list[Desired], cluster: MemoryCluster) -> Plan:
     request = PlanRequest("shop", "production", "kafka-1.example:9092", tuple(desired), None)
-    return build_plan(request, cluster, NoSecrets(), lambda what, done, total, moves=None: None)
+    return build_plan(request, connections_to(cluster), NoSecrets(), quietly)
 
 
 class NoSecrets:

@@ -12,6 +12,7 @@ from kdeclare.app.history import plan_of, unknown_run
 from kdeclare.app.plan import loaded_well, plan_for, save_plan
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked, tidied_up
+from kdeclare.app.scope import Scope
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace, who
 from kdeclare.core.changes import Action, Reason
@@ -31,7 +32,6 @@ from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
 from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
-from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.cleanup import is_housekeeping

@@ -7,18 +7,21 @@ from pathlib import Path
 
 from kdeclare.app.policies import RULES, InForce, policies_in_force, project_policies
 from kdeclare.app.recovering import recover_to_plan
+from kdeclare.app.scope import EVERYTHING, Scope
 from kdeclare.app.secrets import ProjectSecrets, seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import KINDS
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, write_plan
-from kdeclare.engine.planning.request import EVERYTHING, PlanRequest, Scope
+from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.providers.kafka.config.wishes import LITERAL_SECRET, UNKNOWN_CONFIG
+from kdeclare.providers.kafka.plan_options import find_kafka_options, with_pace
 from kdeclare.providers.kafka.port import Cluster
 
 CHECKS = (name_collisions("Topic"),)
@@ -64,7 +67,8 @@ def make_plan(
         loaded = loaded_well(workspace, paths)
         with workspace.explained(), policies_in_force(workspace, loaded.rules, scope.overrides) as in_force:
             cluster = connecting.get()
-            notices = recover_to_plan(workspace, cluster, what, progress, scope.visibility_timeout_s)
+            timeout_s = find_kafka_options(scope.options).visibility_timeout_s
+            notices = recover_to_plan(workspace, cluster, what, progress, timeout_s)
             return plan_for(workspace, loaded, in_force, cluster, scope, progress, notices)
     finally:
         connecting.close()
@@ -103,13 +107,17 @@ def plan_for(
         cluster_name=workspace.cluster_name,
         desired=desired,
         state=state,
-        scope=replace(scope, complete=loaded.complete, adopt=scope.adopt or project.adopts),
+        scope=replace(
+            scope,
+            complete=loaded.complete,
+            adopt=scope.adopt or project.adopts,
+            options=with_pace(scope.options, project.environment.pace),
+        ),
         diagnostics=(*loaded.diagnostics, *in_force.diagnostics),
-        pace=project.environment.pace,
         policies=in_force.policies,
         names=project.scope,
     )
-    return Planned(build_plan(request, cluster, secrets, progress), secrets, notices)
+    return Planned(build_plan(request, connections_to(cluster), secrets, progress), secrets, notices)
 
 
 def save_plan(plan: Plan, path: Path) -> str:

@@ -9,6 +9,7 @@ from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.reassign_checks import check_names, check_places, check_topics, existing_moves
 from kdeclare.app.reassign_throttles import Out, Told, clear, foreign, limits, settle_and_clear
 from kdeclare.app.recovering import recover_locked
+from kdeclare.app.scope import Scope
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, Severity, error
@@ -16,7 +17,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.planning.judging import judged
-from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.reassignment_json import ANY_LOG_DIR, Assignment
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState

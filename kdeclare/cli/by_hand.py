@@ -16,7 +16,7 @@ from kdeclare.core.exits import ExitCode
 if TYPE_CHECKING:
     from kdeclare.app.apply import How
     from kdeclare.app.by_hand.run import Manners
-    from kdeclare.engine.planning.request import Scope
+    from kdeclare.app.scope import Scope
     from kdeclare.report.by_hand_views import HandView
 
 

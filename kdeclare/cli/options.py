@@ -14,10 +14,10 @@ from kdeclare.cli.completing import environments, resources
 from kdeclare.cli.line import Line
 
 if TYPE_CHECKING:
+    from kdeclare.app.scope import Scope
     from kdeclare.app.workspace import Options, Workspace
     from kdeclare.core.ids import ResourceId
     from kdeclare.engine.planning.deletion_limit import DeletionLimit
-    from kdeclare.engine.planning.request import Scope
 
 Format = Annotated[
     Literal["text", "json"],
@@ -251,7 +251,7 @@ class Careful(Overriding):
 
     def scope(self) -> "Scope":
         """As the use-cases want it. Raises BadParameter for what is malformed."""
-        from kdeclare.engine.planning.request import Scope
+        from kdeclare.app.scope import Scope
 
         return Scope(
             preflight=not self.no_preflight,

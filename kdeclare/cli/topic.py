@@ -178,7 +178,7 @@ def delete(
     first.
     """
     from kdeclare.app.by_hand.topics import delete_topics
-    from kdeclare.engine.planning.request import Scope
+    from kdeclare.app.scope import Scope
 
     overrides = overriding.overrides()
     wanted = _some(names.given())

@@ -1,7 +1,7 @@
 """What a resource kind is: the one place to look before adding another."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pydantic import BaseModel
@@ -62,6 +62,13 @@ class Difference:
     deferred: bool = False
     drifted: tuple[str, ...] = ()
 
+    def with_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> "Difference":
+        """Return the same with other diagnostics, which may block the change no longer."""
+        change = self.change
+        if change is not None and change.blocked:
+            change = replace(change, blocked=next((d.code for d in diagnostics if d.blocks), None))
+        return replace(self, diagnostics=diagnostics, change=change)
+
 
 class Kind(Protocol):
     """One kind of resource: what every kind must say. What it may say besides is in `core.capabilities`."""
@@ -96,7 +103,10 @@ class Kind(Protocol):
     def plan_operations(
         self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
-        """Return the operations of a change, with the edges among them."""
+        """Return the operations of a change, with the edges among them.
+
+        Raises `core.planning.CannotPlanError` where none lead to what is desired.
+        """
 
     def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """Return the record of ownership when of the operations only ``done`` ended well."""

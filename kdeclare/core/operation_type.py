@@ -96,6 +96,10 @@ class OperationType(Protocol):
         """Return the part of ``op`` that leaves these subjects of policies alone; None if there is none."""
         return op
 
+    def ongoing_work(self, op: Operation) -> Mapping[str, int]:
+        """Return how many parts of the work go on after the request was answered, by subject of policies."""
+        return {}
+
     def element_at(self, op: Operation, at: Steps) -> str:
         """Return the element of the view that a place in the arguments belongs to, or a name of the place."""
         return ".".join(map(str, at))

@@ -44,3 +44,7 @@ class Connections(Parts):
 
 class PlanContext(Parts):
     """What providers have prepared for one plan, from all that is desired and live."""
+
+
+class PlanOptions(Parts):
+    """What people have chosen for one plan, beyond what holds for all kinds."""

@@ -1,6 +1,6 @@
 """What a provider is: a package that knows one external system."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,6 +8,7 @@ from kdeclare.core.collector import Selection
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.parts import Connections
+from kdeclare.core.planning import PlanHooks, PlanInputs
 
 CONTRACT = 1
 """The version of the provider contract. It is experimental: a later kdeclare may ask for another one."""
@@ -27,6 +28,7 @@ class Provider:
     kinds, operation_types: in the order in which they are listed.
     builds_on: names of providers whose resources this one's refer to; they are listed first.
     collectors: how its live state is read.
+    start_plan: makes the hooks of one plan; None where its kinds say all there is to say.
     contract: the version of the contract that it was written for.
     """
 
@@ -36,3 +38,4 @@ class Provider:
     builds_on: tuple[str, ...] = ()
     contract: int = CONTRACT
     collectors: tuple[Collects, ...] = ()
+    start_plan: Callable[[PlanInputs], PlanHooks] | None = None

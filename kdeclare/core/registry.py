@@ -8,6 +8,7 @@ from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
+from kdeclare.core.planning import PlanHooks, PlanInputs
 from kdeclare.core.provider import Collects
 from kdeclare.core.unknown_operation import UnknownOperationType
 
@@ -54,3 +55,8 @@ def type_of(op: Operation) -> OperationType:
 def load_collectors() -> tuple[Collects, ...]:
     """Return the collectors of all installed providers. Raises KdeclareError where one cannot be used."""
     return tuple(collector for provider in load_providers() for collector in provider.collectors)
+
+
+def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
+    """Return the hooks of all installed providers for one plan."""
+    return tuple(provider.start_plan(inputs) for provider in load_providers() if provider.start_plan)

@@ -4,12 +4,16 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from kdeclare.core.collector import Selection
+from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.parts import Connections, LiveState, PlanOptions
+from kdeclare.core.progress import Progress
 from kdeclare.core.registry import load_collectors, type_of
 from kdeclare.providers.connect.collector import ConnectClients
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaConnection
+from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.plan_options import find_kafka_options
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.visibility import Patience
@@ -35,14 +39,33 @@ def connections_to(cluster: Cluster) -> Connections:
     return Connections(KafkaConnection(cluster), ConnectClients(cluster.workers))
 
 
-def observe(cluster: Cluster, selections: Iterable[Selection]) -> LiveState:
+def observe(connections: Connections, selections: Iterable[Selection]) -> LiveState:
     """Read what is selected, and who the cluster is. Raises Fault when a system does not answer."""
     chosen = (KafkaSelection(), *selections)
-    return LiveState(*_collect(cluster, chosen))
+    return LiveState(*_collect(connections, chosen))
+
+
+def observe_owned(
+    connections: Connections,
+    selections: Iterable[Selection],
+    owned: Iterable[str],
+    options: PlanOptions,
+    progress: Progress,
+) -> Sighting:
+    """Read what is selected, and all names, until brokers show what is selected and owned. Raises Fault.
+
+    owned: resource ids.
+    """
+    chosen = tuple(selections)
+    selected = CLUSTER.merge(chosen) or KafkaSelection()
+    ids = map(ResourceId.parse, owned)
+    expected = sorted(id_.name for id_ in ids if is_topic(id_) and id_.name in selected.topics)
+    patience = Patience(find_kafka_options(options).visibility_timeout_s, progress)
+    return observe_expected(connections, chosen, expected, patience, all_topics=True)
 
 
 def observe_expected(
-    cluster: Cluster,
+    connections: Connections,
     selections: Iterable[Selection],
     expected: Collection[str],
     patience: Patience,
@@ -56,14 +79,16 @@ def observe_expected(
     """
     chosen = tuple(selections)
     seen = observe_expected_topics(
-        cluster,
+        connections.get(KafkaConnection).cluster,
         CLUSTER.merge(chosen) or KafkaSelection(),
         expected,
         patience,
         all_topics=all_topics,
         await_unsettled=await_unsettled,
     )
-    others = (part for part in _collect(cluster, [s for s in chosen if not isinstance(s, KafkaSelection)]))
+    others = (
+        part for part in _collect(connections, [s for s in chosen if not isinstance(s, KafkaSelection)])
+    )
     return Sighting(LiveState(seen.live, *others), seen.absent, seen.pending, seen.unsettled)
 
 
@@ -72,13 +97,17 @@ def select_all(operations: Iterable[Operation]) -> list[Selection]:
     return [selection for op in operations for selection in type_of(op).select(op)]
 
 
+def identify_system(live: LiveState) -> str:
+    """Return the id of the system that plans and states are bound to."""
+    return kafka_of(live).cluster.id
+
+
 def kafka_of(live: LiveState) -> KafkaState:
     """Return the part of the live state that is the Kafka cluster."""
     return live.get(KafkaState)
 
 
-def _collect(cluster: Cluster, selections: Collection[Selection]) -> Iterable[object]:
-    connections = connections_to(cluster)
+def _collect(connections: Connections, selections: Collection[Selection]) -> Iterable[object]:
     for collector in load_collectors():
         part = collector.collect(connections, selections)
         if part is not None:

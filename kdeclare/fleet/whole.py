@@ -8,20 +8,20 @@ from typing import Any
 from kdeclare.core.capabilities import decode_body
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
-from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.plan import Verdict, VerdictOutcome
+from kdeclare.core.planning import PlanInputs, prepare_context
+from kdeclare.core.registry import start_plan
 from kdeclare.core.state import State
 from kdeclare.engine.planning.compare import compare
-from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.fleet.bodies import snapshot_of_all
 from kdeclare.fleet.comparing import found_in, parse_source
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
-from kdeclare.providers.kafka.reassignment.placement import SharedLoad
-from kdeclare.providers.kafka.reassignment.placement_constraints import barred, find_arrangements
-from kdeclare.providers.kafka.reassignment.placing import Placement
+from kdeclare.providers.kafka.reassignment.placement_constraints import find_arrangements
 
 Row = Mapping[str, Any]
 Labels = Mapping[ResourceId, Mapping[str, str]]
@@ -94,8 +94,9 @@ def _wide(cluster: WholeCluster, labels: Labels, live: KafkaState) -> Iterator[t
         return
     request = _request(cluster, labels, live)
     unread = {row["name"]: row["error"] for row in cluster.live if row["body"] is None and is_topic(_id(row))}
-    context = PlanContext(Placement(SharedLoad(live, barred(request.desired, live))))
-    for item in compare(request, LiveState(live), context):
+    seen = LiveState(live)
+    hooks = start_plan(PlanInputs(request.desired, request.state, seen, Connections(), PlanOptions()))
+    for item in compare(request, seen, prepare_context(hooks), hooks):
         if item.id not in wide or item.desired is None:
             continue
         about = find_arrangements(item.desired, unread)
@@ -113,6 +114,7 @@ def _request(cluster: WholeCluster, labels: Labels, live: KafkaState) -> PlanReq
     owned = {str(_id(row)): json.loads(row["owned"]) for row in cluster.declared if row["owned"] is not None}
     sources = {_id(row): row["source"] for row in cluster.declared}
     moves = json.loads(cluster.own) if cluster.own is not None else ()
+    compared = frozenset(_id(row) for row in cluster.declared if row["desired"] is not None)
     return PlanRequest(
         project="",
         env="",
@@ -121,7 +123,7 @@ def _request(cluster: WholeCluster, labels: Labels, live: KafkaState) -> PlanReq
             _desired(id_, body, labels[id_], sources[id_]) for id_, body in bodies.items() if body is not None
         ),
         state=State("", 0, live.cluster.id, owned, Leftovers(moves=tuple(moves)).write_to({})),
-        scope=Scope(targets=frozenset(_id(row) for row in cluster.declared if row["desired"] is not None)),
+        scope=PlanScope(targets=compared),
     )
 
 

@@ -13,6 +13,7 @@ from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Labels, Outlook
 from kdeclare.policy.requests.planned import TopicRequest, action_of, effects_of
 from kdeclare.providers.kafka.ids import is_topic
+from kdeclare.providers.kafka.topic_effects import find_effects
 
 Override = Callable[[Verdict], str | None]
 """The reason for which a denial is to be overridden; None if it is not."""
@@ -109,3 +110,24 @@ def _passing(asked: Sequence[ConfiguredPolicy], request: TopicRequest) -> list[G
 def _overridden(verdict: Verdict, override: Override) -> Verdict:
     reason = override(verdict)
     return verdict if reason is None else replace(verdict, outcome=VerdictOutcome.WARN, override=reason)
+
+
+def add_judgement_edges(operations: Sequence[Operation], said: Judgement) -> tuple[Operation, ...]:
+    """Return the operations, which are in order, with the edges that follow from a judgement.
+
+    What was allowed on what another resource makes of a topic needs that.
+    """
+    stands_on = said.stands_on
+    if not stands_on:
+        return tuple(operations)
+    made: dict[tuple[ResourceId, str], list[str]] = {}
+    result = []
+    for op in operations:
+        topics = find_effects(op)
+        reason = "was allowed on what this makes of the topic"
+        others = [(other, t) for t in topics for other in stands_on.get((op.resource, t), ())]
+        needs = {id_: reason for key in others for id_ in made.get(key, ())}
+        result.append(replace(op, needs={**needs, **op.needs}) if needs else op)
+        for topic in topics:
+            made.setdefault((op.resource, topic), []).append(op.id)
+    return tuple(result)

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kdeclare.app.history import show_run
+from kdeclare.app.scope import Scope
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.faults import Fault
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Base, ClusterRef, Plan
 from kdeclare.engine.planning.plan_document import plan_id
-from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.rules import PartitionBounds
 from kdeclare.providers.kafka.reassignment.pace import Pace

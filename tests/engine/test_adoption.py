@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.capabilities import decode_body, encode_body
 from kdeclare.core.changes import Action, FieldOp, Reason
 from kdeclare.core.diagnostics import Severity
@@ -14,7 +15,6 @@ from kdeclare.core.plan import Plan
 from kdeclare.core.references import Referenced
 from kdeclare.engine.planning.plan_document import plan_document, plan_id
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
-from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers

@@ -4,13 +4,13 @@ from typing import Any
 
 from hypothesis import given
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action, Reason
 from kdeclare.core.ids import ResourceId
 from kdeclare.engine.executor.verifying import verify
-from kdeclare.engine.observation import kafka_of
+from kdeclare.engine.observation import connections_to, kafka_of
 from kdeclare.engine.planning.by_hand import plan_apart
 from kdeclare.engine.planning.claimed import claimed
-from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.test_properties import _configs, _overrides
 from tests.engine.world import TestClock, World, nothing, topic
@@ -82,7 +82,7 @@ def test_one_resource_after_the_other_is_taken_out_until_the_rest_can_be_had() -
         topic("a.b", partitions=1, replicationFactor=1),  # collides: told by the brokers, once they are asked
         topic("fine", partitions=1, replicationFactor=1),
     )
-    apart = plan_apart(world._request(asked, HAND), world.cluster, world.secrets, nothing)
+    apart = plan_apart(world._request(asked, HAND), connections_to(world.cluster), world.secrets, nothing)
     assert {resource: [d.code for d in said] for resource, said in apart.failed.items()} == {
         "Topic/two": ["unknown-broker"],
         "Topic/a.b": ["refused-by-cluster"],

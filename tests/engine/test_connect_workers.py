@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action, FieldOp, Reason
 from kdeclare.core.diagnostics import KdeclareError, Severity
 from kdeclare.core.exits import ExitCode
@@ -13,7 +14,6 @@ from kdeclare.core.plan import Plan
 from kdeclare.core.references import Referenced
 from kdeclare.core.run import NOT_EVERYWHERE, Status
 from kdeclare.engine.planning.planfile import plan_file_text
-from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.connect.client.port import Changes, Validation
 from kdeclare.providers.connect.worker_state import Certificate
 from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.plan import Plan
 from kdeclare.engine.planning.plan_document import content_hash
@@ -18,7 +19,6 @@ from kdeclare.engine.planning.planfile import (
     refuse_unknown_parts,
     verify_plan,
 )
-from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.plan_html import plan_html
 from kdeclare.report.plan_text import plan_text

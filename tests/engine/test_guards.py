@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.exits import ExitCode
@@ -12,7 +13,6 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import OperationResult, RunResult, Status
-from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.testing import MemoryCluster

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.diagnostics import KdeclareError, Severity
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import Status
-from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from kdeclare.app.plan import CHECKS
+from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.kafka.ids import ConfigResource
@@ -361,7 +363,7 @@ def test_a_misspelt_broker_key_is_caught_although_kafka_would_take_it() -> None:
     (said,) = found.diagnostics
     assert (said.code, said.is_error) == ("unknown-config", True)
     assert "log.cleaner.threads" in said.hint
-    plan = build_plan(request(found), MemoryCluster(), World().secrets, nothing)
+    plan = build_plan(request(found), connections_to(MemoryCluster()), World().secrets, nothing)
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
@@ -410,14 +412,14 @@ UNHEARD_OF = """
 def test_an_unknown_topic_key_is_weighed_against_a_live_topic() -> None:
     world = World()
     world.apply(topic("other", partitions=1, replicationFactor=1))
-    plan = build_plan(request(loaded(UNHEARD_OF)), world.cluster, world.secrets, nothing)
+    plan = build_plan(request(loaded(UNHEARD_OF)), connections_to(world.cluster), world.secrets, nothing)
     assert codes(plan) == ["unknown-config"]
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
 def test_where_there_is_no_topic_to_ask_about_the_broker_judges_it_beforehand() -> None:
     world = World()
-    plan = build_plan(request(loaded(UNHEARD_OF)), world.cluster, world.secrets, nothing)
+    plan = build_plan(request(loaded(UNHEARD_OF)), connections_to(world.cluster), world.secrets, nothing)
     severities = {d.code: d.severity for d in plan.diagnostics}
     assert severities == {"unknown-config": Severity.WARNING, "refused-by-cluster": Severity.ERROR}
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
@@ -436,7 +438,7 @@ def test_a_key_that_only_the_live_cluster_knows_is_no_mistake() -> None:
         """.replace('"${env.SIZE}"', "6")
     )
     assert [d.code for d in found.diagnostics] == ["unknown-config"]
-    plan = build_plan(request(found), world.cluster, AnySecret(), nothing)
+    plan = build_plan(request(found), connections_to(world.cluster), AnySecret(), nothing)
     assert not plan.has_errors
     assert [f.path for f in plan.changes[0].fields] == ["configs.my.plugin.size"]
 

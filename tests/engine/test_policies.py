@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
@@ -14,7 +15,6 @@ from kdeclare.core.run import Status
 from kdeclare.engine.executor.entries import fold
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
-from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import (
     Action,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.plan import VerdictOutcome
-from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.checking import check_declared
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import CreateTopicAdapter, CreateTopicPolicy

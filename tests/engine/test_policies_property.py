@@ -6,13 +6,13 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import RunResult
 from kdeclare.engine.planning.planfile import read_plan
-from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
@@ -12,7 +13,6 @@ from kdeclare.core.run import Status
 from kdeclare.engine.executor.entries import fold
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
-from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic

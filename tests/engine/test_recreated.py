@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action, Reason
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.plan import Plan
-from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan_text import plan_text

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.faults import Fault
 from kdeclare.engine.executor.propagation import await_visibility
-from kdeclare.engine.planning.request import Scope
 from tests.engine.world import World, topic
 
 CLUSTER = Fault("CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed.")

@@ -2,9 +2,9 @@
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.engine.planning.plan_document import plan_document
-from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.risks import assess_broker_field, assess_topic_field
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.markdown import plan_markdown

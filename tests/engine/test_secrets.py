@@ -9,6 +9,7 @@ import pytest
 
 from kdeclare.app.apply import How, apply_manifests, apply_saved, roll_back
 from kdeclare.app.plan import make_plan, save_plan
+from kdeclare.app.scope import Scope
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.changes import FieldOp
 from kdeclare.core.diagnostics import KdeclareError
@@ -21,7 +22,6 @@ from kdeclare.core.secrets import SHOWN
 from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.executor.rollback import IRREVERSIBLE
 from kdeclare.engine.planning.planfile import load_plan, plan_file_text
-from kdeclare.engine.planning.request import Scope
 from kdeclare.engine.state.local import LocalStore
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.kafka.testing import MemoryCluster

@@ -137,7 +137,7 @@ def test_a_topic_that_appeared_since_makes_its_creation_stale() -> None:
 
 
 def test_a_topic_that_was_deleted_and_made_again_is_not_the_one_to_delete() -> None:
-    from kdeclare.engine.planning.request import Scope
+    from kdeclare.app.scope import Scope
 
     world = two_topics()
     plan = world.plan(small("a", retention_ms="1"), scope=Scope(allow_deletes=True))

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import OperationResult, RunResult, Status
-from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.client.retry import Again
 from kdeclare.providers.kafka.client.retrying import Retrying
 from kdeclare.providers.kafka.port import NewTopic

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.run import RunResult
-from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.run_text import run_text

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -22,14 +23,16 @@ from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.executor.propagation import await_visibility
 from kdeclare.engine.executor.recovery import recover
 from kdeclare.engine.executor.rollback import rollback_plan
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.plan_integrity import find_inconsistencies
 from kdeclare.engine.planning.planfile import read_plan
-from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.engine.planning.sealing import seal
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.plan_options import with_pace
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.visibility import Patience
@@ -117,7 +120,8 @@ class World:
 
     def plan(self, *declared: Desired, scope: Scope | None = None) -> Plan:
         """What the manifests would change."""
-        plan = build_plan(self._request(declared, scope or Scope()), self.cluster, self.secrets, nothing)
+        request = self._request(declared, scope or Scope())
+        plan = build_plan(request, connections_to(self.cluster), self.secrets, nothing)
         return consistent(plan)
 
     def apply(self, *declared: Desired, scope: Scope | None = None, **options: Any) -> RunResult:
@@ -210,6 +214,7 @@ class World:
     def _request(self, declared: Sequence[Desired], scope: Scope) -> PlanRequest:
         state = self.store.read()
         # most tests delete the last resource that they made
-        scope = replace(scope, adopt=scope.adopt or self.adopts, allow_empty=True)
+        options = with_pace(scope.options, self.pace)
+        scope = replace(scope, adopt=scope.adopt or self.adopts, allow_empty=True, options=options)
         desired = sealed(declared, state, self.key_id)
-        return PlanRequest("test", "default", "memory", desired, state, scope, (), self.pace, self.policies)
+        return PlanRequest("test", "default", "memory", desired, state, scope, (), self.policies)

@@ -78,7 +78,10 @@ def planned(bed: KafkaBed, verb: str, topic: str, args: Mapping[str, Json]) -> O
     """An operation as a plan would have it now."""
     op = Operation(f"{verb}:{topic}", verb, ResourceId("Topic", topic), args, {})
     return replace(
-        op, expect=OPERATION_TYPES[verb].view(op, observe(bed.cluster, OPERATION_TYPES[verb].select(op)))
+        op,
+        expect=OPERATION_TYPES[verb].view(
+            op, observe(connections_to(bed.cluster), OPERATION_TYPES[verb].select(op))
+        ),
     )
 
 

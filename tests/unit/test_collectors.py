@@ -9,7 +9,7 @@ import pytest
 from kdeclare.core.collector import Collector
 from kdeclare.core.parts import Connections, LiveState, Parts
 from kdeclare.core.registry import load_collectors
-from kdeclare.engine.observation import observe
+from kdeclare.engine.observation import connections_to, observe
 from kdeclare.providers.connect.collector import WORKERS, ConnectClients, WorkerSelection, WorkerState
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.collector import CLUSTER, select_topics
@@ -101,7 +101,7 @@ def test_selections_of_a_cluster_ask_for_all_that_any_of_them_asks_for() -> None
 
 
 def test_live_state_has_the_cluster_and_what_else_was_selected() -> None:
-    live = observe(MemoryCluster(), ())
+    live = observe(connections_to(MemoryCluster()), ())
     assert live.get(KafkaState).cluster.brokers
     assert live.find(WorkerState) is None
 

@@ -9,6 +9,7 @@ from kdeclare.app.by_hand.owners import owner_notices, owners_of
 from kdeclare.app.by_hand.wanted import Wanted
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked
+from kdeclare.app.scope import Scope
 from kdeclare.app.secrets import seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back import prepare
@@ -18,8 +19,10 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.executor.verifying import Verified, verify
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.by_hand import plan_apart
-from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.providers.kafka.plan_options import with_pace
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.report.by_hand_views import DEEDS, HandView
@@ -67,7 +70,7 @@ def by_hand(workspace: Workspace, ask: Ask, manners: Manners, how: How) -> HandV
         wanted = replace(wanted, desired=owners.labelled(desired))
         manners = replace(manners, scope=replace(manners.scope, protected=owners.protected(wanted.removals)))
         request = _request(workspace, wanted, manners, in_force, how)
-        apart = plan_apart(request, cluster, secrets, how.progress)
+        apart = plan_apart(request, connections_to(cluster), secrets, how.progress)
         wanted = replace(wanted, failed={**wanted.failed, **apart.failed})
         if not wanted.is_left:
             return nothing_to_plan(wanted)
@@ -90,8 +93,14 @@ def _request(
     workspace: Workspace, wanted: Wanted, manners: Manners, in_force: InForce, how: How
 ) -> PlanRequest:
     project = workspace.project
+    pace = Pace(throttle=manners.throttle).over(project.environment.pace)
     scope = replace(
-        manners.scope, complete=False, by_hand=True, removals=wanted.removals, overrides=how.overrides
+        manners.scope,
+        complete=False,
+        by_hand=True,
+        removals=wanted.removals,
+        overrides=how.overrides,
+        options=with_pace(manners.scope.options, pace),
     )
     return PlanRequest(
         project=project.name,
@@ -101,7 +110,6 @@ def _request(
         state=workspace.store.read(),
         scope=scope,
         diagnostics=wanted.diagnostics,
-        pace=Pace(throttle=manners.throttle).over(project.environment.pace),
         policies=in_force.policies,
         names=project.scope,
     )

@@ -12,11 +12,11 @@ from kdeclare.app.fleet.collect import Collected, collect
 from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.plan import make_plan, saved_text
+from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import KdeclareError, error, gist
 from kdeclare.core.plan import Plan, Summary
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.engine.planning.request import Scope
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
 from kdeclare.report.outcome import plan_outcome
 

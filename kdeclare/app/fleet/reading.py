@@ -11,6 +11,7 @@ import pyarrow as pa
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.plan import loaded_well
 from kdeclare.app.policies import policies_in_force
+from kdeclare.app.scope import Scope
 from kdeclare.app.secrets import hasher_of
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.adoption import allow_adoption
@@ -23,7 +24,6 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.progress import quietly
 from kdeclare.core.secret_hashes import refuse_missing_key
 from kdeclare.core.state import State
-from kdeclare.engine.planning.request import Scope
 from kdeclare.engine.planning.sealing import has_secrets, seal, stored_hashes
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row

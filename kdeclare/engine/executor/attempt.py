@@ -202,7 +202,7 @@ class Attempt:
 
     def _lagging(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         try:
-            live = observe(self.cluster, select_all(operations))
+            live = observe(connections_to(self.cluster), select_all(operations))
         except Fault as fault:
             return {op.id: _not_everywhere(op, [f"nobody can be asked: {fault}"]) for op in operations}
         lagging = ((op, type_of(op).lagging(op, live)) for op in operations)

@@ -11,7 +11,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import type_of
 from kdeclare.core.secrets import SecretSource, find_records
-from kdeclare.engine.observation import observe, observe_expected, select_all
+from kdeclare.engine.observation import connections_to, observe, observe_expected, select_all
 from kdeclare.engine.planning import order
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.topic_identity import expected_topics
@@ -36,7 +36,7 @@ def views(cluster: Cluster, operations: Sequence[Operation]) -> Mapping[str, Vie
     """What each operation touches, as it is now, read in one batch. Raises Fault."""
     if not operations:
         return {}
-    live = observe(cluster, select_all(operations))
+    live = observe(connections_to(cluster), select_all(operations))
     return {op.id: type_of(op).view(op, live) for op in operations}
 
 
@@ -50,7 +50,9 @@ def stale_live(
     if not operations:
         return []
     expected = {name for op in operations for name in expected_topics(op)}
-    seen = observe_expected(cluster, select_all(operations), sorted(expected), patience or Patience())
+    seen = observe_expected(
+        connections_to(cluster), select_all(operations), sorted(expected), patience or Patience()
+    )
     now = {op.id: type_of(op).view(op, seen.live) for op in operations}
     # only what is not as expected needs the question whether an earlier operation makes it so
     unlike = {op.id: _unlike(op, now[op.id]) for op in operations}

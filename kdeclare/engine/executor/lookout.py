@@ -11,7 +11,7 @@ from kdeclare.core.progress import Progress
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import OperationResult, Status
 from kdeclare.engine.executor.attempt import done
-from kdeclare.engine.observation import kafka_of, observe, select_all
+from kdeclare.engine.observation import connections_to, kafka_of, observe, select_all
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import pending
@@ -117,7 +117,7 @@ class Lookout:
         if not operations:
             return ended
         try:
-            live = observe(self._cluster, select_all(operations))
+            live = observe(connections_to(self._cluster), select_all(operations))
         except Fault:
             live = None  # a broker may be gone for a while; the time-outs are what bounds this
         self._live = kafka_of(live) if live else self._live

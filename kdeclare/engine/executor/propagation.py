@@ -22,7 +22,7 @@ from kdeclare.core.registry import type_of
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
-from kdeclare.engine.observation import observe, select_all
+from kdeclare.engine.observation import connections_to, observe, select_all
 from kdeclare.engine.state.port import StateStore
 from kdeclare.providers.kafka.collector import CLUSTER, select_topics
 from kdeclare.providers.kafka.existence import find_existing
@@ -163,7 +163,7 @@ def _still_pending(writes: Iterable[PendingWrite], cluster: Cluster, now: dateti
         return []
     selections = select_all(write.operation for write in writes)
     try:
-        live = observe(cluster, selections)
+        live = observe(connections_to(cluster), selections)
     except Fault as fault:
         if fault.error != TOPIC_AUTHORIZATION_FAILED:
             raise

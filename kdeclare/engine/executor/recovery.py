@@ -20,7 +20,7 @@ from kdeclare.engine.executor.lookout import GOES_ON, LATER
 from kdeclare.engine.executor.ownership import next_state, owned_after, update_cleanup
 from kdeclare.engine.executor.scheduler import NOT_BEGUN
 from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
-from kdeclare.engine.observation import kafka_of, observe, select_all
+from kdeclare.engine.observation import connections_to, kafka_of, observe, select_all
 from kdeclare.engine.state.port import StateStore
 from kdeclare.providers.kafka.operations.partitions import pending
 from kdeclare.providers.kafka.port import Cluster
@@ -180,7 +180,7 @@ def settle(
     limit_s = max((max(deadlines.values()) - clock.now()).total_seconds(), _AT_LEAST_S)
     limit_s = limit_s if wait else _AT_LEAST_S
     while True:
-        live = observe(cluster, selections)
+        live = observe(connections_to(cluster), selections)
         open_ = [op for op in operations if not took_effect(op, type_of(op).view(op, live))]
         if not open_ or clock.monotonic() - begun >= limit_s:
             break

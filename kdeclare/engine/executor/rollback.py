@@ -21,7 +21,8 @@ from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.expectations import find_unrevealable
 from kdeclare.engine.executor.ownership import owned_after
-from kdeclare.engine.observation import Sighting, kafka_of, observe_expected, select_all
+from kdeclare.engine.observation import Sighting, connections_to, kafka_of, observe_expected, select_all
+from kdeclare.engine.planning import order
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.batching import at_pace
@@ -96,7 +97,9 @@ def rollback_plan(
     begun = [op for op in run.operations if op.id in known and _may_have_acted(op, record)]
     created = [op.args["topic"] for op in begun if op.verb == "topic.create"]
     selections = select_all(begun)
-    seen = observe_expected(cluster, selections, created, patience or Patience(), await_unsettled=True)
+    seen = observe_expected(
+        connections_to(cluster), selections, created, patience or Patience(), await_unsettled=True
+    )
     live = kafka_of(seen.live)
     steps = [
         _by_id(step, record, live, delete_by_name=delete_by_name)
@@ -104,7 +107,8 @@ def rollback_plan(
     ]
     steps, problems = _possible(steps, cluster, secrets)
     left = leftovers_of(state)
-    operations, said = at_pace(_linked(steps), cluster, live, pace, left)
+    paced, said = at_pace(_linked(steps), cluster, live, pace, left)
+    operations = order.in_order(paced)
     cramped = lack_of_room(operations, cluster, pace)
     # whoever goes back is told, and not stopped
     problems += [*said, *(replace(d, severity=Severity.WARNING) for d in cramped)]

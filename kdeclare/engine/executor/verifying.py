@@ -11,7 +11,7 @@ from kdeclare.core.operation_type import is_identity
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.registry import type_of
-from kdeclare.engine.observation import observe, select_all
+from kdeclare.engine.observation import connections_to, observe, select_all
 from kdeclare.providers.kafka.port import Cluster
 
 _FIRST_PAUSE_S = 0.05
@@ -42,7 +42,7 @@ def verify(cluster: Cluster, operations: Sequence[Operation], clock: Clock, time
     last = {claim: op.id for op in operations for claim in type_of(op).claims(op).values()}
     begun, pause = clock.monotonic(), _FIRST_PAUSE_S
     while True:
-        live = observe(cluster, selections)
+        live = observe(connections_to(cluster), selections)
         unlike = {op.id: found for op in operations if (found := _differing(op, live, last))}
         passed = clock.monotonic() - begun
         if not unlike or passed >= timeout_s:

@@ -1,103 +1,99 @@
-"""From desired, live and owned to the plan."""
+"""From desired, live and owned to the plan: a fixed pipeline.
+
+Each step stands where it stands for a reason, which a comment gives. Providers take part at the points of
+`core.planning.PlanHooks`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from kdeclare.core.changes import Action, Change
 from kdeclare.core.compared import Compared
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order, info
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
+from kdeclare.core.planning import CannotPlanError, PlanHooks, PlanInputs, Step, prepare_context
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import KINDS, type_of
+from kdeclare.core.registry import KINDS, start_plan
 from kdeclare.core.secrets import SecretSource
-from kdeclare.engine.observation import kafka_of, observe_expected
+from kdeclare.engine.observation import identify_system, observe_owned
 from kdeclare.engine.planning import order
-from kdeclare.engine.planning.compare import compare, owned_topics, unknown_names, what_to_observe
+from kdeclare.engine.planning.compare import compare, unknown_names, what_to_observe
 from kdeclare.engine.planning.deletion_limit import MAX_DELETES, deletions_of, exceed_limit
-from kdeclare.engine.planning.judging import POLICY_VIOLATION, declared_labels, labels_to_keep, owned_labels
+from kdeclare.engine.planning.judging import (
+    POLICY_VIOLATION,
+    declared_labels,
+    judge_operations,
+    labels_to_keep,
+)
 from kdeclare.engine.planning.out_of_scope import find_out_of_scope
 from kdeclare.engine.planning.preflight import preflight
 from kdeclare.engine.planning.request import PlanRequest
-from kdeclare.engine.planning.trimming import trimmed
-from kdeclare.policy.judge import Judgement, judge
-from kdeclare.policy.requests.facts import Facts
-from kdeclare.providers.kafka.collector import CLUSTER
-from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.observe import moves_not_seen
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.reassignment.batching import at_pace
-from kdeclare.providers.kafka.reassignment.disk_capacity import lack_of_room
-from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
-from kdeclare.providers.kafka.reassignment.placement import SharedLoad, rack_findings
-from kdeclare.providers.kafka.reassignment.placement_constraints import barred, clashes
-from kdeclare.providers.kafka.reassignment.placing import Placement, PlacementError
-from kdeclare.providers.kafka.reassignment.replication_factor_guard import (
-    awaited,
-    lacks_guard,
-    unguarded,
-    with_guard,
-)
-from kdeclare.providers.kafka.selection import KafkaSelection
-from kdeclare.providers.kafka.topic.deletion_by_id import deletes_by_name, lacks_topic_id
-from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT, not_placed
-from kdeclare.providers.kafka.topic.renames import find_renames, order_colliding_names
-from kdeclare.providers.kafka.topic_effects import find_effects
-from kdeclare.providers.kafka.unknown_keys import weighed
-from kdeclare.providers.kafka.visibility import Patience
+from kdeclare.engine.planning.trimming import count_ongoing_work, trimmed
+from kdeclare.policy.judge import add_judgement_edges
 
 
-def build_plan(request: PlanRequest, cluster: Cluster, secrets: SecretSource, progress: Progress) -> Plan:
-    """Observe, diff, order, check with the cluster; changes nothing anywhere.
+def build_plan(
+    request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
+) -> Plan:
+    """Observe, diff, order, check with the systems; changes nothing anywhere.
 
-    Raises Fault when the cluster does not answer, KdeclareError when the state is another cluster's.
+    Raises Fault when a system does not answer, KdeclareError when the state is another cluster's.
     """
+    scope = request.scope
     selections = what_to_observe(request)
-    query = CLUSTER.merge(selections) or KafkaSelection()
     progress("Reading the cluster", 0, 0)
-    patience = Patience(request.scope.visibility_timeout_s, progress)
-    seen = observe_expected(cluster, selections, owned_topics(request, query), patience, all_topics=True)
-    live = kafka_of(seen.live)
+    seen = observe_owned(connections, selections, request.owned, scope.options, progress)
     if request.state is not None:
-        check_cluster_id(request.state.cluster_id, live.cluster.id, request.cluster_name)
-    placer = SharedLoad(live, barred(request.desired, live))
-    context = PlanContext(Placement(placer))
-    compared = compare(request, seen.live, context, seen.pending)
-    preflights = request.scope.preflight
-    diagnostics = [*weighed(cluster, live, request.diagnostics, preflight=preflights)]
-    diagnostics += [*unknown_names(request), *_nothing_declared(request)]
-    if not live.sees_moves:
-        diagnostics.append(moves_not_seen())
-    operations, problems, limited = _operations(request, compared, seen.live, context)
-    diagnostics += problems
-    blocked = {d.resource: d.code for d in problems if d.resource and d.blocks} | limited
-    operations = _without(operations, blocked)
-    said = _judged(request, cluster, query, live, operations)
-    operations, denied = trimmed(order.standing(operations, said.stands_on), said.denied)
-    blocked |= dict.fromkeys(map(str, denied), POLICY_VIOLATION)
-    operations, moved = order.one_mover(operations)
-    diagnostics += moved
-    operations = _moves_to_wait_for(request, compared, live, operations)
-    verdicts = said.verdicts
-    if preflights and not any(d.is_error for d in diagnostics):
-        refused = preflight(cluster, operations, secrets, progress)
-        verdicts += refused.verdicts
-        crammed = lack_of_room(operations, cluster, request.pace)
-        found = [*crammed, *refused.diagnostics]
-        diagnostics += found
-        blocked |= {d.resource: d.code for d in found if d.resource and d.blocks}
-        blocked |= {v.resource: POLICY_VIOLATION for v in refused.verdicts}
-        operations = _without(operations, blocked)
-    if not any(d.is_error for d in diagnostics):
-        left = leftovers_of(request.state)
-        operations, findings = at_pace(operations, cluster, live, request.pace, left)
-        diagnostics += findings
-        if placer.has_moved:
-            racks = rack_findings(live.cluster.brokers)
-            diagnostics += [info("racks", "The racks are not alike", text) for text in racks]
-    return _assembled(request, live, compared, operations, verdicts, diagnostics, blocked)
+        check_cluster_id(request.state.cluster_id, identify_system(seen.live), request.cluster_name)
+    inputs = PlanInputs(
+        desired=request.desired,
+        state=request.state,
+        live=seen.live,
+        connections=connections,
+        options=scope.options,
+        pending=seen.pending,
+        by_hand=scope.by_hand,
+        preflights=scope.preflight,
+    )
+    hooks = start_plan(inputs)
+    context = prepare_context(hooks)
+    compared = compare(request, seen.live, context, hooks)
+    diagnostics = request.diagnostics
+    for hook in hooks:
+        diagnostics = hook.review_diagnostics(diagnostics)
+    draft = _Draft(request, compared, hooks)
+    draft.diagnostics += [*diagnostics, *unknown_names(request), *_nothing_declared(request)]
+
+    # A problem takes a resource's operations out before policies judge: they see what would be done.
+    operations = draft.drop_blocked(_operations(draft, seen.live, context))
+
+    said = judge_operations(request, connections, selections, seen.live, operations)
+    draft.verdicts += said.verdicts
+    operations, denied = trimmed(add_judgement_edges(operations, said), said.denied)
+    draft.block(map(str, denied), POLICY_VIOLATION)
+
+    # After the policies, as it depends on what they leave; before the preflight, which does not ask about
+    # operations that wait for others.
+    for hook in hooks:
+        operations = draft.take(hook.settle(operations, compared))
+
+    if scope.preflight and not draft.has_errors:
+        refused = preflight(connections, operations, secrets, progress)
+        draft.verdicts += refused.verdicts
+        found = [*refused.diagnostics, *(d for hook in hooks for d in hook.preflight(operations))]
+        draft.report(found)
+        draft.block((v.resource for v in refused.verdicts), POLICY_VIOLATION)
+        operations = draft.drop_blocked(operations)
+
+    # Last, as it needs to know all that is going to be done. A plan with errors is not applied.
+    if not draft.has_errors:
+        for hook in hooks:
+            operations = draft.take(hook.finalize(operations))
+        operations = order.in_order(operations)
+    return _assembled(draft, seen.live, operations)
 
 
 def check_cluster_id(planned: str, live: str, cluster_name: str) -> None:
@@ -114,41 +110,82 @@ def check_cluster_id(planned: str, live: str, cluster_name: str) -> None:
     )
 
 
-def _operations(
-    request: PlanRequest, compared: Sequence[Compared], state: LiveState, context: PlanContext
-) -> tuple[tuple[Operation, ...], list[Diagnostic], dict[str, str]]:
-    """All operations in order, and the problems with them; a problem blocks its resource.
+@dataclass
+class _Draft:
+    """What is known of a plan while it is made.
 
-    The last result has the resources that are blocked by a problem of the whole plan, with its code.
+    blocked: why, by resource; a resource that is blocked has no operations.
     """
-    operations: list[Operation] = []
-    problems: list[Diagnostic] = []
-    live = kafka_of(state)
-    for item in compared:
+
+    request: PlanRequest
+    compared: Sequence[Compared]
+    hooks: Sequence[PlanHooks]
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    verdicts: tuple[Verdict, ...] = ()
+    blocked: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether something keeps the plan from being applied at all."""
+        return any(d.is_error for d in self.diagnostics)
+
+    def report(self, found: Iterable[Diagnostic]) -> None:
+        """Keep what was found; an error or denial blocks its resource."""
+        found = list(found)
+        self.diagnostics += found
+        self.blocked |= {d.resource: d.code for d in found if d.resource and d.blocks}
+
+    def block(self, resources: Iterable[str], code: str) -> None:
+        """Block resources of which something else says why."""
+        self.blocked |= dict.fromkeys(resources, code)
+
+    def take(self, step: Step) -> tuple[Operation, ...]:
+        """Keep what a step has to say, and return its operations without what that blocks."""
+        self.report(step.diagnostics)
+        return self.drop_blocked(step.operations)
+
+    def drop_blocked(self, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
+        """Return the operations without those of blocked resources, and without what needs those.
+
+        A resource of which nothing is left then is blocked by the same code.
+        """
+        blocked = self.blocked
+        codes = {op.id: blocked[str(op.resource)] for op in operations if str(op.resource) in blocked}
+        if not codes:
+            return operations
+        left = order.without(operations, codes)
+        acting = {str(op.resource) for op in left}
+        for op in operations:
+            code = next((codes[need] for need in op.needs if need in codes), None)
+            if code is not None and op.id not in codes:
+                codes[op.id] = code
+                if str(op.resource) not in acting:
+                    blocked[str(op.resource)] = code
+        return left
+
+
+def _operations(draft: _Draft, live: LiveState, context: PlanContext) -> tuple[Operation, ...]:
+    """All operations that the changes come to, in order; the problems with them block their resources."""
+    request = draft.request
+    planned: list[Operation] = []
+    for item in draft.compared:
         change = item.change
         if change is None or change.blocked or change.action in (Action.NO_OP, Action.FORGET):
             continue
         try:
-            operations += KINDS[item.id.kind].plan_operations(
-                change, item.desired, state, item.owned, context
-            )
-        except PlacementError as reason:
-            place = item.desired.source if item.desired else None
-            problems.append(not_placed(str(item.id), str(reason), place))
-    operations, too_many, refused = _limited(request, operations)
-    problems += too_many
-    guarded = [with_guard(op, live, client=request.scope.client_guard) for op in operations]
-    problems += find_out_of_scope(request, operations)
-    problems += order.contradictions(request.desired)
-    problems += clashes(request.desired, live.topics)
-    problems += order.deleted_and_used(guarded)
-    problems += [unguarded(op) for op in guarded if lacks_guard(op, live)]
-    if not request.scope.delete_by_name:
-        problems += [lacks_topic_id(op) for op in guarded if deletes_by_name(op)]
-    if not request.scope.by_hand:  # brokers answer for what was asked for by name
-        guarded, collisions = order_colliding_names(guarded, live.topics)
-        problems += [*collisions, *find_renames(compared, collisions)]
-    return order.in_order(order.linked(guarded)), problems, refused
+            planned += KINDS[item.id.kind].plan_operations(change, item.desired, live, item.owned, context)
+        except CannotPlanError as reason:
+            draft.report([reason.problem])
+    # Too many deletions are taken out first: what is not deleted can still be used.
+    planned, too_many, refused = _limited(request, planned)
+    operations = tuple(planned)
+    for hook in draft.hooks:
+        step = hook.refine(operations, draft.compared)
+        operations = step.operations
+        draft.report(step.diagnostics)
+    draft.report([*too_many, *find_out_of_scope(request, operations), *order.contradictions(request.desired)])
+    draft.blocked |= refused
+    return order.in_order(order.linked(operations))
 
 
 def _limited(
@@ -157,8 +194,7 @@ def _limited(
     """Without the deletions of kinds that exceed the limit. Ad hoc commands name what they delete: exempt."""
     if request.scope.by_hand:
         return operations, [], {}
-    owned = request.state.resources if request.state else {}
-    problems = exceed_limit(operations, owned, request.scope.max_deletes)
+    problems = exceed_limit(operations, request.owned, request.scope.max_deletes)
     refused = deletions_of(operations, {d.subject for d in problems})
     return (
         [op for op in operations if op not in refused],
@@ -172,111 +208,45 @@ def _nothing_declared(request: PlanRequest) -> list[Diagnostic]:
     scope = request.scope
     if scope.by_hand or scope.allow_empty or not scope.complete or request.desired:
         return []
-    owned = request.state.resources if request.state else {}
-    if set(owned) <= {str(id_) for id_ in scope.forget | scope.deletes}:  # each is named
+    if set(request.owned) <= {str(id_) for id_ in scope.forget | scope.deletes}:  # each is named
         return []
     return [
         error(
             "no-manifests",
             "The project has no manifests",
-            f"No manifest declares a resource, but the state owns {len(owned):,}.",
+            f"No manifest declares a resource, but the state owns {len(request.owned):,}.",
             hint="Check the project's manifests folder and the checkout. Pass --allow-empty if the project "
             "is meant to declare nothing anymore.",
         )
     ]
 
 
-def _moves_to_wait_for(
-    request: PlanRequest, compared: Sequence[Compared], live: KafkaState, operations: Sequence[Operation]
-) -> tuple[Operation, ...]:
-    scope = request.scope
-    if scope.override_moves and not scope.await_moves:
-        return tuple(operations)
-    let_through = (d for i in compared for d in i.difference.diagnostics if d.code == MOVE_IN_FLIGHT)
-    stopped = {ResourceId.parse(d.resource) for d in let_through if d.resource and not d.blocks}
-    return awaited(operations, stopped, live)
-
-
-def _without(operations: Sequence[Operation], blocked: dict[str, str]) -> tuple[Operation, ...]:
-    """What is left without what is ``blocked`` (codes by resource) and what needs that.
-
-    A resource of which nothing is left then is blocked by the same code.
-    """
-    left = order.without(operations, [op.id for op in operations if str(op.resource) in blocked])
-    acting = {str(op.resource) for op in left}
-    codes = {op.id: blocked[str(op.resource)] for op in operations if str(op.resource) in blocked}
-    for op in operations:
-        code = next((codes[need] for need in op.needs if need in codes), None)
-        if code is not None and op.id not in codes:
-            codes[op.id] = code
-            if str(op.resource) not in acting:
-                blocked[str(op.resource)] = code
-    return left
-
-
-def _judged(
-    request: PlanRequest,
-    cluster: Cluster,
-    query: KafkaSelection,
-    live: KafkaState,
-    operations: Sequence[Operation],
-) -> Judgement:
-    """What the policies say of the operations, which are in order."""
-    owned = request.state.resources if request.state else {}
-    overrides = request.scope.overrides
-    return judge(
-        request.policies,
-        operations,
-        lambda topics: Facts(cluster, topics, live, query),
-        declared_labels(request.desired, owned),
-        owned_labels(owned),
-        lambda verdict: overrides.get(verdict.policy),
-    )
-
-
-def _assembled(
-    request: PlanRequest,
-    live: KafkaState,
-    compared: Sequence[Compared],
-    operations: tuple[Operation, ...],
-    verdicts: tuple[Verdict, ...],
-    diagnostics: list[Diagnostic],
-    blocked: Mapping[str, str],
-) -> Plan:
-    changes = tuple(_blocked(item.change, blocked) for item in compared if item.change is not None)
+def _assembled(draft: _Draft, live: LiveState, operations: tuple[Operation, ...]) -> Plan:
+    request, compared, state = draft.request, draft.compared, draft.request.state
+    changes = tuple(_blocked(item.change, draft.blocked) for item in compared if item.change is not None)
     by_id = {change.id: change for change in changes}
-    for item in compared:
-        diagnostics += item.difference.diagnostics
-    state = request.state
-    owned = state.resources if state else {}
+    diagnostics = [*draft.diagnostics, *(d for item in compared for d in item.difference.diagnostics)]
     operated = {op.resource for op in operations}
     ownership = () if request.scope.by_hand else tuple(_ownership(compared, by_id, operated))
-    labels = declared_labels(request.desired, owned) if request.policies else {}
+    labels = declared_labels(request.desired, request.owned) if request.policies else {}
     return Plan(
         project=request.project,
         env=request.env,
-        cluster=ClusterRef(live.cluster.id, request.cluster_name),
+        cluster=ClusterRef(identify_system(live), request.cluster_name),
         base=Base(state.lineage if state else None, state.serial if state else 0),
-        summary=_summary(request, live, compared, by_id.values(), operations),
+        summary=_summary(draft, by_id.values(), operations),
         changes=changes,
         operations=operations,
         ownership=ownership,
-        verdicts=verdicts,
+        verdicts=draft.verdicts,
         diagnostics=in_order(diagnostics),
         unmanaged_configs={
             str(item.id): item.difference.unmanaged for item in compared if item.difference.unmanaged
         },
-        labels=labels_to_keep(labels, owned, ownership) if labels else {},
-        racks=_racks(live, operations),
+        labels=labels_to_keep(labels, request.owned, ownership) if labels else {},
+        racks={id_: place for hook in draft.hooks for id_, place in hook.locate_members(operations).items()},
         max_deletes=str(request.scope.max_deletes) if request.scope.max_deletes else None,
     )
-
-
-def _racks(live: KafkaState, operations: Iterable[Operation]) -> Mapping[int, str]:
-    """Those of the brokers, where an operation says which replicas go where."""
-    if not any(effect.replicas for op in operations for effect in find_effects(op).values()):
-        return {}
-    return {broker.id: broker.rack for broker in live.cluster.brokers if broker.rack is not None}
 
 
 def _blocked(change: Change, blocked: Mapping[str, str]) -> Change:
@@ -298,13 +268,8 @@ def _ownership(
             yield Ownership(item.id, item.owned, item.difference.owned)
 
 
-def _summary(
-    request: PlanRequest,
-    live: KafkaState,
-    compared: Sequence[Compared],
-    changes: Iterable[Change],
-    operations: Sequence[Operation],
-) -> Summary:
+def _summary(draft: _Draft, changes: Iterable[Change], operations: Sequence[Operation]) -> Summary:
+    request, compared = draft.request, draft.compared
     counts = dict.fromkeys(Action, 0)
     blocked = {item.id for item in compared if any(d.blocks for d in item.difference.diagnostics)}
     blocked |= {change.id for change in changes if change.blocked}
@@ -313,8 +278,7 @@ def _summary(
             counts[change.action] += 1
     in_order = [i for i in compared if i.desired and i.change is None and not i.difference.deferred]
     unchanged = [i for i in in_order if i.id not in blocked]
-    known = {str(d.id) for d in request.desired} | set(request.state.resources if request.state else ())
-    unmanaged = [t for t in live.topics.values() if not t.internal and f"Topic/{t.name}" not in known]
+    known = {str(d.id) for d in request.desired} | set(request.owned)
     return Summary(
         create=counts[Action.CREATE],
         update=counts[Action.UPDATE],
@@ -323,7 +287,7 @@ def _summary(
         unchanged=len(unchanged),
         orphaned=counts[Action.NO_OP],
         blocked=len(blocked),
-        unmanaged=0 if request.scope.by_hand else len(unmanaged),
-        reassign=sum(len(o.args["partitions"]) for o in operations if type_of(o).goes_on),
+        unmanaged=0 if request.scope.by_hand else sum(hook.count_unmanaged(known) for hook in draft.hooks),
+        reassign=count_ongoing_work(operations),
         unmanaged_configs=sum(len(item.difference.unmanaged) for item in compared),
     )

@@ -8,12 +8,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.parts import Connections
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
-from kdeclare.providers.kafka.port import Cluster
 
 _ABOUT_MANIFESTS = "refused-by-cluster"
 """Of this code the hint speaks of a manifest, which there is none of."""
@@ -27,7 +27,9 @@ class Apart:
     failed: Mapping[str, tuple[Diagnostic, ...]]
 
 
-def plan_apart(request: PlanRequest, cluster: Cluster, secrets: SecretSource, progress: Progress) -> Apart:
+def plan_apart(
+    request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
+) -> Apart:
     """Plan what can be had of a request by hand.
 
     What is wrong with the request as a whole stays in the plan. Raises Fault when the cluster does not
@@ -35,7 +37,7 @@ def plan_apart(request: PlanRequest, cluster: Cluster, secrets: SecretSource, pr
     """
     failed: dict[str, tuple[Diagnostic, ...]] = {}
     while True:
-        plan = build_plan(_without(request, failed), cluster, secrets, progress)
+        plan = build_plan(_without(request, failed), connections, secrets, progress)
         wrong = [d for d in plan.diagnostics if d.is_error and d.resource in _asked(request)]
         if {d.resource for d in wrong} <= failed.keys():  # what stays wrong without it is the plan's own
             return Apart(plan, failed)

@@ -1,30 +1,22 @@
 """Diffing every resource in scope, and deciding about those that are declared no longer."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.adoption import ADOPTION, allow_adoption
 from kdeclare.core.changes import Action, Change, Reason, Risk
 from kdeclare.core.collector import Selection
 from kdeclare.core.compared import Compared
-from kdeclare.core.diagnostics import Diagnostic, Severity, denied, error, warning
+from kdeclare.core.diagnostics import Diagnostic, Severity, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference
 from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.planning import PlanHooks
 from kdeclare.core.registry import KINDS
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.suggest import did_you_mean
-from kdeclare.providers.kafka.collector import CLUSTER
-from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
-from kdeclare.providers.kafka.selection import KafkaSelection
-from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT, TOPIC_ID
-
-_TOPIC = "Topic"
-_WHERE_REPLICAS_ARE = {"replicas", "assignments", "replicationFactor"}
-_AWAITED = "Apply waits for it before it goes on."
-_OVERRIDDEN = "--override-reassignments: its partitions are sent elsewhere."
+from kdeclare.providers.kafka.topic.diff import TOPIC_ID
 
 
 def what_to_observe(request: PlanRequest) -> tuple[Selection, ...]:
@@ -36,62 +28,32 @@ def what_to_observe(request: PlanRequest) -> tuple[Selection, ...]:
     )
 
 
-def owned_topics(request: PlanRequest, query: KafkaSelection) -> list[str]:
-    """The topics that the plan is about and that are owned, so that they are expected to exist."""
-    ids = (ResourceId.parse(text) for text in _owned(request))
-    return sorted(id_.name for id_ in ids if id_.kind == _TOPIC and id_.name in query.topics)
-
-
 def compare(
-    request: PlanRequest, live: LiveState, context: PlanContext, pending: Set[str] = frozenset()
+    request: PlanRequest, live: LiveState, context: PlanContext, hooks: Sequence[PlanHooks]
 ) -> list[Compared]:
-    """Every resource in scope, in the order of their ids.
-
-    pending: topics that exist and that no broker shows yet; nothing is planned about them.
-    """
+    """Diff every resource in scope; return the results in the order of their ids."""
     result = []
-    cluster = live.get(KafkaState)
-    foreign = _moved_by_others(request, cluster)
     for id_, desired, owned in _in_scope(request):
-        query = KINDS[id_.kind].select(id_.name, desired.body if desired else None, owned)
-        asked = CLUSTER.merge(query) or KafkaSelection()
-        unseen = sorted(asked.topics & cluster.hidden) if cluster.hidden else []
-        if unseen and id_ not in request.scope.forget:
-            result.append(Compared(id_, desired, owned, _hidden(id_, desired, owned, unseen)))
-            continue
-        difference = KINDS[id_.kind].diff(id_, desired, live, owned, context)
-        if desired is None:
-            difference = _undeclared(request, id_, owned, difference)
-        else:
-            own = not foreign if asked.every_topic else foreign.isdisjoint(asked.topics)
-            difference = _let_through(request, difference, own=own)
-        if request.scope.by_hand:
-            difference = _by_hand(difference)
-        if id_.kind == _TOPIC and id_.name in pending:
-            difference = _held_back(id_, owned, difference)
+        difference = None
+        if id_ not in request.scope.forget:
+            difference = next(filter(None, (h.withhold(id_, desired, owned) for h in hooks)), None)
+        if difference is None:
+            difference = KINDS[id_.kind].diff(id_, desired, live, owned, context)
+            if desired is None:
+                difference = _undeclared(request, id_, owned, difference)
+            if request.scope.by_hand:
+                difference = _by_hand(difference)
+            for hook in hooks:
+                difference = hook.review_difference(id_, desired, owned, difference)
         result.append(Compared(id_, desired, owned, difference))
     changing = {str(item.id) for item in result if item.desired and item.change}
     return [replace(item, difference=_weighed(changing, item.difference)) for item in result]
 
 
-def _held_back(id_: ResourceId, owned: Json, difference: Difference) -> Difference:
-    """Neither created again nor let go of."""
-    problem = denied(
-        "pending",
-        "Not visible yet",
-        f"{id_} exists, says the controller, and no broker shows it yet. Nothing is planned about it.",
-        hint="Plan again once the brokers have caught up, or wait longer with --visibility-timeout.",
-        resource=str(id_),
-    )
-    change = difference.change
-    held = replace(change, blocked=problem.code) if change else None
-    return Difference(held, owned, diagnostics=(problem,))
-
-
 def unknown_names(request: PlanRequest) -> Iterator[Diagnostic]:
     """Targets and resources to forget that are nowhere."""
     declared = {d.id for d in request.desired}
-    owned = _owned(request)
+    owned = request.owned
     for target in sorted(request.scope.targets - declared):
         if str(target) in owned:
             yield error(
@@ -142,15 +104,11 @@ def unknown_names(request: PlanRequest) -> Iterator[Diagnostic]:
         )
 
 
-def _owned(request: PlanRequest) -> Mapping[str, Json]:
-    return request.state.resources if request.state else {}
-
-
 def _in_scope(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None, Json]]:
     if request.scope.by_hand:
         yield from _asked_for(request)
         return
-    owned = _owned(request)
+    owned = request.owned
     allow = allow_adoption if request.scope.adopt else _unchanged
     declared = {str(d.id): allow(d) for d in request.desired}
     named = {str(id_) for id_ in request.scope.forget | request.scope.deletes}
@@ -173,7 +131,7 @@ def _asked_for(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | Non
     asked: dict[ResourceId, Desired | None] = dict.fromkeys(request.scope.removals)
     asked |= {desired.id: allow_adoption(desired) for desired in request.desired}
     for id_ in sorted(asked):
-        owned = _owned(request).get(str(id_))
+        owned = request.owned.get(str(id_))
         if owned is not None:  # whoever names a topic means the one that is there
             owned = {name: value for name, value in owned.items() if name != TOPIC_ID}
         if id_ in request.scope.protected:
@@ -212,21 +170,6 @@ def _undeclared(request: PlanRequest, id_: ResourceId, owned: Json, difference: 
     return Difference(orphan, owned, (), (_orphaned(id_),))
 
 
-def _hidden(id_: ResourceId, desired: Desired | None, owned: Json, topics: list[str]) -> Difference:
-    """Leave a resource as it is: what the principal may not see may well be there."""
-    named = ", ".join(topics)
-    say, left = (denied, "is left as it is") if desired else (warning, "is left as it is and stays owned")
-    found = say(
-        "not-visible",
-        "Topic cannot be seen",
-        f"{id_} {left}: without the right Describe on {named}, it cannot be told whether it exists.",
-        hint=f"Ask for Describe and DescribeConfigs on topic {topics[0]}.",
-        place=desired.source if desired else None,
-        resource=str(id_),
-    )
-    return Difference(None, owned, (), (found,))
-
-
 def _orphaned(id_: ResourceId) -> Diagnostic:
     return warning(
         "orphaned",
@@ -235,38 +178,6 @@ def _orphaned(id_: ResourceId) -> Diagnostic:
         hint=f"Declare it again, delete it with --allow-deletes, or release it with --forget {id_}.",
         resource=str(id_),
     )
-
-
-def _moved_by_others(request: PlanRequest, live: KafkaState) -> Set[str]:
-    """The topics of which something is being moved that kdeclare itself has not begun to move."""
-    own = frozenset(leftovers_of(request.state).moves)
-    return {partition.topic for partition in live.moves if str(partition) not in own}
-
-
-def _let_through(request: PlanRequest, difference: Difference, *, own: bool) -> Difference:
-    """A move is no reason for a denial where people have said what to do about it, or where it is one's own.
-
-    What an earlier run has begun is waited for.
-    """
-    scope = request.scope
-    about = {f.path.split(".")[0] for f in difference.change.fields} if difference.change else set()
-    overridden = scope.override_moves and about <= _WHERE_REPLICAS_ARE
-    if not (scope.await_moves or overridden or own):
-        return difference
-    hint = _OVERRIDDEN if overridden and not scope.await_moves else _AWAITED
-    diagnostics = tuple(
-        replace(d, severity=Severity.WARNING, hint=hint) if d.code == MOVE_IN_FLIGHT else d
-        for d in difference.diagnostics
-    )
-    return _reconsidered(difference, diagnostics)
-
-
-def _reconsidered(difference: Difference, diagnostics: tuple[Diagnostic, ...]) -> Difference:
-    """With other diagnostics, which may block the change no longer."""
-    change = difference.change
-    if change is not None and change.blocked:
-        change = replace(change, blocked=next((d.code for d in diagnostics if d.blocks), None))
-    return replace(difference, diagnostics=diagnostics, change=change)
 
 
 def _weighed(changing: Set[str], difference: Difference) -> Difference:
@@ -279,4 +190,4 @@ def _weighed(changing: Set[str], difference: Difference) -> Difference:
         else d
         for d in difference.diagnostics
     )
-    return replace(_reconsidered(difference, diagnostics), deferred=True)
+    return replace(difference.with_diagnostics(diagnostics), deferred=True)

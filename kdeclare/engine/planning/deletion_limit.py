@@ -12,7 +12,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import type_of
 from kdeclare.engine.planning import order
-from kdeclare.engine.planning.judging import block_changes
+from kdeclare.engine.planning.trimming import block_changes
 
 MAX_DELETES = "max-deletes"
 

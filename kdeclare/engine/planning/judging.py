@@ -1,21 +1,24 @@
 """A plan before the policies: what they deny is taken out of it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kdeclare.core.changes import Action, Change
+from kdeclare.core.collector import Selections
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
-from kdeclare.core.plan import Ownership, Plan, Summary, Verdict
-from kdeclare.core.registry import type_of
-from kdeclare.engine.planning.trimming import trimmed
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.plan import Ownership, Plan, Verdict
+from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.engine.planning.trimming import block_changes, trimmed
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.judge import Override, judge
+from kdeclare.policy.judge import Judgement, Override, judge
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Labels
+from kdeclare.providers.kafka.collector import CLUSTER, KafkaConnection
 from kdeclare.providers.kafka.ids import is_topic
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import Cluster
 
 POLICY_VIOLATION = "policy-violation"
@@ -47,6 +50,29 @@ def owned_labels(owned: Mapping[str, Json]) -> dict[str, Mapping[str, str]]:
     return {id_.name: record.get("labels", {}) for id_, record in records.items() if is_topic(id_)}
 
 
+def judge_operations(
+    request: PlanRequest,
+    connections: Connections,
+    selections: Selections,
+    live: LiveState,
+    operations: Sequence[Operation],
+) -> Judgement:
+    """Return what the policies say of the operations of a plan that is being made; they are in order.
+
+    selections: what was read of ``live``. Raises Fault when the cluster does not answer.
+    """
+    cluster, known = connections.get(KafkaConnection).cluster, live.get(KafkaState)
+    query = CLUSTER.merge(selections)
+    return judge(
+        request.policies,
+        operations,
+        lambda topics: Facts(cluster, topics, known, query),
+        declared_labels(request.desired, request.owned),
+        owned_labels(request.owned),
+        lambda verdict: request.scope.overrides.get(verdict.policy),
+    )
+
+
 def judged(
     plan: Plan,
     cluster: Cluster,
@@ -72,17 +98,6 @@ def judged(
     return block_changes(replace(plan, verdicts=verdicts), operations, blocked, POLICY_VIOLATION)
 
 
-def block_changes(plan: Plan, operations: tuple[Operation, ...], blocked: Set[str], code: str) -> Plan:
-    """The plan with only these operations left. blocked: resources of which none is, and ``code`` why."""
-    return replace(
-        plan,
-        operations=operations,
-        changes=tuple(_blocked(change, blocked, code) for change in plan.changes),
-        ownership=tuple(o for o in plan.ownership if str(o.id) not in blocked),
-        summary=_recounted(plan, operations, blocked),
-    )
-
-
 def overridden(plan: Plan) -> Override:
     """What a plan says of denials that are not to be heeded: those that somebody has seen, and no others."""
     known = {(v.policy, v.resource, v.topic, v.message): v.override for v in plan.verdicts}
@@ -93,24 +108,3 @@ def _merged(planned: Sequence[Verdict], now: Sequence[Verdict]) -> tuple[Verdict
     """What is said now, and of what is not asked about again, what was said when it was planned."""
     known = {(v.policy, v.resource, v.topic): v for v in planned}
     return tuple((known | {(v.policy, v.resource, v.topic): v for v in now}).values())
-
-
-def _blocked(change: Change, blocked: Set[str], code: str) -> Change:
-    return replace(change, blocked=code) if str(change.id) in blocked else change
-
-
-def _recounted(plan: Plan, operations: Sequence[Operation], blocked: Set[str]) -> Summary:
-    counts = dict.fromkeys(Action, 0)
-    for change in plan.changes:
-        if str(change.id) in blocked and not change.blocked:
-            counts[change.action] += 1
-    moves = sum(len(op.args["partitions"]) for op in operations if type_of(op).goes_on)
-    s = plan.summary
-    return replace(
-        s,
-        create=s.create - counts[Action.CREATE],
-        update=s.update - counts[Action.UPDATE],
-        delete=s.delete - counts[Action.DELETE],
-        blocked=s.blocked + sum(counts.values()),
-        reassign=moves,
-    )

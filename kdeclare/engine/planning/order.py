@@ -5,16 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.capabilities import list_exclusive_settings
-from kdeclare.core.contradictions import CONTRADICTION, report_contradiction
-from kdeclare.core.diagnostics import Diagnostic, error, warning
-from kdeclare.core.ids import ResourceId
+from kdeclare.core.contradictions import report_contradiction
+from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import KINDS, type_of
-from kdeclare.providers.kafka.collector import select_topics
-from kdeclare.providers.kafka.operations.partitions import part
-from kdeclare.providers.kafka.topic_effects import find_effects
+from kdeclare.core.registry import type_of
 
 
 def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
@@ -28,80 +24,6 @@ def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
                 what = f"{thing}: {wish} here, {their_wish} at {other.id}"
                 found.append(report_contradiction(item, other, what))
     return found
-
-
-def deleted_and_used(operations: Sequence[Operation]) -> list[Diagnostic]:
-    """Operations on a topic that another one deletes."""
-    gone = {
-        topic for op in operations if type_of(op).deletes for topic in select_topics(type_of(op).select(op))
-    }
-    return [
-        error(
-            CONTRADICTION,
-            "Two resources contradict each other",
-            f"{op.resource} is about {', '.join(sorted(used))}, which is to be deleted.",
-            hint="Take the one or the other out of the plan.",
-            resource=str(op.resource),
-        )
-        for op in operations
-        if not type_of(op).deletes and (used := select_topics(type_of(op).select(op)) & gone)
-    ]
-
-
-def one_mover(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Each partition is moved once: what a resource of an earlier kind moves, a later one leaves to it."""
-    ranks = {name: rank for rank, name in enumerate(KINDS)}
-    movers: dict[str, Operation] = {}
-    left: dict[str, Operation | None] = {op.id: op for op in operations}
-    said: list[Diagnostic] = []
-    moves = [op for op in operations if type_of(op).goes_on]
-    for op in sorted(moves, key=lambda op: (ranks.get(op.resource.kind, 0), op.resource, op.id)):
-        partitions = op.args["partitions"]
-        taken = sorted(p for p in partitions if movers.setdefault(p, op).resource != op.resource)
-        if taken:
-            rest = [p for p in partitions if p not in taken]
-            left[op.id] = part(type_of(op), op, rest) if rest else None
-            said.append(_moved_by(op, taken, movers[taken[0]]))
-    return tuple(_unlinked(op, left) for op in left.values() if op is not None), said
-
-
-def _unlinked(op: Operation, left: Mapping[str, Operation | None]) -> Operation:
-    """Without edges to what is left to others."""
-    needs = {id_: why for id_, why in op.needs.items() if left[id_] is not None}
-    return op if len(needs) == len(op.needs) else replace(op, needs=needs)
-
-
-def _moved_by(op: Operation, taken: Sequence[str], other: Operation) -> Diagnostic:
-    more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
-    return warning(
-        "moved-by-another",
-        "Another resource moves the same partitions",
-        f"{taken[0]}{more}: {other.resource} moves them in this plan, so {op.resource} leaves them for now.",
-        hint="Plan again once that has been applied.",
-        resource=str(op.resource),
-    )
-
-
-def standing(
-    operations: Sequence[Operation], stands_on: Mapping[tuple[ResourceId, str], Sequence[ResourceId]]
-) -> tuple[Operation, ...]:
-    """With the edges of judgements: what was allowed on what another resource makes of a topic needs that.
-
-    The operations are in order; ``stands_on`` names the other resources by resource and topic.
-    """
-    if not stands_on:
-        return tuple(operations)
-    made: dict[tuple[ResourceId, str], list[str]] = {}
-    result = []
-    for op in operations:
-        topics = find_effects(op)
-        reason = "was allowed on what this makes of the topic"
-        others = [(other, t) for t in topics for other in stands_on.get((op.resource, t), ())]
-        needs = {id_: reason for key in others for id_ in made.get(key, ())}
-        result.append(replace(op, needs={**needs, **op.needs}) if needs else op)
-        for topic in topics:
-            made.setdefault((op.resource, topic), []).append(op.id)
-    return tuple(result)
 
 
 def without(operations: Sequence[Operation], refused: Iterable[str]) -> tuple[Operation, ...]:

@@ -7,11 +7,12 @@ from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.faults import Fault
 from kdeclare.core.operation_type import batches
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections
 from kdeclare.core.plan import STALE, Verdict, denied_by_system
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import OPERATION_TYPES, type_of
 from kdeclare.core.secrets import SecretSource
-from kdeclare.engine.observation import connections_to, observe, select_all
+from kdeclare.engine.observation import observe, select_all
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.port import (
     MADE_ALREADY,
@@ -19,7 +20,6 @@ from kdeclare.providers.kafka.port import (
     QUOTA_EXCEEDED,
     QUOTA_HINT,
     TOPIC_EXISTS,
-    Cluster,
 )
 
 BATCH = 2000
@@ -36,13 +36,12 @@ class Refused:
 
 
 def preflight(
-    cluster: Cluster, operations: Sequence[Operation], secrets: SecretSource, progress: Progress
+    connections: Connections, operations: Sequence[Operation], secrets: SecretSource, progress: Progress
 ) -> Refused:
     """Have the cluster check what can be checked. Raises Fault when it does not answer."""
     by_id = {op.id: op for op in operations}
     checked = [op for op in operations if _can_be_checked(op, by_id)]
     refused: list[tuple[Operation, Fault]] = []
-    connections = connections_to(cluster)
     done = 0
     for verb in sorted({op.verb for op in checked}):
         mine = [op for op in checked if op.verb == verb]
@@ -51,7 +50,7 @@ def preflight(
             refused += [(by_id[id_], fault) for id_, fault in results.items() if isinstance(fault, Fault)]
             done += len(batch)
             progress("Checking with the cluster", done, len(checked))
-    overtaken = _find_overtaken(cluster, refused)
+    overtaken = _find_overtaken(connections, refused)
     return Refused(
         tuple(
             _overtaken(op, fault) if op.id in overtaken else _refusal(op, fault)
@@ -81,7 +80,7 @@ def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
     return op.verb not in before and not any(changing)
 
 
-def _find_overtaken(cluster: Cluster, refused: Sequence[tuple[Operation, Fault]]) -> Set[str]:
+def _find_overtaken(connections: Connections, refused: Sequence[tuple[Operation, Fault]]) -> Set[str]:
     """The operations that are refused because somebody else has changed their resource since it was read.
 
     A topic that exists although it was read as absent is such a case even if brokers do not show it yet.
@@ -89,7 +88,7 @@ def _find_overtaken(cluster: Cluster, refused: Sequence[tuple[Operation, Fault]]
     suspects = [op for op, fault in refused if fault.error in MADE_ALREADY]
     if not suspects:
         return set()
-    live = observe(cluster, select_all(suspects))
+    live = observe(connections, select_all(suspects))
     changed = {op.id for op in suspects if type_of(op).view(op, live) != op.expect}
     return changed | {op.id for op, fault in refused if fault.error == TOPIC_EXISTS}
 

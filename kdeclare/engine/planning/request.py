@@ -5,34 +5,21 @@ from dataclasses import dataclass, field
 
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import PlanOptions
 from kdeclare.core.state import State
 from kdeclare.engine.planning.deletion_limit import DeletionLimit
 from kdeclare.manifests.name_scope import NameScope
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.providers.kafka.reassignment.pace import Pace
-from kdeclare.providers.kafka.visibility import VISIBILITY_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class PlanScope:
     """Which part of the project a plan is about, and what it may do.
 
-    complete: whether all of the project's manifests were loaded; what is not declared is orphaned only then.
-    targets, selector: None and empty mean everything.
-    await_moves: what someone else's move is in the way of waits for it, instead of being denied.
-    override_moves: the partitions of someone else's move are sent elsewhere.
-    adopt: whether what exists and is not owned is adopted although it differs (see `core.adoption`).
-    overrides: policies whose denials are not heeded, each with the reason.
-    deletes: orphans to delete, named one by one; they need no ``allow_deletes``.
-    max_deletes: how many resources of a kind may be deleted; None is the default.
-    allow_empty: whether a project that owns something may declare nothing.
-    by_hand: what is desired is asked for by a command: it is compared as if nothing were owned, and nothing
-        comes to be owned or is let go of. removals: what such a command deletes, owned or not. protected:
-        those of them that manifests say must not be destroyed.
-    delete_by_name: delete topics also where the cluster has no topic ids: then one that was created again
-    under the same name is deleted in place of the one that was seen.
-    visibility_timeout_s: how long to wait for brokers to show owned topics that exist.
+    What each field means stands at `app.scope.Scope`, which people fill in. options: what was chosen about
+    single systems; each part belongs to a provider.
     """
 
     complete: bool = True
@@ -41,9 +28,6 @@ class Scope:
     allow_deletes: bool = False
     forget: frozenset[ResourceId] = frozenset()
     preflight: bool = True
-    client_guard: bool = False
-    await_moves: bool = False
-    override_moves: bool = False
     adopt: bool = False
     overrides: Mapping[str, str] = field(default_factory=dict)
     by_hand: bool = False
@@ -52,8 +36,7 @@ class Scope:
     max_deletes: DeletionLimit | None = None
     allow_empty: bool = False
     protected: frozenset[ResourceId] = frozenset()
-    delete_by_name: bool = False
-    visibility_timeout_s: float = VISIBILITY_TIMEOUT_S
+    options: PlanOptions = field(default_factory=PlanOptions)
 
     @property
     def whole(self) -> bool:
@@ -66,10 +49,6 @@ class Scope:
         return chosen and all(desired.labels.get(k) == v for k, v in self.selector.items())
 
 
-EVERYTHING = Scope()
-"""All of the project, with nothing deleted and nothing forced."""
-
-
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
     """Desired and owned; live comes from the cluster while planning.
@@ -77,7 +56,7 @@ class PlanRequest:
     state: None before the first apply.
     diagnostics: what loading the manifests said.
     names: which ones the project may declare or change.
-    pace: of moves whose manifest says nothing else. policies: what every change has to pass.
+    policies: what every change has to pass.
     """
 
     project: str
@@ -85,8 +64,12 @@ class PlanRequest:
     cluster_name: str
     desired: tuple[Desired, ...]
     state: State | None
-    scope: Scope = Scope()
+    scope: PlanScope = PlanScope()
     diagnostics: tuple[Diagnostic, ...] = ()
-    pace: Pace = field(default_factory=Pace)
     policies: tuple[ConfiguredPolicy, ...] = ()
     names: NameScope = field(default_factory=NameScope)
+
+    @property
+    def owned(self) -> Mapping[str, Json]:
+        """The records of what is owned, by resource id."""
+        return self.state.resources if self.state else {}

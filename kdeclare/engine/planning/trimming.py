@@ -1,12 +1,13 @@
-"""What is left of operations when some topics must be left alone: all that has nothing to do with those."""
+"""What is left of operations when some subjects must be left alone: all that has nothing to do with those."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
+from kdeclare.core.changes import Action, Change
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
+from kdeclare.core.plan import Plan, Summary
 from kdeclare.core.registry import type_of
-from kdeclare.providers.kafka.operations.partitions import topics_of
 
 _Reasons = dict[str, str]
 
@@ -16,11 +17,10 @@ def trimmed(
 ) -> tuple[tuple[Operation, ...], frozenset[ResourceId]]:
     """What is left of the operations, which are in order, and the resources of which nothing is.
 
-    denied: by resource, the topics that it must leave alone. Of a move of several topics, the others stay.
+    denied: by resource, the subjects that it must leave alone. Of an operation on several, the others stay.
     """
     kept = _without(operations, denied)
-    moving = _moved(kept.values())
-    idle = topics_of(_moved(operations) - moving) - topics_of(moving)
+    idle = _worked_on(operations) - _worked_on(kept.values())
     for op in operations:
         rest = type_of(op).less(op, idle) if type_of(op).is_auxiliary else None
         if rest is not None:
@@ -45,8 +45,8 @@ def _without(operations: Iterable[Operation], denied: Mapping[ResourceId, Set[st
     return left
 
 
-def _moved(operations: Iterable[Operation]) -> set[str]:
-    return {name for op in operations if type_of(op).goes_on for name in op.args["partitions"]}
+def _worked_on(operations: Iterable[Operation]) -> set[str]:
+    return {subject for op in operations for subject in type_of(op).ongoing_work(op)}
 
 
 def _acting(operations: Iterable[Operation]) -> frozenset[ResourceId]:
@@ -91,3 +91,39 @@ def _rewired(kept: Mapping[str, Operation], operations: Iterable[Operation]) -> 
         elif type_of(op).is_auxiliary:
             edges[op.id] = needs, follows
     return tuple(left)
+
+
+def block_changes(plan: Plan, operations: tuple[Operation, ...], blocked: Set[str], code: str) -> Plan:
+    """The plan with only these operations left. blocked: resources of which none is, and ``code`` why."""
+    return replace(
+        plan,
+        operations=operations,
+        changes=tuple(_blocked(change, blocked, code) for change in plan.changes),
+        ownership=tuple(o for o in plan.ownership if str(o.id) not in blocked),
+        summary=_recounted(plan, operations, blocked),
+    )
+
+
+def _blocked(change: Change, blocked: Set[str], code: str) -> Change:
+    return replace(change, blocked=code) if str(change.id) in blocked else change
+
+
+def _recounted(plan: Plan, operations: Sequence[Operation], blocked: Set[str]) -> Summary:
+    counts = dict.fromkeys(Action, 0)
+    for change in plan.changes:
+        if str(change.id) in blocked and not change.blocked:
+            counts[change.action] += 1
+    s = plan.summary
+    return replace(
+        s,
+        create=s.create - counts[Action.CREATE],
+        update=s.update - counts[Action.UPDATE],
+        delete=s.delete - counts[Action.DELETE],
+        blocked=s.blocked + sum(counts.values()),
+        reassign=count_ongoing_work(operations),
+    )
+
+
+def count_ongoing_work(operations: Iterable[Operation]) -> int:
+    """Count the parts of work that go on after the requests of operations were answered."""
+    return sum(sum(type_of(op).ongoing_work(op).values()) for op in operations)

@@ -5,6 +5,7 @@ from kdeclare.providers.kafka.broker_config import BrokerConfigKind
 from kdeclare.providers.kafka.collector import CLUSTER
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.topics import CreateTopic, DeleteTopic, IncreasePartitions
+from kdeclare.providers.kafka.planning import KafkaPlanning
 from kdeclare.providers.kafka.reassignment.kind import ReassignmentKind
 from kdeclare.providers.kafka.reassignment.operations.elect import ElectLeaders
 from kdeclare.providers.kafka.reassignment.operations.moves import AwaitMoves, CancelMoves
@@ -30,4 +31,5 @@ PROVIDER = Provider(
         ClearThrottle(),
     ),
     collectors=(CLUSTER,),
+    start_plan=KafkaPlanning,
 )

@@ -13,9 +13,9 @@ import pytest
 from kdeclare.app.fleet import reach
 from kdeclare.app.fleet.plan import plan_file, read_plan
 from kdeclare.app.fleet.reach import Reach
+from kdeclare.app.scope import Scope
 from kdeclare.core.faults import Fault
 from kdeclare.core.plan import Summary
-from kdeclare.engine.planning.request import Scope
 from kdeclare.engine.state.local import LocalStore
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope

@@ -8,13 +8,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -97,7 +99,7 @@ class Drawn:
         request = PlanRequest(
             "p", "d", "eu-1", sealed(self.declared, self.state), self.state, Scope(preflight=False)
         )
-        return build_plan(request, self.cluster, Secrets(), nothing)
+        return build_plan(request, connections_to(self.cluster), Secrets(), nothing)
 
     def found(self) -> dict[str, list[Change]]:
         """What an audit says that an apply would change, by resource."""

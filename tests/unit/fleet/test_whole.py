@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.capabilities import is_self_contained
 from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import Place
@@ -17,8 +18,9 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.core.state import State
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.whole import Judged, WholeFindings, found_in_cluster
 from kdeclare.providers.kafka.live import KafkaState
@@ -35,7 +37,7 @@ def plan_of(
 ) -> Plan:
     scope = Scope(selector=selector or {}, preflight=False)
     request = PlanRequest("shop", "d", "eu-1", sealed(declared, state), state, scope)
-    return build_plan(request, cluster, Secrets(), nothing)
+    return build_plan(request, connections_to(cluster), Secrets(), nothing)
 
 
 def found(

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
+from kdeclare.app.scope import Scope
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.state import State
-from kdeclare.engine.planning.request import Scope
 from kdeclare.fleet.collecting import live_rows
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
 from kdeclare.fleet.rows import CLUSTER

@@ -17,7 +17,6 @@ from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.registry import type_of
-from kdeclare.engine.planning.order import in_order
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
@@ -60,7 +59,7 @@ class Group:
 def at_pace(
     operations: Sequence[Operation], cluster: Cluster, live: KafkaState, default: Pace, left: Leftovers
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """All operations in order, the moves at their pace; and what should be known of it.
+    """All operations, the moves at their pace and in any order; and what should be known of it.
 
     default: of moves that say nothing else. left: what earlier runs have left in the cluster.
     Raises Fault when the cluster does not answer.
@@ -104,7 +103,7 @@ def paced(
     seen: KafkaState,
     left: Leftovers,
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """All operations in order, the moves at their pace; and what should be known of it.
+    """All operations, the moves at their pace; and what should be known of it.
 
     seen: the throttles that are there (`throttles.query` of all entries), and the moves of ``left``.
     """
@@ -137,7 +136,7 @@ def paced(
             steps.append(turn)
         elect = _election(group, live, over)
         steps += [*moves, *([elect] if elect else ())]
-    return in_order([*(_with_parts(op, parts) for op in others), *steps]), said
+    return (*(_with_parts(op, parts) for op in others), *steps), said
 
 
 def _with(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -> Operation:

@@ -13,16 +13,18 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import LiveState
+from kdeclare.core.parts import LiveState, PlanOptions
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import type_of
 from kdeclare.core.secrets import SecretSource
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.diff import GUARD, PREFIX
@@ -79,11 +81,11 @@ def execution_plan(
     resized = {} if wanted.resize else _resized(wanted.targets, live)
     targets = tuple(Target(p, t, None) for p, t in sorted(wanted.targets.items()) if p not in resized)
     body = ReassignmentBody(targets, wanted.resize, pace=Pace(throttle=wanted.throttle))
-    scope = replace(
-        request.scope, complete=False, override_moves=wanted.additional, client_guard=wanted.resize
-    )
+    chosen = KafkaPlanOptions(override_moves=wanted.additional, client_guard=wanted.resize)
+    scope = PlanScope(complete=False, overrides=request.scope.overrides, options=PlanOptions(chosen))
     declared = (Desired(RESOURCE, body),) if targets else ()
-    plan = build_plan(replace(request, desired=declared, scope=scope), cluster, secrets, progress)
+    connections = connections_to(cluster)
+    plan = build_plan(replace(request, desired=declared, scope=scope), connections, secrets, progress)
     plan = replace(
         plan,
         changes=tuple(replace(change, reason=Reason.ASKED) for change in plan.changes),

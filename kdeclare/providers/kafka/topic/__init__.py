@@ -12,14 +12,15 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Problem
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.planning import CannotPlanError
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement
+from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement, PlacementError
 from kdeclare.providers.kafka.risks import assess_topic_field
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic.body_json import topic_from, topic_json
-from kdeclare.providers.kafka.topic.diff import TOPIC_ID, diff_topic, min_isr_problems
+from kdeclare.providers.kafka.topic.diff import TOPIC_ID, diff_topic, min_isr_problems, not_placed
 from kdeclare.providers.kafka.topic.export import topic_manifests
 from kdeclare.providers.kafka.topic.operations import topic_operations
 from kdeclare.providers.kafka.topic.spec import EXCLUSIVE, TopicBody, TopicSpec, parse_topic
@@ -86,8 +87,12 @@ class TopicKind:
         self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
         """See `providers.kafka.topic.operations`."""
-        body = desired.body if desired else None
-        return topic_operations(change, body, live.get(KafkaState), owned, context.get(Placement).place)
+        body, place = desired.body if desired else None, context.get(Placement).place
+        try:
+            return topic_operations(change, body, live.get(KafkaState), owned, place)
+        except PlacementError as reason:
+            source = desired.source if desired else None
+            raise CannotPlanError(not_placed(str(change.id), str(reason), source)) from reason
 
     def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         """See `core.kind.Kind`: a creation gives all, the other operations their own fields."""

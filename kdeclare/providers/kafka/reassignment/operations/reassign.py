@@ -1,5 +1,6 @@
 """Moving replicas (AlterPartitionReassignments, guarded as KIP-860 has it)."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -35,6 +36,10 @@ class ReassignPartitions(PartitionsOperationType):
     arguments = ReassignArgs
     has_timeout = True
     goes_on = True
+
+    def ongoing_work(self, op: Operation) -> Mapping[str, int]:
+        """The partitions that are moved, by topic."""
+        return Counter(TopicPartition.parse(name).topic for name in op.args["partitions"])
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The replicas of its partitions."""

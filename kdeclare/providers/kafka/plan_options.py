@@ -1,0 +1,38 @@
+"""What people can choose for a plan about a Kafka cluster."""
+
+from dataclasses import dataclass, field, replace
+
+from kdeclare.core.parts import PlanOptions
+from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.visibility import VISIBILITY_TIMEOUT_S
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaPlanOptions:
+    """The part of `PlanOptions` that is about Kafka.
+
+    client_guard: whether kdeclare guards the replication factor where the brokers cannot.
+    await_moves: what someone else's move is in the way of waits for it, instead of being denied.
+    override_moves: the partitions of someone else's move are sent elsewhere.
+    delete_by_name: delete topics also where the cluster has no topic ids: then one that was created again
+        under the same name is deleted in place of the one that was seen.
+    visibility_timeout_s: how long to wait for brokers to show owned topics that exist.
+    pace: of moves whose manifest says nothing else.
+    """
+
+    client_guard: bool = False
+    await_moves: bool = False
+    override_moves: bool = False
+    delete_by_name: bool = False
+    visibility_timeout_s: float = VISIBILITY_TIMEOUT_S
+    pace: Pace = field(default_factory=Pace)
+
+
+def find_kafka_options(options: PlanOptions) -> KafkaPlanOptions:
+    """Return what was chosen about Kafka; the defaults where nothing was."""
+    return options.find(KafkaPlanOptions) or KafkaPlanOptions()
+
+
+def with_pace(options: PlanOptions, pace: Pace) -> PlanOptions:
+    """Return the options with this pace of moves whose manifest says nothing else."""
+    return options.with_part(replace(find_kafka_options(options), pace=pace))

@@ -1,0 +1,47 @@
+"""Deletions of topics: by id, and of none that the same plan uses.
+
+Topics are deleted by id (KIP-516), so that a later one of the same name is never deleted instead.
+"""
+
+from collections.abc import Sequence
+
+from kdeclare.core.contradictions import CONTRADICTION
+from kdeclare.core.diagnostics import Diagnostic, denied, error
+from kdeclare.core.operations import Operation
+from kdeclare.core.registry import type_of
+from kdeclare.providers.kafka.collector import select_topics
+
+
+def find_uses_of_deleted(operations: Sequence[Operation]) -> list[Diagnostic]:
+    """Return an error for each operation on a topic that another one deletes."""
+    gone = {
+        topic for op in operations if type_of(op).deletes for topic in select_topics(type_of(op).select(op))
+    }
+    return [
+        error(
+            CONTRADICTION,
+            "Two resources contradict each other",
+            f"{op.resource} is about {', '.join(sorted(used))}, which is to be deleted.",
+            hint="Take the one or the other out of the plan.",
+            resource=str(op.resource),
+        )
+        for op in operations
+        if not type_of(op).deletes and (used := select_topics(type_of(op).select(op)) & gone)
+    ]
+
+
+def deletes_by_name(op: Operation) -> bool:
+    """Whether it deletes whatever topic has the name by then, because no id is known."""
+    return type_of(op).deletes and "topic_id" in op.args and op.args["topic_id"] is None
+
+
+def lacks_topic_id(op: Operation) -> Diagnostic:
+    """The cluster has no topic ids, so nothing tells the topic from a later one of the same name."""
+    return denied(
+        "no-topic-id",
+        "The cluster has no topic ids",
+        f"{op.resource}: brokers know topic ids from Kafka 2.8 on (KIP-516). Without one, a topic that was "
+        "created again under the same name in the meantime would be deleted in its place.",
+        hint="Upgrade the brokers, or pass --delete-by-name to delete it by name.",
+        resource=str(op.resource),
+    )

@@ -1,0 +1,204 @@
+"""The points of the pipeline at which a provider takes part in planning."""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from kdeclare.app.scope import Scope
+from kdeclare.core.changes import Action
+from kdeclare.core.compared import Compared
+from kdeclare.core.diagnostics import Diagnostic, denied, error, info
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.operations import Operation
+from kdeclare.core.planning import PlanHooks, PlanInputs, Step
+from kdeclare.core.registry import start_plan
+from kdeclare.engine.planning import build
+from tests.engine.world import World, topic
+
+A, B = ResourceId("Topic", "a"), ResourceId("Topic", "b")
+
+
+@dataclass
+class Recorder(PlanHooks):
+    """Keeps what it was called with; ``steps`` and ``findings`` say what it answers."""
+
+    calls: list[str] = field(default_factory=list)
+    seen: dict[str, list[str]] = field(default_factory=dict)
+    steps: dict[str, Callable[[tuple[Operation, ...]], Step]] = field(default_factory=dict)
+    findings: tuple[Diagnostic, ...] = ()
+    inputs: PlanInputs | None = None
+
+    def _called(self, name: str, operations: Sequence[Operation] = ()) -> None:
+        if name not in self.calls:
+            self.calls.append(name)
+        self.seen[name] = [op.id for op in operations]
+
+    def _step(self, name: str, operations: tuple[Operation, ...]) -> Step:
+        self._called(name, operations)
+        return self.steps.get(name, Step)(operations)
+
+    def prepare(self) -> None:
+        self._called("prepare")
+
+    def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+        self._called("review_diagnostics")
+        return diagnostics
+
+    def withhold(self, resource: ResourceId, desired: Desired | None, owned: Json) -> Difference | None:
+        self._called("withhold")
+        return None
+
+    def review_difference(
+        self, resource: ResourceId, desired: Desired | None, owned: Json, difference: Difference
+    ) -> Difference:
+        self._called("review_difference")
+        return difference
+
+    def refine(self, operations: tuple[Operation, ...], compared: Sequence[Compared]) -> Step:
+        return self._step("refine", operations)
+
+    def settle(self, operations: tuple[Operation, ...], compared: Sequence[Compared]) -> Step:
+        return self._step("settle", operations)
+
+    def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
+        self._called("preflight", operations)
+        return self.findings
+
+    def finalize(self, operations: tuple[Operation, ...]) -> Step:
+        return self._step("finalize", operations)
+
+    def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
+        self._called("locate_members", operations)
+        return {7: "cellar"}
+
+    def count_unmanaged(self, known: Set[str]) -> int:
+        self._called("count_unmanaged")
+        return 40
+
+
+@pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """A provider beside Kafka's."""
+    recorder = Recorder()
+
+    def start(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
+        recorder.inputs = inputs
+        return (*start_plan(inputs), recorder)
+
+    monkeypatch.setattr(build, "start_plan", start)
+    return recorder
+
+
+def test_hooks_are_called_in_the_order_in_which_they_stand(hooks: Recorder) -> None:
+    plan = World().plan(topic("a", partitions=1))
+    documented = [name for name in vars(PlanHooks) if not name.startswith("_")]
+    # they describe the finished plan, in whatever order
+    assert hooks.calls[:8] == documented[:8]
+    assert sorted(hooks.calls[8:]) == sorted(documented[8:]) == ["count_unmanaged", "locate_members"]
+    assert plan.racks[7] == "cellar"
+    assert plan.summary.unmanaged == 40
+
+
+def test_hooks_know_what_the_plan_is_made_from(hooks: Recorder) -> None:
+    wanted = topic("a", partitions=1)
+    World().plan(wanted, scope=Scope(preflight=False))
+    inputs = hooks.inputs
+    assert inputs is not None
+    assert [d.id for d in inputs.desired] == [wanted.id]
+    assert (inputs.by_hand, inputs.preflights, inputs.pending) == (False, False, frozenset())
+
+
+def test_denial_by_refine_takes_out_a_resource_and_what_needs_it(hooks: Recorder) -> None:
+    def refuse_a(operations: tuple[Operation, ...]) -> Step:
+        (first,) = (op for op in operations if op.resource == A)
+        needing = tuple(
+            replace(op, needs={first.id: "comes second"}) if op.resource == B else op for op in operations
+        )
+        return Step(needing, (denied("not-today", "Not today", "a has to wait", resource=str(A)),))
+
+    hooks.steps["refine"] = refuse_a
+    plan = World().plan(topic("a", partitions=1), topic("b", partitions=1), topic("c", partitions=1))
+    assert [op.resource.name for op in plan.operations] == ["c"]
+    assert {str(change.id): change.blocked for change in plan.changes} == {
+        "Topic/a": "not-today",
+        "Topic/b": "not-today",
+        "Topic/c": None,
+    }
+    assert (plan.summary.create, plan.summary.blocked) == (1, 2)
+    assert hooks.seen["settle"] == ["topic.create:Topic/c"]
+
+
+def test_edges_of_refine_order_the_plan(hooks: Recorder) -> None:
+    def a_after_b(operations: tuple[Operation, ...]) -> Step:
+        ids = {op.resource: op.id for op in operations}
+        return Step(
+            tuple(replace(op, needs={ids[B]: "b first"}) if op.resource == A else op for op in operations)
+        )
+
+    hooks.steps["refine"] = a_after_b
+    plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
+    assert [op.resource.name for op in plan.operations] == ["b", "a"]
+
+
+def test_denial_by_settle_or_finalize_takes_out_operations_too(hooks: Recorder) -> None:
+    problem = denied("not-today", "Not today", "a has to wait", resource=str(A))
+    for name in ("settle", "finalize"):
+        hooks.steps = {name: lambda operations: Step(operations, (problem,))}
+        plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
+        assert [op.resource.name for op in plan.operations] == ["b"], name
+        assert plan.changes[0].blocked == "not-today"
+
+
+def test_finding_of_preflight_blocks(hooks: Recorder) -> None:
+    hooks.findings = (denied("full", "Full", "no room for a", resource=str(A)),)
+    plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
+    assert [op.resource.name for op in plan.operations] == ["b"]
+    assert hooks.seen["finalize"] == ["topic.create:Topic/b"]
+
+
+def test_no_preflight_leaves_it_out(hooks: Recorder) -> None:
+    World().plan(topic("a", partitions=1), scope=Scope(preflight=False))
+    assert "preflight" not in hooks.calls
+    assert "finalize" in hooks.calls
+
+
+def test_plan_with_errors_is_neither_checked_nor_finalized(hooks: Recorder) -> None:
+    hooks.steps["settle"] = lambda operations: Step(operations, (error("broken", "Broken", "all of it"),))
+    plan = World().plan(topic("a", partitions=1))
+    assert plan.has_errors
+    assert not {"preflight", "finalize"} & {*hooks.calls}
+
+
+def test_operations_of_finalize_are_ordered_by_their_edges(hooks: Recorder) -> None:
+    def reverse(operations: tuple[Operation, ...]) -> Step:
+        a, b = operations
+        return Step((replace(a, follows={b.id: "b first"}), b), (info("turned", "Turned", "b goes first"),))
+
+    hooks.steps["finalize"] = reverse
+    plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
+    assert [op.resource.name for op in plan.operations] == ["b", "a"]
+    assert "turned" in {d.code for d in plan.diagnostics}
+
+
+def test_withheld_resource_is_left_alone(hooks: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def withhold(resource: ResourceId, desired: Desired | None, owned: Json) -> Difference | None:
+        problem = denied("unseen", "Unseen", "it is dark", resource=str(resource))
+        return Difference(None, owned, diagnostics=(problem,)) if resource == A else None
+
+    monkeypatch.setattr(hooks, "withhold", withhold)
+    plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
+    assert [(change.id, change.action) for change in plan.changes] == [(B, Action.CREATE)]
+    assert [d.code for d in plan.diagnostics if d.blocks] == ["unseen"]
+
+
+def test_provider_without_hooks_changes_nothing() -> None:
+    step = PlanHooks().refine((), ())
+    assert step == Step(())
+    assert PlanHooks().settle((), ()) == step
+    assert PlanHooks().finalize(()) == step
+    assert PlanHooks().preflight(()) == ()
+    assert PlanHooks().withhold(A, None, None) is None
+    assert PlanHooks().prepare() is None
