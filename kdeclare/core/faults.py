@@ -37,6 +37,34 @@ class Fault(Exception):
         return Fault, (self.error, self.message, self.kind, self.retry_after_s)
 
 
+class FaultCause(StrEnum):
+    """Why a system refused an operation, as far as that changes what is done about it."""
+
+    OTHER = "other"
+    NOT_AUTHORIZED = "not authorized"
+    DENIED_BY_POLICY = "denied by policy"  # by one that the system itself is configured with
+    OVER_QUOTA = "over quota"
+    EXISTS = "exists"  # what it creates is there, even if no member of the system shows it yet
+    DONE_ALREADY = "done already"  # by an earlier copy of the request, or by someone else
+    GONE_ALREADY = "gone already"  # what it deletes is not there
+
+
+MADE_CAUSES = frozenset({FaultCause.EXISTS, FaultCause.DONE_ALREADY})
+"""What is asked for is there: by an earlier copy of the request, or by someone else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a fault means for one operation.
+
+    right: of NOT_AUTHORIZED, the right that the operation takes, and on what. hint: what people can do.
+    """
+
+    cause: FaultCause = FaultCause.OTHER
+    right: str = ""
+    hint: str = ""
+
+
 Result = Fault | None
 """None is success."""
 

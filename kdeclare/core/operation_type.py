@@ -6,7 +6,7 @@ from typing import Protocol
 
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Outcome
+from kdeclare.core.faults import Explanation, Fault, Outcome
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -124,6 +124,10 @@ class OperationType(Protocol):
     def is_repeatable(self, op: Operation) -> bool:
         """Whether sending ``op`` again does no harm and tells what became of it the first time."""
         return False
+
+    def explain(self, op: Operation, fault: Fault) -> Explanation:
+        """Return what a fault that `execute` answered means for ``op``."""
+        return Explanation()
 
     def execute(
         self,

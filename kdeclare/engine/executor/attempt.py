@@ -6,7 +6,7 @@ from threading import Event
 
 from kdeclare.core.clock import Clock, timestamp_in
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.faults import Created, Fault, FaultKind, Outcome
+from kdeclare.core.faults import MADE_CAUSES, Created, Fault, FaultCause, FaultKind, Outcome
 from kdeclare.core.operation_type import View
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import UNEXPLAINED
@@ -15,14 +15,7 @@ from kdeclare.core.run import NOT_EVERYWHERE, REQUEST_DEADLINE_S, OperationResul
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.executor.expectations import changed_secrets, mismatches, shown, views
 from kdeclare.engine.observation import connections_to, observe, select_all
-from kdeclare.providers.kafka.port import (
-    MADE_ALREADY,
-    POLICY_VIOLATION,
-    QUOTA_EXCEEDED,
-    QUOTA_HINT,
-    TOPIC_EXISTS,
-    Cluster,
-)
+from kdeclare.providers.kafka.port import Cluster
 
 OUTCOME_UNCLEAR = "outcome-unclear"
 
@@ -31,8 +24,8 @@ _PATIENCE_S = 5.0
 _STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 
-_ALREADY = MADE_ALREADY | {"UNKNOWN_TOPIC_OR_PARTITION"}
-"""What Kafka answers to a request whose first copy took effect."""
+_ALREADY = MADE_CAUSES | {FaultCause.GONE_ALREADY}
+"""What a system answers to a request whose first copy took effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +67,7 @@ class Attempt:
                 self.resend(todo)
             sent_at = self.clock.monotonic()
             answers = self._send(todo)
-            unknown = [op for op in todo if _unknown(answers[op.id], again=sends > 1)]
+            unknown = [op for op in todo if _unknown(op, answers[op.id], again=sends > 1)]
             settled = {op.id for op in todo} - {op.id for op in unknown}
             results |= {op.id: _result(op, answers[op.id]) for op in todo if op.id in settled}
             results |= self._overtaken([op for op in todo if op.id in settled], answers)
@@ -118,7 +111,8 @@ class Attempt:
     ) -> dict[str, OperationResult]:
         """What is refused because somebody else has changed the resource right before the request."""
         refused = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
-        suspects = [op for op in operations if op.id in refused and refused[op.id].error in MADE_ALREADY]
+        causes = {id_: _cause(op, refused[id_]) for op in operations if (id_ := op.id) in refused}
+        suspects = [op for op in operations if causes.get(op.id) in MADE_CAUSES]
         try:
             now = views(self.cluster, suspects)
         except Fault:
@@ -126,7 +120,7 @@ class Attempt:
         results = {}
         for op in suspects:
             text = _change_seen(op, now[op.id])
-            if text or refused[op.id].error == TOPIC_EXISTS:  # brokers may not show the topic yet
+            if text or causes[op.id] is FaultCause.EXISTS:  # the system may not show it yet
                 text = text or refused[op.id].message
                 results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
         return results
@@ -235,11 +229,11 @@ def done(op: Operation) -> OperationResult:
 
 def failed(op: Operation, fault: Fault) -> OperationResult:
     """It did not, and the cluster says why."""
-    if fault.error == POLICY_VIOLATION:
+    found = type_of(op).explain(op, fault)
+    if found.cause is FaultCause.DENIED_BY_POLICY:
         return OperationResult(op.id, Status.DENIED, fault.error, fault.message or UNEXPLAINED)
-    if fault.error == QUOTA_EXCEEDED:
-        return OperationResult(op.id, Status.FAILED, fault.error, f"{fault.message}. {QUOTA_HINT}")
-    return OperationResult(op.id, Status.FAILED, fault.error, fault.message)
+    message = f"{fault.message}. {found.hint}" if found.hint else fault.message
+    return OperationResult(op.id, Status.FAILED, fault.error, message)
 
 
 def _not_everywhere(op: Operation, who: Sequence[str]) -> OperationResult:
@@ -258,8 +252,8 @@ def _gone(problem: KdeclareError) -> Fault:
     return Fault(problem.diagnostics[0].code, str(problem))
 
 
-def _unknown(answer: Outcome, *, again: bool) -> bool:
-    """Whether only the cluster can tell what came of it. again: it was sent before, without an answer.
+def _unknown(op: Operation, answer: Outcome, *, again: bool) -> bool:
+    """Whether only the system can tell what came of it. again: it was sent before, without an answer.
 
     A later send that did nothing (no connection, a quota) says nothing of the one before it.
     """
@@ -267,7 +261,11 @@ def _unknown(answer: Outcome, *, again: bool) -> bool:
         return False
     if answer.kind is FaultKind.UNKNOWN:
         return True
-    return again and (answer.kind is FaultKind.RETRIABLE or answer.error in _ALREADY)
+    return again and (answer.kind is FaultKind.RETRIABLE or _cause(op, answer) in _ALREADY)
+
+
+def _cause(op: Operation, fault: Fault) -> FaultCause:
+    return type_of(op).explain(op, fault).cause
 
 
 def _neither(op: Operation, now: View) -> OperationResult:

@@ -1,10 +1,10 @@
-"""Kafka's own word before anything is done: validate-only requests, in batches."""
+"""The systems' own word before anything is done: validate-only requests, in batches."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from kdeclare.core.diagnostics import Diagnostic, error, warning
-from kdeclare.core.faults import Fault
+from kdeclare.core.faults import MADE_CAUSES, Fault, FaultCause
 from kdeclare.core.operation_type import batches
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
@@ -13,17 +13,9 @@ from kdeclare.core.progress import Progress
 from kdeclare.core.registry import OPERATION_TYPES, type_of
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.observation import observe, select_all
-from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.port import (
-    MADE_ALREADY,
-    POLICY_VIOLATION,
-    QUOTA_EXCEEDED,
-    QUOTA_HINT,
-    TOPIC_EXISTS,
-)
 
 BATCH = 2000
-"""Operations at a time. The cluster's adapter makes requests of them, and sends the next one before the
+"""Operations at a time. A system's adapter makes requests of them, and may send the next one before the
 answer to the last."""
 
 
@@ -55,12 +47,12 @@ def preflight(
         tuple(
             _overtaken(op, fault) if op.id in overtaken else _refusal(op, fault)
             for op, fault in refused
-            if fault.error != POLICY_VIOLATION
+            if not _is_denied(op, fault)
         ),
         tuple(
             denied_by_system(str(op.resource), fault.message)
             for op, fault in refused
-            if fault.error == POLICY_VIOLATION
+            if _is_denied(op, fault)
         ),
     )
 
@@ -83,14 +75,19 @@ def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
 def _find_overtaken(connections: Connections, refused: Sequence[tuple[Operation, Fault]]) -> Set[str]:
     """The operations that are refused because somebody else has changed their resource since it was read.
 
-    A topic that exists although it was read as absent is such a case even if brokers do not show it yet.
+    What exists although it was read as absent is such a case even if the system does not show it yet.
     """
-    suspects = [op for op, fault in refused if fault.error in MADE_ALREADY]
+    causes = {op.id: type_of(op).explain(op, fault).cause for op, fault in refused}
+    suspects = [op for op, _ in refused if causes[op.id] in MADE_CAUSES]
     if not suspects:
         return set()
     live = observe(connections, select_all(suspects))
     changed = {op.id for op in suspects if type_of(op).view(op, live) != op.expect}
-    return changed | {op.id for op, fault in refused if fault.error == TOPIC_EXISTS}
+    return changed | {op.id for op in suspects if causes[op.id] is FaultCause.EXISTS}
+
+
+def _is_denied(op: Operation, fault: Fault) -> bool:
+    return type_of(op).explain(op, fault).cause is FaultCause.DENIED_BY_POLICY
 
 
 def _overtaken(op: Operation, fault: Fault) -> Diagnostic:
@@ -105,19 +102,20 @@ def _overtaken(op: Operation, fault: Fault) -> Diagnostic:
 
 
 def _refusal(op: Operation, fault: Fault) -> Diagnostic:
-    if fault.error.endswith("AUTHORIZATION_FAILED"):
+    found = type_of(op).explain(op, fault)
+    if found.cause is FaultCause.NOT_AUTHORIZED:
         # whoever plans need not be who applies, so this is no reason to refuse the plan
         return warning(
             "not-authorized",
             "The cluster did not check this change",
-            f"{op.resource}: this principal lacks the right {_right(op)} ({fault.error}).",
+            f"{op.resource}: this principal lacks the right {found.right} ({fault.error}).",
             hint="Apply it as a principal that has the right.",
             resource=str(op.resource),
         )
-    over_quota = fault.error == QUOTA_EXCEEDED
+    over_quota = found.cause is FaultCause.OVER_QUOTA
     hint = "Correct the manifest; nothing was changed."
     if over_quota:
-        hint = f"Checks count, too: plan with --no-preflight to leave them out. {QUOTA_HINT}"
+        hint = f"Checks count, too: plan with --no-preflight to leave them out. {found.hint}"
     return error(
         "quota-exceeded" if over_quota else "refused-by-cluster",
         "Mutation quota exceeded" if over_quota else "The cluster refuses this change",
@@ -125,18 +123,3 @@ def _refusal(op: Operation, fault: Fault) -> Diagnostic:
         hint=hint,
         resource=str(op.resource),
     )
-
-
-def _right(op: Operation) -> str:
-    """The right of Kafka's ACLs that an operation takes, and on what."""
-    name = op.resource.name
-    if op.verb == "topic.create":
-        return f"Create on topic {name} or on the cluster"
-    if op.verb == "partitions.increase":
-        return f"Alter on topic {name}"
-    if op.verb == "configs.alter":
-        of_topic = op.args["entity_type"] == ConfigScope.TOPIC
-        return (
-            f"AlterConfigs on topic {op.args['entity_name']}" if of_topic else "AlterConfigs on the cluster"
-        )
-    return "to change the worker config of these Connect workers"

@@ -6,13 +6,13 @@ from typing import Any
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Fault, FaultKind, Result
+from kdeclare.core.faults import Explanation, Fault, FaultCause, FaultKind, Result
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import OperationType, Undo, View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource, Steps, is_secret
-from kdeclare.providers.connect.client.port import Changes
+from kdeclare.providers.connect.client.port import NOT_AUTHORIZED, Changes
 from kdeclare.providers.connect.client.rollout import change, check
 from kdeclare.providers.connect.collector import ConnectClients, WorkerSelection, WorkerState
 from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs
@@ -41,6 +41,13 @@ class PatchWorkers(OperationType):
     arguments = PatchWorkersArgs
     validates = True
     propagates = True
+
+    def explain(self, op: Operation, fault: Fault) -> Explanation:
+        """Workers refuse whom their authorizer does not know."""
+        if fault.error == NOT_AUTHORIZED:
+            right = "to change the worker config of these Connect workers"
+            return Explanation(FaultCause.NOT_AUTHORIZED, right)
+        return Explanation()
 
     def select(self, op: Operation) -> Selections:
         """Its workers."""

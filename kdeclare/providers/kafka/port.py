@@ -18,9 +18,6 @@ POLICY_VIOLATION = "POLICY_VIOLATION"
 
 TOPIC_EXISTS = "TOPIC_ALREADY_EXISTS"
 
-MADE_ALREADY = frozenset({TOPIC_EXISTS, "INVALID_PARTITIONS"})
-"""What Kafka answers to a request for what is there already: by an earlier copy of it, or by someone else."""
-
 QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
 """What Kafka calls a change that a strict quota of controller mutations (KIP-599) does not allow yet."""
 

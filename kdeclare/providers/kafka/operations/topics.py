@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Fault, Outcome, Result
+from kdeclare.core.faults import Explanation, Fault, Outcome, Result
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import OperationType, Undo, View, is_other_object
 from kdeclare.core.operations import Operation
@@ -23,6 +23,7 @@ from kdeclare.providers.kafka.operations.arguments import (
     DeleteTopicArgs,
     IncreasePartitionsArgs,
 )
+from kdeclare.providers.kafka.operations.explaining import explain_fault
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic_effects import Effect
@@ -40,10 +41,18 @@ def _topic(op: Operation) -> str:
 
 
 class TopicOperationType(OperationType):
-    """What the verbs on a topic as a whole have in common; ``element`` names what they look at."""
+    """What the operation types on a topic as a whole have in common.
+
+    element: what they look at. right: what they take of Kafka's ACLs.
+    """
 
     element = "topic"
+    right = "Delete on topic {topic}"
     has_timeout = True
+
+    def explain(self, op: Operation, fault: Fault) -> Explanation:
+        """See `explain_fault`."""
+        return explain_fault(fault, self.right.format(topic=_topic(op)))
 
     def select(self, op: Operation) -> Selections:
         """The topic itself."""
@@ -82,6 +91,7 @@ class CreateTopic(TopicOperationType):
     arguments = CreateTopicArgs
     validates = True
     creates = True
+    right = "Create on topic {topic} or on the cluster"
 
     def select(self, op: Operation) -> Selections:
         """The topic and all that is set on it."""
@@ -248,6 +258,7 @@ class IncreasePartitions(TopicOperationType):
     validates = True
     creates = True
     element = "partitions"
+    right = "Alter on topic {topic}"
 
     def view(self, op: Operation, live: LiveState) -> View:
         """How many there are, and of which topic."""

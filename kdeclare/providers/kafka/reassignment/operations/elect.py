@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Result
+from kdeclare.core.faults import Explanation, Fault, Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import OperationType, Undo, View, with_args
@@ -17,6 +17,7 @@ from kdeclare.core.state import PendingCleanup
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.operations.explaining import explain_fault
 from kdeclare.providers.kafka.operations.partitions import joined_result, topics_of
 from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 from kdeclare.providers.kafka.reassignment.operations.arguments import ElectArgs
@@ -32,6 +33,10 @@ class ElectLeaders(OperationType):
     awaits_others = True
     is_auxiliary = True
     is_cleanup = True
+
+    def explain(self, op: Operation, fault: Fault) -> Explanation:
+        """See `explain_fault`."""
+        return explain_fault(fault)
 
     def select(self, op: Operation) -> Selections:
         """The topics of its partitions."""

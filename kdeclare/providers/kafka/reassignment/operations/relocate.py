@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Fault, Result
+from kdeclare.core.faults import Explanation, Fault, Result
 from kdeclare.core.operation_type import OperationType, Undo, View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -13,6 +13,7 @@ from kdeclare.core.secrets import SecretSource
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.operations.explaining import explain_fault
 from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
 from kdeclare.providers.kafka.selection import KafkaSelection
 
@@ -29,6 +30,10 @@ class RelocateReplicas(OperationType):
 
     name = "replicas.relocate"
     arguments = RelocateArgs
+
+    def explain(self, op: Operation, fault: Fault) -> Explanation:
+        """See `explain_fault`."""
+        return explain_fault(fault)
 
     def select(self, op: Operation) -> Selections:
         """Where the replicas of its topics are."""

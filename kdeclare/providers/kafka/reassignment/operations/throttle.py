@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Fault, Result
+from kdeclare.core.faults import Explanation, Fault, Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import OperationType, Undo, View, with_args
@@ -17,6 +17,7 @@ from kdeclare.core.state import PendingCleanup
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.operations.explaining import explain_fault
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery
 from kdeclare.providers.kafka.reassignment import throttles
@@ -34,6 +35,10 @@ class ThrottleOperationType(OperationType):
     """
 
     is_auxiliary = True
+
+    def explain(self, op: Operation, fault: Fault) -> Explanation:
+        """See `explain_fault`."""
+        return explain_fault(fault)
 
     def select(self, op: Operation) -> Selections:
         """The lists and rates that it touches, and the moves that it is for."""

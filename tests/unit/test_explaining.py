@@ -1,0 +1,73 @@
+"""What the names of errors mean for operations: generic code acts on causes, not on names."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from kdeclare.core.faults import Explanation, Fault, FaultCause
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operations import Operation
+from kdeclare.core.registry import OPERATION_TYPES, type_of
+from kdeclare.core.unknown_operation import UnknownOperationType
+from kdeclare.providers.connect.client.port import NOT_AUTHORIZED
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.port import QUOTA_HINT
+
+Args = Mapping[str, object]
+TOPIC: Args = {"topic": "orders"}
+OF_TOPIC: Args = {"entity_type": ConfigScope.TOPIC, "entity_name": "orders", "ops": []}
+OF_BROKERS: Args = {"entity_type": ConfigScope.BROKER, "entity_name": "", "ops": []}
+KAFKAS = [name for name in OPERATION_TYPES if not name.startswith("connect.")]
+
+
+def explain(verb: str, error: str, args: Args | None = None) -> Explanation:
+    op = Operation("it", verb, ResourceId("Topic", "orders"), {**TOPIC, **(args or {})}, {})
+    return type_of(op).explain(op, Fault(error, "so it is"))
+
+
+@pytest.mark.parametrize("verb", KAFKAS)
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        ("POLICY_VIOLATION", FaultCause.DENIED_BY_POLICY),
+        ("TOPIC_ALREADY_EXISTS", FaultCause.EXISTS),
+        ("INVALID_PARTITIONS", FaultCause.DONE_ALREADY),
+        ("UNKNOWN_TOPIC_OR_PARTITION", FaultCause.GONE_ALREADY),
+        ("TOPIC_AUTHORIZATION_FAILED", FaultCause.NOT_AUTHORIZED),
+        ("CLUSTER_AUTHORIZATION_FAILED", FaultCause.NOT_AUTHORIZED),
+        ("THROTTLING_QUOTA_EXCEEDED", FaultCause.OVER_QUOTA),
+        ("INVALID_CONFIG", FaultCause.OTHER),
+        ("an error of next year", FaultCause.OTHER),
+    ],
+)
+def test_all_operation_types_of_kafka_know_its_errors(verb: str, error: str, cause: FaultCause) -> None:
+    assert explain(verb, error, OF_TOPIC).cause is cause
+
+
+@pytest.mark.parametrize(
+    ("verb", "args", "right"),
+    [
+        ("topic.create", {}, "Create on topic orders or on the cluster"),
+        ("partitions.increase", {}, "Alter on topic orders"),
+        ("configs.alter", OF_TOPIC, "AlterConfigs on topic orders"),
+        ("configs.alter", OF_BROKERS, "AlterConfigs on the cluster"),
+    ],
+)
+def test_what_is_checked_while_planning_names_the_right(verb: str, args: Args, right: str) -> None:
+    assert explain(verb, "TOPIC_AUTHORIZATION_FAILED", args).right == right
+
+
+def test_all_operation_types_that_can_be_checked_name_a_right() -> None:
+    for name, operation_type in OPERATION_TYPES.items():
+        if operation_type.validates:
+            error = NOT_AUTHORIZED if name.startswith("connect.") else "TOPIC_AUTHORIZATION_FAILED"
+            assert explain(name, error, OF_TOPIC).right, name
+
+
+def test_quota_comes_with_advice() -> None:
+    assert explain("topic.create", "THROTTLING_QUOTA_EXCEEDED").hint == QUOTA_HINT
+
+
+def test_fault_means_nothing_special_where_a_provider_says_nothing() -> None:
+    op = Operation("it", "lamp.on", ResourceId("Lamp", "kitchen"), {}, {})
+    assert UnknownOperationType("lamp.on").explain(op, Fault("POLICY_VIOLATION", "no")) == Explanation()
