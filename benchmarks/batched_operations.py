@@ -84,11 +84,13 @@ def measure(count: int) -> dict[str, float]:
     lap("plan")
     read_plan(plan_file_text(plan)[0], "it")
     lap("file")
-    assert not stale_live(cluster, plan.operations)
+    assert not stale_live(connections_to(cluster), plan.operations)
     lap("check")
     store = MemoryStore()
     with store.lock("benchmark"):
-        applier = Applier(store, cluster, secrets, quietly, "me", "benchmark", (), NoWaiting(), Event())
+        applier = Applier(
+            store, connections_to(cluster), secrets, quietly, "me", "benchmark", (), NoWaiting(), Event()
+        )
         run = applier.apply(plan, RunOptions(workers=1))
     lap("apply")
     assert run.complete

@@ -29,6 +29,7 @@ from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.executor.rollback import rollback_plan
 from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
@@ -163,7 +164,9 @@ def roll_back(
         )
         state = store.read()
         records = state.resources if state else {}
-        plan = judged(plan, cluster, in_force.policies, records, lambda v: how.overrides.get(v.policy))
+        plan = judged(
+            plan, connections_to(cluster), in_force.policies, records, lambda v: how.overrides.get(v.policy)
+        )
         if out is not None:
             save_plan(plan, out)
             how.confirm(plan, notices)
@@ -218,7 +221,7 @@ def confirmed(
     stop = how.stop or Event()
     applier = Applier(
         workspace.store,
-        cluster,
+        connections_to(cluster),
         secrets,
         how.progress,
         who(),

@@ -16,6 +16,7 @@ from kdeclare.core.diagnostics import Diagnostic, Severity, error
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.reassignment_json import ANY_LOG_DIR, Assignment
@@ -177,7 +178,9 @@ def cancel(
         request = _request(workspace, in_force, how)
         plan = cancel_plan(request, live, [a.partition for a in assignments], directories)
         records = request.state.resources if request.state else {}
-        plan = judged(plan, cluster, in_force.policies, records, lambda v: how.overrides.get(v.policy))
+        plan = judged(
+            plan, connections_to(cluster), in_force.policies, records, lambda v: how.overrides.get(v.policy)
+        )
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         run: RunResult | None = RunResult(None, plan, {})
         if plan.operations:

@@ -24,6 +24,7 @@ from kdeclare.engine.executor.recovery import (
     unfinished,
 )
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.state.port import StateStore
 from kdeclare.providers.kafka.port import Cluster
 
@@ -125,7 +126,7 @@ def _settled(
     if is_state_lost(workspace.store):
         raise KdeclareError(_lost(workspace.store, Severity.ERROR))
     missed = replay_missed(workspace.store)
-    found = recover(workspace.store, cluster, SystemClock(), progress, wait=wait)
+    found = recover(workspace.store, connections_to(cluster), SystemClock(), progress, wait=wait)
     notices = (*([_caught_up(missed)] if missed else []), *map(_notice, found))
     return notices, all(item.is_certain for item in found)
 
@@ -137,7 +138,7 @@ def tidy_up(
     # no policies: what was put there for moves goes, whatever anybody thinks of topics
     applier = Applier(
         workspace.store,
-        cluster,
+        connections_to(cluster),
         _NoSecrets(),
         quietly,
         who(),

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.collector import Selections
+from kdeclare.core.completion import Completion
 from kdeclare.core.faults import Explanation, Fault, Outcome
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
@@ -59,26 +60,44 @@ class OperationType(Protocol):
     """The TypedDict that its arguments are, in a plan file."""
     validates: bool = False
     """Whether the system can check it without doing it (validate-only)."""
-    has_timeout: bool = False
-    """Whether its request says for how long the system may work on it."""
-    goes_on: bool = False
-    """Whether the work goes on in the system after the request was answered."""
+    completion: Completion | None = None
+    """How its work is followed that goes on after the request was answered; None where that is the end."""
+    awaits: Completion | None = None
+    """What tells when the work of others on its objects is over, before which it does not begin."""
     creates: bool = False
     """Whether it creates an object that other operations can be about."""
     deletes: bool = False
     """Whether it deletes the object that it is about."""
-    awaits_others: bool = False
-    """Whether it begins only once the work that goes on with its objects is over."""
     is_auxiliary: bool = False
     """Whether it only accompanies the work of other operations, and changes nothing that anybody declared."""
     propagates: bool = False
     """Whether its effect reaches the members of the system one after the other, once it has been done."""
     is_cleanup: bool = False
     """Whether it removes what the run has set for its own sake, and so runs also when the run is stopped."""
+    is_temporary: bool = False
+    """Whether it sets what is to be removed again: if it takes effect late, that must not be forgotten."""
 
     def __hash__(self) -> int:
         """Return the hash of the object itself, as every object has it."""
         return id(self)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its work goes on in the system after the request was answered."""
+        return self.completion is not None
+
+    @property
+    def awaits_others(self) -> bool:
+        """Whether it begins only once the work of others on its objects is over."""
+        return self.awaits is not None
+
+    def find_pause_s(self, op: Operation) -> float:
+        """Return how long to wait, in seconds, once ``op`` could begin."""
+        return 0.0
+
+    def find_deadline_s(self, connections: Connections) -> float | None:
+        """Return for how long, in seconds, the system may work on a request; None where none says it."""
+        return None
 
     def select(self, op: Operation) -> Selections:
         """Return what must be read for a view."""

@@ -7,6 +7,7 @@ from kdeclare.core.run import RunResult
 from kdeclare.core.state import State
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.operations.partitions import topics_of
@@ -44,13 +45,14 @@ def tidy(
     left = leftovers_of(state)
     lists = {throttles.resource_of(entity).name for entity in left.throttles if entity.startswith("TOPIC/")}
     topics = topics_of((*left.elections, *left.moves)) | lists
-    live = observe(applier.cluster, throttles.query((), topics))
+    cluster = applier.connections.get(KafkaConnection).cluster
+    live = observe(cluster, throttles.query((), topics))
     still = tuple(p for p in left.moves if TopicPartition.parse(p) in live.moves)
     if still != left.moves:
         state = _without_moves(applier, state, still)
     if still and patient:
         return Tidied(None, still)
-    relocating = _relocating(applier.cluster, left)
+    relocating = _relocating(cluster, left)
     operations = tidying(left, live, relocating, keep_throttles=keep_throttles)
     if not operations:
         return Tidied(None, still)

@@ -102,6 +102,11 @@ def identify_system(live: LiveState) -> str:
     return kafka_of(live).cluster.id
 
 
+def find_principal(connections: Connections) -> str | None:
+    """Return whom the system takes kdeclare for. Raises Fault."""
+    return connections.get(KafkaConnection).cluster.describe().principal
+
+
 def kafka_of(live: LiveState) -> KafkaState:
     """Return the part of the live state that is the Kafka cluster."""
     return live.get(KafkaState)

@@ -9,6 +9,7 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import MoveProgress, OperationResult, RunResult
 from kdeclare.engine.executor.apply import Applier
+from kdeclare.engine.observation import connections_to
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -43,7 +44,7 @@ class Moving(World):
     def _applier(self) -> Applier:
         return Applier(
             self.store,
-            self.cluster,
+            connections_to(self.cluster),
             self.secrets,
             self._tell,
             "me@here",

@@ -109,7 +109,7 @@ def test_verifying_waits_until_metadata_shows_it() -> None:
     world.cluster.stale_reads = 3
     run = world.apply(topic("t", partitions=2, replicationFactor=1), scope=HAND)
     world.cluster._stale_left = 3  # it lags once more, for whoever looks now
-    found = verify(world.cluster, run.plan.operations, TestClock(), 10)
+    found = verify(connections_to(world.cluster), run.plan.operations, TestClock(), 10)
     assert (found.unlike, len(kafka_of(found.live).topics["t"].partitions)) == ({}, 2)
 
 
@@ -117,7 +117,7 @@ def test_verifying_gives_up_and_says_what_it_did_not_see() -> None:
     world = World()
     run = world.apply(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": 1}), scope=HAND)
     world.set("t", retention_ms="2")  # somebody was quicker
-    found = verify(world.cluster, run.plan.operations, TestClock(), 2)
+    found = verify(connections_to(world.cluster), run.plan.operations, TestClock(), 2)
     assert found.unlike == {"topic.create:Topic/t": ("configs",)}
     assert found.seconds >= 2
 
@@ -130,4 +130,4 @@ def test_verifying_looks_at_the_last_word_on_each_key() -> None:
     both = {"cleanup.policy": {"append": ["compact"], "subtract": ["delete"]}}
     run = world.apply(topic("t", configs=both), scope=HAND)
     assert len(run.plan.operations) == 2
-    assert verify(world.cluster, run.plan.operations, TestClock(), 1).unlike == {}
+    assert verify(connections_to(world.cluster), run.plan.operations, TestClock(), 1).unlike == {}

@@ -13,6 +13,7 @@ from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.entries import fold
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.policy.configured import ConfiguredPolicy
@@ -228,7 +229,8 @@ def test_what_a_policy_does_not_ask_for_is_not_fetched(
     plan = here.plan(*(desired("Topic", n, {"team": "blue"}, configs={"retention.ms": 9}) for n in names))
     state = here.store.read()
     assert state is not None
-    again = calls_of(here, lambda: judged(plan, here.cluster, [held(ask)], state.resources, lambda _: None))
+    connections = connections_to(here.cluster)
+    again = calls_of(here, lambda: judged(plan, connections, [held(ask)], state.resources, lambda _: None))
     assert again == asked
 
 

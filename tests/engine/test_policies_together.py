@@ -11,6 +11,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.entries import fold
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.policy.configured import ConfiguredPolicy
@@ -295,10 +296,11 @@ def test_a_thousand_batches_can_be_denied() -> None:
     here.apply(topic("a", assignments={n: [1, 2] for n in range(1200)}), topic("b", assignments={0: [1, 2]}))
     drain = desired("Reassignment", "off-1", topics=["a", "b"], drain=[1], batchSize=1)
     plan = here.plan(topic("a", partitions=1200), topic("b", partitions=1), drain)
-    left = judged(plan, here.cluster, [held(Recorder(denied=frozenset("a")))], here.owned(), lambda _: None)
+    connections = connections_to(here.cluster)
+    left = judged(plan, connections, [held(Recorder(denied=frozenset("a")))], here.owned(), lambda _: None)
     assert {op.verb for op in left.operations} == {"partitions.reassign", "leaders.elect"}
     assert [list(op.args["partitions"]) for op in left.operations] == [["b-0"], ["b-0"]]
-    none = judged(plan, here.cluster, [held(Recorder(denied=frozenset("ab")))], here.owned(), lambda _: None)
+    none = judged(plan, connections, [held(Recorder(denied=frozenset("ab")))], here.owned(), lambda _: None)
     assert none.operations == ()
 
 

@@ -7,6 +7,7 @@ from kdeclare.core.run import Status
 from kdeclare.engine.cleanup import tidy
 from kdeclare.engine.executor.propagation import await_visibility
 from kdeclare.engine.executor.recovery import recover
+from kdeclare.engine.observation import connections_to
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
@@ -77,7 +78,7 @@ def throttle_cleared_and_not_followed() -> Moving:
     world, _ = killed_during_a_throttled_move()
     world.cluster.stale_configs = 10**6
     with world.store.lock("test"):
-        recover(world.store, world.cluster, world.clock)
+        recover(world.store, connections_to(world.cluster), world.clock)
         tidy(world._applier(), "test", "default", "memory")
     return world
 

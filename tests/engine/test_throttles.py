@@ -12,6 +12,7 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.kind import Desired
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.executor.recovery import recover
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Move
@@ -801,7 +802,9 @@ def takes_effect_late(world: Moving) -> None:
 def test_a_throttle_that_takes_effect_after_the_crash_was_settled_is_taken_away() -> None:
     world, kept = begun_and_crashed()
     with world.store.lock("test"):
-        recover(world.store, world.cluster, world.clock)  # as status does, which takes nothing away
+        recover(
+            world.store, connections_to(world.cluster), world.clock
+        )  # as status does, which takes nothing away
     assert set(world.left.throttles) == set(T0)
     takes_effect_late(world)
     assert world.apply(*kept, to_four()).complete

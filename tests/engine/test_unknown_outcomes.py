@@ -14,6 +14,7 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.run import OperationResult, RunResult, Status
 from kdeclare.engine.executor.entries import fold
 from kdeclare.engine.executor.recovery import find_deadline, recover
+from kdeclare.engine.observation import connections_to
 from kdeclare.providers.kafka.testing import Crash
 from kdeclare.report.outcome import run_outcome
 from tests.engine.world import TestClock, World, topic
@@ -160,7 +161,7 @@ def test_killed_run_stays_open_while_brokers_may_still_work_on_it() -> None:
         world.apply(declared(), scope=UNCHECKED)
     world.store.restart()
     with world.store.lock("test"):
-        (found,) = recover(world.store, world.cluster, world.clock, wait=False)
+        (found,) = recover(world.store, connections_to(world.cluster), world.clock, wait=False)
     (result,) = found.settled.values()
     assert result.status is Status.UNKNOWN
     assert found.open_until is not None
@@ -168,7 +169,7 @@ def test_killed_run_stays_open_while_brokers_may_still_work_on_it() -> None:
     assert not world.record().is_over
     world.takes_effect()
     with world.store.lock("test"):
-        (found,) = recover(world.store, world.cluster, world.clock, wait=False)
+        (found,) = recover(world.store, connections_to(world.cluster), world.clock, wait=False)
     assert [r.status for r in found.settled.values()] == [Status.DONE]
     assert world.record().is_over
     assert not world.plan(declared()).has_changes
@@ -182,7 +183,9 @@ def test_recovery_says_no_effect_only_after_the_deadline() -> None:
     world.store.restart()
     told: list[tuple[str, int, int]] = []
     with world.store.lock("test"):
-        (found,) = recover(world.store, world.cluster, world.clock, lambda *how: told.append(how))
+        (found,) = recover(
+            world.store, connections_to(world.cluster), world.clock, lambda *how: told.append(how)
+        )
     assert [r.status for r in found.settled.values()] == [Status.INTERRUPTED]
     assert world.clock.monotonic() - begun >= CONFIGS_S
     assert told[0] == ("Waiting for the effect of requests of a run that was cut short", 0, 1)

@@ -135,7 +135,7 @@ class World:
             return self._recovered()
 
     def _recovered(self) -> Tidied:
-        found = recover(self.store, self.cluster, self.clock)
+        found = recover(self.store, connections_to(self.cluster), self.clock)
         await_visibility(self.store, self.cluster, self.clock)
         if not all(item.is_certain for item in found):
             return Tidied(None, ())
@@ -146,7 +146,7 @@ class World:
     def _applier(self) -> Applier:
         return Applier(
             self.store,
-            self.cluster,
+            connections_to(self.cluster),
             self.secrets,
             nothing,
             "me@here",

@@ -127,7 +127,7 @@ def _verified(
     if run.interrupted or not done:
         return None, ()
     try:
-        return verify(cluster, done, SystemClock(), manners.verify_s), ()
+        return verify(connections_to(cluster), done, SystemClock(), manners.verify_s), ()
     except Fault as fault:
         return None, (_unverified(str(fault)),)
     except KeyboardInterrupt:

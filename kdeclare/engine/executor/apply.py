@@ -10,6 +10,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import type_of
@@ -25,6 +26,7 @@ from kdeclare.engine.executor.ownership import next_state
 from kdeclare.engine.executor.protection import refuse_protected
 from kdeclare.engine.executor.scheduler import Scheduler
 from kdeclare.engine.executor.stored_runs import read_run
+from kdeclare.engine.observation import find_principal
 from kdeclare.engine.planning.deletion_limit import limit_deletions
 from kdeclare.engine.planning.judging import judged, overridden
 from kdeclare.engine.planning.planfile import plan_file_text
@@ -32,20 +34,19 @@ from kdeclare.engine.state.port import StateStore
 from kdeclare.engine.state.runs import new_run_id
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.requests.planned import effects_of
-from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.visibility import Patience
 
 
 @dataclass(frozen=True)
 class Applier:
-    """What it takes to apply plans: a cluster, a store whose lock is held, and how to go about it.
+    """What it takes to apply plans: connections, a store whose lock is held, and how to go about it.
 
     who, command: for the history. policies: what every change has to pass once more, on the cluster as it
     is then. stop: set from outside to end in good order. request_deadline_s: see `Attempt`.
     """
 
     store: StateStore
-    cluster: Cluster
+    connections: Connections
     secrets: SecretSource
     progress: Progress
     who: str
@@ -77,7 +78,7 @@ class Applier:
         stale = self._stale(plan, state, options.visibility_timeout_s)
         if stale and not skip_stale:
             raise KdeclareError(*map(_stale_problem, stale), exit_code=ExitCode.STALE)
-        refuse_protected(plan, state, self.cluster, self.store)
+        refuse_protected(plan, state, self.connections, self.store)
         left_out = _left_out(plan, stale)
         untaken = _untaken(plan, stale)
         allowed = limit_deletions(self._judged(plan, state, left_out), state.resources if state else {})
@@ -91,7 +92,7 @@ class Applier:
     def _judged(self, plan: Plan, state: State | None, left_out: Collection[str]) -> Plan:
         """Without what the policies deny by now; what is left out anyway is not put before them."""
         records = state.resources if state else {}
-        return judged(plan, self.cluster, self.policies, records, overridden(plan), left_out)
+        return judged(plan, self.connections, self.policies, records, overridden(plan), left_out)
 
     def _stale(self, plan: Plan, state: State | None, timeout_s: float) -> list[Mismatch]:
         secrets = changed_secrets(plan.operations, self.secrets)
@@ -102,7 +103,7 @@ class Applier:
             raise KdeclareError(*problems, exit_code=ExitCode.STALE)
         owned = stale_owned(plan, state.resources if state else {})
         patience = Patience(timeout_s, self.progress, self.clock.monotonic, self.clock.sleep)
-        return [*owned, *stale_live(self.cluster, plan.operations, patience)]
+        return [*owned, *stale_live(self.connections, plan.operations, patience)]
 
     def _run(
         self,
@@ -118,7 +119,7 @@ class Applier:
         operations = [op for op in plan.operations if op.id not in left_out]
         left_out = {op.id: left_out[op.id] for op in plan.operations if op.id in left_out}
         attempt = Attempt(
-            self.cluster,
+            self.connections,
             self.secrets,
             self.clock,
             options.follow_timeout_s,
@@ -157,7 +158,7 @@ class Applier:
             for v in plan.verdicts
             if v.override is not None and (v.resource, v.topic or ResourceId.parse(v.resource).name) in acting
         ]
-        principal = self.cluster.describe().principal if found else None
+        principal = find_principal(self.connections) if found else None
         return [
             OverrideLine(
                 policy=v.policy, resource=v.resource, topic=v.topic, reason=reason, principal=principal

@@ -9,13 +9,13 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.faults import MADE_CAUSES, Created, Fault, FaultCause, FaultKind, Outcome
 from kdeclare.core.operation_type import View
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections
 from kdeclare.core.plan import UNEXPLAINED
 from kdeclare.core.registry import OPERATION_TYPES, type_of
 from kdeclare.core.run import NOT_EVERYWHERE, REQUEST_DEADLINE_S, OperationResult, Status
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.executor.expectations import changed_secrets, mismatches, shown, views
-from kdeclare.engine.observation import connections_to, observe, select_all
-from kdeclare.providers.kafka.port import Cluster
+from kdeclare.engine.observation import observe, select_all
 
 OUTCOME_UNCLEAR = "outcome-unclear"
 
@@ -30,7 +30,7 @@ _ALREADY = MADE_CAUSES | {FaultCause.GONE_ALREADY}
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Runs batches of one verb against one cluster; safe to share among threads.
+    """Runs batches of operations of one type; safe to share among threads.
 
     follow_timeout_s: how long what follows one after the other is given for it. stop: from when on no longer.
     request_deadline_s: for how long brokers may work on a request that carries no timeout of its own.
@@ -38,7 +38,7 @@ class Attempt:
     operations whose outcome is being looked for; for progress.
     """
 
-    cluster: Cluster
+    connections: Connections
     secrets: SecretSource
     clock: Clock
     follow_timeout_s: float
@@ -49,7 +49,8 @@ class Attempt:
 
     def deadline_s(self, verb: str) -> float:
         """For how long brokers may work on a request of this verb once it has been sent."""
-        return self.cluster.deadline_s() if OPERATION_TYPES[verb].has_timeout else self.request_deadline_s
+        stated = OPERATION_TYPES[verb].find_deadline_s(self.connections)
+        return self.request_deadline_s if stated is None else stated
 
     def run(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """A result for each operation. Raises nothing that a cluster can cause."""
@@ -90,11 +91,7 @@ class Attempt:
         gone = {op.id: _gone(problem) for op in operations for problem in changed_secrets([op], self.secrets)}
         rest = [op for op in operations if op.id not in gone]
         try:
-            sent = (
-                verb.execute(connections_to(self.cluster), rest, self.secrets, validate_only=False)
-                if rest
-                else {}
-            )
+            sent = verb.execute(self.connections, rest, self.secrets, validate_only=False) if rest else {}
         except Fault as fault:
             sent = dict.fromkeys((op.id for op in rest), fault)
         return {**sent, **gone}
@@ -114,7 +111,7 @@ class Attempt:
         causes = {id_: _cause(op, refused[id_]) for op in operations if (id_ := op.id) in refused}
         suspects = [op for op in operations if causes.get(op.id) in MADE_CAUSES]
         try:
-            now = views(self.cluster, suspects)
+            now = views(self.connections, suspects)
         except Fault:
             return {}
         results = {}
@@ -158,7 +155,7 @@ class Attempt:
         todo, step = list(operations), _STEP_S
         while True:
             try:
-                now = views(self.cluster, todo)
+                now = views(self.connections, todo)
             except Fault:
                 now = None
             if now is not None:
@@ -196,7 +193,7 @@ class Attempt:
 
     def _lagging(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         try:
-            live = observe(connections_to(self.cluster), select_all(operations))
+            live = observe(self.connections, select_all(operations))
         except Fault as fault:
             return {op.id: _not_everywhere(op, [f"nobody can be asked: {fault}"]) for op in operations}
         lagging = ((op, type_of(op).lagging(op, live)) for op in operations)
@@ -209,7 +206,7 @@ class Attempt:
         waited, step = 0.0, _STEP_S
         todo = list(operations)
         while True:
-            now = views(self.cluster, todo)
+            now = views(self.connections, todo)
             todo = [op for op in todo if not good(op, now[op.id])]
             if not todo or waited >= _PATIENCE_S:
                 return [(op, now[op.id]) for op in todo]

@@ -8,12 +8,12 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.jsontypes import Json, canonical_json
 from kdeclare.core.operation_type import View, is_identity
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import type_of
 from kdeclare.core.secrets import SecretSource, find_records
-from kdeclare.engine.observation import connections_to, observe, observe_expected, select_all
+from kdeclare.engine.observation import observe, observe_expected, select_all
 from kdeclare.engine.planning import order
-from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.topic_identity import expected_topics
 from kdeclare.providers.kafka.visibility import Patience
 
@@ -32,16 +32,16 @@ class Mismatch:
     now: Json
 
 
-def views(cluster: Cluster, operations: Sequence[Operation]) -> Mapping[str, View]:
+def views(connections: Connections, operations: Sequence[Operation]) -> Mapping[str, View]:
     """What each operation touches, as it is now, read in one batch. Raises Fault."""
     if not operations:
         return {}
-    live = observe(connections_to(cluster), select_all(operations))
+    live = observe(connections, select_all(operations))
     return {op.id: type_of(op).view(op, live) for op in operations}
 
 
 def stale_live(
-    cluster: Cluster, operations: Sequence[Operation], patience: Patience | None = None
+    connections: Connections, operations: Sequence[Operation], patience: Patience | None = None
 ) -> list[Mismatch]:
     """What is no longer as planned, leaving out what an earlier operation of the plan is to change.
 
@@ -50,9 +50,7 @@ def stale_live(
     if not operations:
         return []
     expected = {name for op in operations for name in expected_topics(op)}
-    seen = observe_expected(
-        connections_to(cluster), select_all(operations), sorted(expected), patience or Patience()
-    )
+    seen = observe_expected(connections, select_all(operations), sorted(expected), patience or Patience())
     now = {op.id: type_of(op).view(op, seen.live) for op in operations}
     # only what is not as expected needs the question whether an earlier operation makes it so
     unlike = {op.id: _unlike(op, now[op.id]) for op in operations}

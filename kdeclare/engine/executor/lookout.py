@@ -1,30 +1,21 @@
-"""Watching what goes on in the cluster: moves until they are over, and steps that wait for them."""
+"""Watching what goes on in the systems: work until it is over, and steps that wait for it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kdeclare.core.clock import Clock
+from kdeclare.core.completion import Completion, WorkTracker
 from kdeclare.core.faults import Fault
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import LiveState
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import OperationResult, Status
 from kdeclare.engine.executor.attempt import done
-from kdeclare.engine.observation import connections_to, kafka_of, observe, select_all
-from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.operations.partitions import pending
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.reassignment.movement import Movement, told, waiting
-from kdeclare.providers.kafka.reassignment.pace import from_args
+from kdeclare.engine.observation import observe, select_all
 from kdeclare.providers.kafka.visibility import VISIBILITY_TIMEOUT_S
 
-GOES_ON = "The move goes on in the cluster; kdeclare status shows it."
-LATER = "The move goes on in the cluster; kdeclare status --watch, or the next apply, does this afterwards."
-
-_PATIENCE = 10  # metadata may lag behind the controller
-_NAMED = 3
+_PATIENCE = 10  # looks: metadata may lag behind the controller
 _SLOWER_AFTER_S = 10.0
 
 
@@ -49,45 +40,46 @@ class RunOptions:
 
 
 class Lookout:
-    """What a run waits for in the cluster. Owned by the scheduler's thread."""
+    """What a run waits for in the systems. Owned by the scheduler's thread."""
 
     def __init__(
         self,
-        cluster: Cluster,
+        connections: Connections,
         clock: Clock,
         options: RunOptions,
         progress: Progress,
         operations: Iterable[Operation],
     ) -> None:
         """Nothing is asked before `look`. operations: all of the run."""
-        self._cluster = cluster
+        self._connections = connections
         self._clock = clock
         self._options = options
         self._progress = progress
-        self._movement = Movement(cluster, clock, _copies(operations))
-        self._moving: dict[str, tuple[Operation, float]] = {}
+        self._operations = tuple(operations)
+        self._trackers: dict[Completion, WorkTracker] = {}
+        self._working: dict[str, tuple[Operation, float]] = {}
         self._held: dict[str, tuple[Operation, float]] = {}
         self._impatient: set[str] = set()
         self._free: set[str] = set()
         self._unlike: dict[str, int] = {}
-        self._live: KafkaState | None = None
+        self._live: LiveState | None = None
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is waited for."""
-        return not self._moving and not self._held
+        return not self._working and not self._held
 
     def follow(self, operations: Iterable[Operation]) -> None:
-        """Watch moves that have begun."""
+        """Watch work that has begun."""
         now = self._clock.monotonic()
-        self._moving |= {op.id: (op, now) for op in operations}
+        self._working |= {op.id: (op, now) for op in operations}
 
     def holds(self, op: Operation, followed: Sequence[Status]) -> bool:
-        """Whether an operation that is due has to wait: for its pause, or for moves of its partitions.
+        """Whether an operation that is due has to wait: for its pause, or for work on its objects.
 
-        followed: how those ended that it comes after; nothing waits for a move that was given up on.
+        followed: how those ended that it comes after; nothing waits for work that was given up on.
         """
-        pause = float(op.args.get("pause_s") or 0)
+        pause = type_of(op).find_pause_s(op)
         if op.id in self._free or not (type_of(op).awaits_others or pause):
             return False
         if any(status in (Status.STARTED, Status.UNKNOWN) for status in followed):
@@ -109,21 +101,21 @@ class Lookout:
             return []
         ended: list[OperationResult] = []
         if give_up:
-            ended += [_started(op) for op, _ in self._moving.values()]
+            ended += [leave(op) for op, _ in self._working.values()]
             ended += [_no_turn(op) for op, _ in self._held.values() if not type_of(op).awaits_others]
         self._forget(ended)
         waits = [op for op, _ in self._held.values() if type_of(op).awaits_others]
-        operations = [*(op for op, _ in self._moving.values()), *waits]
+        operations = [*(op for op, _ in self._working.values()), *waits]
         if not operations:
             return ended
         try:
-            live = observe(connections_to(self._cluster), select_all(operations))
+            live = observe(self._connections, select_all(operations))
         except Fault:
-            live = None  # a broker may be gone for a while; the time-outs are what bounds this
-        self._live = kafka_of(live) if live else self._live
+            live = None  # a member may be gone for a while; the time-outs are what bounds this
         if live is not None:
+            self._live = live
             ended += self._over(live)
-            self._let_go(kafka_of(live))
+            self._let_go(live)
         ended += self._overdue(give_up=give_up)
         self._forget(ended)
         return ended
@@ -131,100 +123,95 @@ class Lookout:
     def pause(self) -> None:
         """Wait for the next look; less often where it takes long."""
         if not self.is_idle:
-            since = max(since for _, since in [*self._moving.values(), *self._held.values()])
+            since = max(since for _, since in [*self._working.values(), *self._held.values()])
             long = self._clock.monotonic() - since > _SLOWER_AFTER_S
             self._clock.sleep(self._options.poll_s * (4 if long else 1))
 
     def _over(self, live: LiveState) -> list[OperationResult]:
-        """The moves that have ended, well or not."""
+        """The work that has ended, well or not."""
         ended: list[OperationResult] = []
-        for op, _ in self._moving.values():
-            if pending(op, kafka_of(live)):
-                continue
+        for op, _ in self._working.values():
             verb = type_of(op)
+            if verb.completion is None or verb.completion.is_ongoing(op, live):
+                continue
             if verb.view(op, live) == verb.expected_state(op):
                 ended.append(done(op))
             elif self._unlike.setdefault(op.id, 0) >= _PATIENCE:
-                ended.append(_overridden(op))
+                ended.append(verb.completion.report_other_end(op))
             else:
                 self._unlike[op.id] += 1
-        self._tell(kafka_of(live))
+        self._tell(live)
         return ended
 
-    def _tell(self, live: KafkaState) -> None:
-        """How far it is: one's own moves, or those of others that are in the way."""
-        if self._moving:
-            what, operations = "Moving replicas", [op for op, _ in self._moving.values()]
-        else:
-            what = "Waiting for moves that are under way"
-            operations = [op for op, _ in self._held.values() if not type_of(op).is_cleanup]
-        named = [TopicPartition.parse(p) for op in operations for p in op.args["partitions"]]
-        if named:
-            how_far = self._movement.look(live, named)
-            self._progress(what, how_far.partitions, how_far.partitions_total, how_far)
+    def _tell(self, live: LiveState) -> None:
+        """How far it is: one's own work, or that of others that is in the way."""
+        working = [op for op, _ in self._working.values()]
+        awaiting = [op for op, _ in self._held.values()]
+        for completion in dict.fromkeys(map(_completion_of, (*working, *awaiting))):
+            if completion is None:
+                continue
+            if completion not in self._trackers:
+                self._trackers[completion] = completion.start_tracking(
+                    self._connections, self._clock, self._operations
+                )
+            seen = self._trackers[completion].look(
+                live,
+                [op for op in working if _completion_of(op) is completion],
+                [op for op in awaiting if _completion_of(op) is completion],
+            )
+            if seen is not None:
+                self._progress(
+                    seen.what, seen.how_far.partitions, seen.how_far.partitions_total, seen.how_far
+                )
 
-    def _let_go(self, live: KafkaState) -> None:
-        """Steps whose partitions are no longer being moved may begin."""
+    def _let_go(self, live: LiveState) -> None:
+        """Steps may begin when the work on their objects is over."""
         for id_, (op, _) in list(self._held.items()):
-            if type_of(op).awaits_others and not pending(op, live):
+            awaits = type_of(op).awaits
+            if awaits is not None and not awaits.is_ongoing(op, live):
                 self._free.add(id_)
                 del self._held[id_]
 
     def _overdue(self, *, give_up: bool) -> list[OperationResult]:
         now = self._clock.monotonic()
         result = []
-        for op, since in self._moving.values():
-            limit = self._limit(op)
-            if now - since > limit:
-                result.append(_timed_out(op, limit, self._live))
+        for op, since in self._working.values():
+            result += self._give_up(op, type_of(op).completion, now - since)
         for op, since in self._held.values():
-            if not type_of(op).awaits_others:
-                continue
-            if give_up or op.id in self._impatient:
-                why = LATER if type_of(op).is_cleanup else GOES_ON
-                result.append(OperationResult(op.id, Status.STARTED, None, why))
-            elif now - since > self._limit(op):
-                result.append(_timed_out(op, self._limit(op), self._live))
+            awaits = type_of(op).awaits
+            if awaits is not None and (give_up or op.id in self._impatient):
+                result.append(awaits.leave(op))
+            else:
+                result += self._give_up(op, awaits, now - since)
         return result
 
-    def _limit(self, op: Operation) -> float:
-        own = from_args(op.args).timeout_s
-        return self._options.move_timeout_s if own is None else own
+    def _give_up(
+        self, op: Operation, completion: Completion | None, passed_s: float
+    ) -> list[OperationResult]:
+        if completion is None:
+            return []
+        own = completion.find_limit_s(op)
+        limit = self._options.move_timeout_s if own is None else own
+        return [completion.give_up(op, limit, self._live)] if passed_s > limit else []
 
     def _forget(self, results: Iterable[OperationResult]) -> None:
         for result in results:
-            self._moving.pop(result.id, None)
+            self._working.pop(result.id, None)
             self._held.pop(result.id, None)
 
 
-def _copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
-    """How many copies are made of each partition that is moved."""
-    return {
-        TopicPartition.parse(name): len(set(after) - set(op.expect.get(name) or ()))
-        for op in operations
-        if type_of(op).goes_on
-        for name, after in op.args["partitions"].items()
-    }
+def leave(op: Operation) -> OperationResult:
+    """The result of an operation whose work, or whose turn, nobody waits for."""
+    completion = _completion_of(op)
+    if completion is None:
+        return OperationResult(op.id, Status.STARTED, None, "The next apply does this.")
+    return completion.leave(op)
 
 
-def _started(op: Operation) -> OperationResult:
-    return OperationResult(op.id, Status.STARTED, None, GOES_ON)
+def _completion_of(op: Operation) -> Completion | None:
+    return type_of(op).completion or type_of(op).awaits
 
 
 def _no_turn(op: Operation) -> OperationResult:
     """It would have to wait for its pause."""
     return OperationResult(op.id, Status.SKIPPED, None, "Its turn comes with the next apply.")
-
-
-def _timed_out(op: Operation, limit_s: float, live: KafkaState | None) -> OperationResult:
-    """It is left to the cluster; who is waited for is named."""
-    open_ = [TopicPartition.parse(p) for p in pending(op, live)] if live else []
-    named = "; ".join(told(waiting(live, p)) for p in open_[:_NAMED]) if live else ""
-    more = f", and {len(open_) - _NAMED} more partitions" if len(open_) > _NAMED else ""
-    text = f"Still moving after {limit_s:g} s: {named or 'the brokers do not answer'}{more}. {GOES_ON}"
-    return OperationResult(op.id, Status.STARTED, "move-timeout", text)
-
-
-def _overridden(op: Operation) -> OperationResult:
-    message = "The move ended, but the replicas are not the ones asked for: someone cancelled or changed it."
-    return OperationResult(op.id, Status.FAILED, "move-overridden", message)

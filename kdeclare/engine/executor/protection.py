@@ -4,16 +4,18 @@ from collections.abc import Iterator
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, denied, error
 from kdeclare.core.exits import ExitCode
+from kdeclare.core.parts import Connections
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import type_of
 from kdeclare.core.state import State
 from kdeclare.engine.planning.planfile import read_plan
 from kdeclare.engine.state.port import StateStore
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.topic.diff import PREVENT_DESTROY
 
 
-def refuse_protected(plan: Plan, state: State | None, cluster: Cluster, store: StateStore) -> None:
+def refuse_protected(plan: Plan, state: State | None, connections: Connections, store: StateStore) -> None:
     """Refuse a plan that deletes a protected or internal topic. Raises KdeclareError (exit 3), and Fault.
 
     A rollback may delete a protected topic that its run created. A rollback of a run that does not exist is
@@ -24,7 +26,7 @@ def refuse_protected(plan: Plan, state: State | None, cluster: Cluster, store: S
     deleted = {str(op.args["topic"]) for op in deletions}
     if not deleted:
         return
-    problems = list(_find_protected(deleted, created, state, cluster))
+    problems = list(_find_protected(deleted, created, state, connections.get(KafkaConnection).cluster))
     if problems:
         raise KdeclareError(*problems, exit_code=ExitCode.DENIED)
 

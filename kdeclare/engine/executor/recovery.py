@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from kdeclare.core.clock import Clock, timestamp
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import LiveState
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import type_of
@@ -16,15 +16,12 @@ from kdeclare.core.state import PendingCleanup, State
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR, done, took_effect
 from kdeclare.engine.executor.entries import RunRecord, as_json, end_line, finish_line
 from kdeclare.engine.executor.expectations import mismatches
-from kdeclare.engine.executor.lookout import GOES_ON, LATER
+from kdeclare.engine.executor.lookout import leave
 from kdeclare.engine.executor.ownership import next_state, owned_after, update_cleanup
 from kdeclare.engine.executor.scheduler import NOT_BEGUN
 from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
-from kdeclare.engine.observation import connections_to, kafka_of, observe, select_all
+from kdeclare.engine.observation import observe, select_all
 from kdeclare.engine.state.port import StateStore
-from kdeclare.providers.kafka.operations.partitions import pending
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 
 WAITING = "Waiting for the effect of requests of a run that was cut short"
 
@@ -119,7 +116,12 @@ def find_pending_cleanup(store: StateStore, runs: int) -> PendingCleanup:
 
 
 def recover(
-    store: StateStore, cluster: Cluster, clock: Clock, progress: Progress = quietly, *, wait: bool = True
+    store: StateStore,
+    connections: Connections,
+    clock: Clock,
+    progress: Progress = quietly,
+    *,
+    wait: bool = True,
 ) -> list[Recovered]:
     """Settle and close every unfinished run; the caller holds the lock.
 
@@ -127,17 +129,22 @@ def recover(
     which something can still take effect.
     Repeating it after a crash in the middle gives the same. Raises Fault when the cluster does not answer.
     """
-    return [_recover_one(store, cluster, clock, record, progress, wait) for record in unfinished(store)]
+    return [_recover_one(store, connections, clock, record, progress, wait) for record in unfinished(store)]
 
 
 def _recover_one(
-    store: StateStore, cluster: Cluster, clock: Clock, record: RunRecord, progress: Progress, wait: bool
+    store: StateStore,
+    connections: Connections,
+    clock: Clock,
+    record: RunRecord,
+    progress: Progress,
+    wait: bool,
 ) -> Recovered:
     plan = read_run_plan(store, record.run_id)
     unsettled = set(record.unsettled)
     operations = [op for op in plan.operations if op.id in unsettled]
     deadlines = {op.id: find_deadline(record, op.id) for op in operations}
-    settled = settle(cluster, clock, operations, deadlines, progress, wait=wait)
+    settled = settle(connections, clock, operations, deadlines, progress, wait=wait)
     not_begun = len(plan.operations) - len(record.begun)
     open_ = [deadlines[id_] for id_, r in settled.items() if r.status is Status.UNKNOWN]
     if not wait and open_ and max(open_) > clock.now():
@@ -164,7 +171,7 @@ def find_deadline(record: RunRecord, operation: str) -> datetime:
 
 
 def settle(
-    cluster: Cluster,
+    connections: Connections,
     clock: Clock,
     operations: list[Operation],
     deadlines: Mapping[str, datetime],
@@ -180,7 +187,7 @@ def settle(
     limit_s = max((max(deadlines.values()) - clock.now()).total_seconds(), _AT_LEAST_S)
     limit_s = limit_s if wait else _AT_LEAST_S
     while True:
-        live = observe(connections_to(cluster), selections)
+        live = observe(connections, selections)
         open_ = [op for op in operations if not took_effect(op, type_of(op).view(op, live))]
         if not open_ or clock.monotonic() - begun >= limit_s:
             break
@@ -208,7 +215,7 @@ def _left_to_tidy(plan: Plan, results: Mapping[str, OperationResult]) -> dict[st
     nothing = (None, *NOT_BEGUN)
     status = {id_: result.status for id_, result in results.items()}
     return {
-        op.id: OperationResult(op.id, Status.STARTED, None, LATER)
+        op.id: leave(op)
         for op in plan.operations
         if type_of(op).is_cleanup
         and status.get(op.id) in (None, Status.INTERRUPTED)
@@ -219,12 +226,11 @@ def _left_to_tidy(plan: Plan, results: Mapping[str, OperationResult]) -> dict[st
 def _settled(op: Operation, live: LiveState) -> OperationResult:
     now = type_of(op).view(op, live)
     if took_effect(op, now):
-        moving = type_of(op).goes_on and pending(op, kafka_of(live))
-        return OperationResult(op.id, Status.STARTED, None, GOES_ON) if moving else done(op)
+        completion = type_of(op).completion
+        return completion.leave(op) if completion and completion.is_ongoing(op, live) else done(op)
     if not mismatches(op, now):
         # a request may take effect late: what would then belong to nobody is looked for later
-        late = read_leftovers(type_of(op).update_cleanup(op, Status.UNKNOWN, {})).throttles
-        status = Status.UNKNOWN if late else Status.INTERRUPTED
+        status = Status.UNKNOWN if type_of(op).is_temporary else Status.INTERRUPTED
         return OperationResult(op.id, status, None, "It had not taken effect.")
     message = f"Neither as before nor as planned: {dict(now)}."
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)

@@ -58,7 +58,7 @@ class Scheduler:
         self._candidates = set(self._operations)
         self._has_failed = False
         self._flying: dict[Future[Results], list[Operation]] = {}
-        self._lookout = Lookout(attempt.cluster, clock, options, progress, operations)
+        self._lookout = Lookout(attempt.connections, clock, options, progress, operations)
         self.results: Results = {}
 
     def run(self) -> Results:

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from kdeclare.core.clock import Clock
 from kdeclare.core.operation_type import is_identity
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import LiveState
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.registry import type_of
-from kdeclare.engine.observation import connections_to, observe, select_all
-from kdeclare.providers.kafka.port import Cluster
+from kdeclare.engine.observation import observe, select_all
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
@@ -31,18 +30,19 @@ class Verified:
     seconds: float
 
 
-def verify(cluster: Cluster, operations: Sequence[Operation], clock: Clock, timeout_s: float) -> Verified:
+def verify(
+    connections: Connections, operations: Sequence[Operation], clock: Clock, timeout_s: float
+) -> Verified:
     """Read what ``operations``, which were done, are about, until it is as they leave it or time is up.
 
-    Throttles and elections, which are there for the sake of moves, are left out.
-    Raises Fault when the cluster does not answer.
+    What is there for the sake of other operations is left out. Raises Fault when a system does not answer.
     """
     operations = [op for op in operations if not type_of(op).is_auxiliary]
     selections = select_all(operations)
     last = {claim: op.id for op in operations for claim in type_of(op).claims(op).values()}
     begun, pause = clock.monotonic(), _FIRST_PAUSE_S
     while True:
-        live = observe(connections_to(cluster), selections)
+        live = observe(connections, selections)
         unlike = {op.id: found for op in operations if (found := _differing(op, live, last))}
         passed = clock.monotonic() - begun
         if not unlike or passed >= timeout_s:

@@ -19,7 +19,6 @@ from kdeclare.policy.requests.outlook import Labels
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaConnection
 from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.port import Cluster
 
 POLICY_VIOLATION = "policy-violation"
 """Why a change is blocked that a policy denies; the verdict says more."""
@@ -75,7 +74,7 @@ def judge_operations(
 
 def judged(
     plan: Plan,
-    cluster: Cluster,
+    connections: Connections,
     policies: Sequence[ConfiguredPolicy],
     owned: Mapping[str, Json],
     override: Override,
@@ -89,6 +88,7 @@ def judged(
     labels = {**_labels_told(owned, plan.ownership), **plan.labels}
     acting = [op for op in plan.operations if op.id not in left_out]
     applied = owned_labels(owned)
+    cluster = connections.get(KafkaConnection).cluster
     said = judge(policies, acting, lambda topics: Facts(cluster, topics), labels, applied, override)
     verdicts = _merged(plan.verdicts, said.verdicts)
     if not said.denied:

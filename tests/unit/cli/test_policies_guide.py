@@ -12,6 +12,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.judging import judged
 from kdeclare.policy import RequestMetadata, TopicActionsPolicy, rules
 from kdeclare.policy.cel.bindings import READERS
@@ -209,7 +210,8 @@ def test_what_asking_costs_once_a_plan_is_there(what: str, requests: list[str]) 
     state = here.store.read()
     assert state is not None
     before = len(here.cluster.calls)
-    judged(plan, here.cluster, [ConfiguredPolicy("asks", Asks(what))], state.resources, lambda verdict: None)
+    policies = [ConfiguredPolicy("asks", Asks(what))]
+    judged(plan, connections_to(here.cluster), policies, state.resources, lambda verdict: None)
     assert [REQUESTS[call.method] for call in here.cluster.calls[before:]] == requests
 
 

@@ -84,11 +84,6 @@ def topics_of(partitions: Iterable[str]) -> frozenset[str]:
     return frozenset(TopicPartition.parse(p).topic for p in partitions)
 
 
-def pending(op: Operation, live: KafkaState) -> tuple[str, ...]:
-    """The partitions of ``op`` that are still being moved."""
-    return tuple(p for p in op.args["partitions"] if TopicPartition.parse(p) in live.moves)
-
-
 def joined_result(op: Operation, results: Mapping[TopicPartition, Result]) -> Result:
     """One result for one operation; the first refusal speaks, the others are named."""
     faults = {p: results[TopicPartition.parse(p)] for p in op.args["partitions"]}

@@ -48,7 +48,10 @@ class TopicOperationType(OperationType):
 
     element = "topic"
     right = "Delete on topic {topic}"
-    has_timeout = True
+
+    def find_deadline_s(self, connections: Connections) -> float | None:
+        """The timeout that each request names."""
+        return connections.get(KafkaConnection).cluster.deadline_s()
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
         """See `explain_fault`."""

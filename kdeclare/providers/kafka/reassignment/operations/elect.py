@@ -19,6 +19,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.explaining import explain_fault
 from kdeclare.providers.kafka.operations.partitions import joined_result, topics_of
+from kdeclare.providers.kafka.reassignment.completion import MOVES
 from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 from kdeclare.providers.kafka.reassignment.operations.arguments import ElectArgs
 from kdeclare.providers.kafka.selection import KafkaSelection
@@ -29,10 +30,13 @@ class ElectLeaders(OperationType):
 
     name = "leaders.elect"
     arguments = ElectArgs
-    has_timeout = True
-    awaits_others = True
+    awaits = MOVES
     is_auxiliary = True
     is_cleanup = True
+
+    def find_deadline_s(self, connections: Connections) -> float | None:
+        """The timeout that each request names."""
+        return connections.get(KafkaConnection).cluster.deadline_s()
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
         """See `explain_fault`."""

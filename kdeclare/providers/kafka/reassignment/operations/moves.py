@@ -12,6 +12,7 @@ from kdeclare.core.secrets import SecretSource
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.operations.partitions import PartitionsOperationType, joined_result, moved
+from kdeclare.providers.kafka.reassignment.completion import MOVES
 from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs
 from kdeclare.providers.kafka.topic_effects import Effect
 
@@ -24,7 +25,7 @@ class AwaitMoves(PartitionsOperationType):
 
     name = "moves.await"
     arguments = MovesArgs
-    awaits_others = True
+    awaits = MOVES
     is_auxiliary = True
 
     def expected_state(self, op: Operation) -> View:
@@ -61,7 +62,10 @@ class CancelMoves(PartitionsOperationType):
 
     name = "moves.cancel"
     arguments = MovesArgs
-    has_timeout = True
+
+    def find_deadline_s(self, connections: Connections) -> float | None:
+        """The timeout that each request names."""
+        return connections.get(KafkaConnection).cluster.deadline_s()
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The replicas that are left of its partitions."""

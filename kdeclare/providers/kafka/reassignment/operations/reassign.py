@@ -16,6 +16,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.operations.partitions import PartitionsOperationType, joined_result, moved
 from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.reassignment.completion import MOVES
 from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 from kdeclare.providers.kafka.topic_effects import Effect
@@ -34,8 +35,15 @@ class ReassignPartitions(PartitionsOperationType):
 
     name = "partitions.reassign"
     arguments = ReassignArgs
-    has_timeout = True
-    goes_on = True
+    completion = MOVES
+
+    def find_pause_s(self, op: Operation) -> float:
+        """The pause between batches."""
+        return float(op.args.get("pause_s") or 0)
+
+    def find_deadline_s(self, connections: Connections) -> float | None:
+        """The timeout that each request names."""
+        return connections.get(KafkaConnection).cluster.deadline_s()
 
     def ongoing_work(self, op: Operation) -> Mapping[str, int]:
         """The partitions that are moved, by topic."""

@@ -21,6 +21,7 @@ from kdeclare.providers.kafka.operations.explaining import explain_fault
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery
 from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.completion import MOVES
 from kdeclare.providers.kafka.reassignment.leftovers import Entries, read_leftovers
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.reassignment.throttles import LISTS
@@ -96,6 +97,7 @@ class SetThrottle(ThrottleOperationType):
     name = "throttle.set"
     arguments = ThrottleArgs
     propagates = True
+    is_temporary = True
 
     def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """The brokers and topics that do not show their entries yet; not brokers that are down."""
@@ -146,7 +148,7 @@ class ClearThrottle(ThrottleOperationType):
 
     name = "throttle.clear"
     arguments = ThrottleArgs
-    awaits_others = True
+    awaits = MOVES
     is_cleanup = True
 
     def expected_state(self, op: Operation) -> View:

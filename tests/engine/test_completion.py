@@ -1,0 +1,206 @@
+"""Work of a provider that goes on after the request: a run follows it without knowing what it is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from kdeclare.core import registry
+from kdeclare.core.clock import Clock
+from kdeclare.core.completion import Completion, WorkProgress, WorkTracker
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_type import OperationType, View
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.registry import OPERATION_TYPES
+from kdeclare.core.run import MoveProgress, OperationResult, Status
+from kdeclare.core.unknown_operation import UnknownOperationType
+from kdeclare.engine.executor.lookout import Lookout, RunOptions, leave
+from kdeclare.engine.observation import connections_to
+from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.engine.world import TestClock
+
+KETTLE, TEA = ResourceId("Kettle", "kitchen"), ResourceId("Tea", "green")
+
+
+@dataclass
+class Kitchen:
+    """The system: kettles by name, with how hot each is and whether it is on."""
+
+    heat: dict[str, int] = field(default_factory=dict)
+    on: set[str] = field(default_factory=set)
+
+
+class Heating(Completion):
+    """A kettle heats until it is off."""
+
+    def __init__(self, kitchen: Kitchen, limit_s: float | None = None) -> None:
+        self.kitchen, self.limit_s = kitchen, limit_s
+        self.tracked: list[list[str]] = []
+
+    def is_ongoing(self, op: Operation, live: LiveState) -> bool:
+        return str(op.args["kettle"]) in self.kitchen.on
+
+    def find_limit_s(self, op: Operation) -> float | None:
+        return self.limit_s
+
+    def leave(self, op: Operation) -> OperationResult:
+        return OperationResult(op.id, Status.STARTED, None, "It heats on.")
+
+    def give_up(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
+        return OperationResult(op.id, Status.STARTED, "lukewarm", f"Not hot after {limit_s:g} s.")
+
+    def report_other_end(self, op: Operation) -> OperationResult:
+        return OperationResult(op.id, Status.FAILED, "went-cold", "Somebody has switched it off.")
+
+    def start_tracking(
+        self, connections: Connections, clock: Clock, operations: Sequence[Operation]
+    ) -> WorkTracker:
+        self.tracked.append([op.id for op in operations])
+        return Thermometer(self.kitchen)
+
+
+@dataclass
+class Thermometer:
+    kitchen: Kitchen
+
+    def look(
+        self, live: LiveState, working: Sequence[Operation], awaiting: Sequence[Operation]
+    ) -> WorkProgress | None:
+        kettles = [str(op.args["kettle"]) for op in working]
+        hot = sum(kettle not in self.kitchen.on for kettle in kettles)
+        return WorkProgress("Heating", MoveProgress(hot, len(kettles), 0, 0)) if kettles else None
+
+
+class HeatKettle(UnknownOperationType):
+    """Its view is how hot the kettle is."""
+
+    def __init__(self, completion: Heating) -> None:
+        super().__init__("kettle.heat")
+        self.completion = completion
+
+    def view(self, op: Operation, live: LiveState) -> View:
+        assert isinstance(self.completion, Heating)
+        return {"heat": self.completion.kitchen.heat.get(str(op.args["kettle"]))}
+
+    def expected_state(self, op: Operation) -> View:
+        return {"heat": 100}
+
+
+class MakeTea(UnknownOperationType):
+    """Begins when the kettle is off."""
+
+    def __init__(self, completion: Heating) -> None:
+        super().__init__("tea.make")
+        self.awaits = completion
+
+
+@pytest.fixture
+def kitchen(monkeypatch: pytest.MonkeyPatch) -> Kitchen:
+    return Kitchen()
+
+
+@pytest.fixture
+def heating(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> Heating:
+    completion = Heating(kitchen)
+    known: Mapping[str, OperationType] = {
+        **OPERATION_TYPES,
+        "kettle.heat": HeatKettle(completion),
+        "tea.make": MakeTea(completion),
+    }
+    monkeypatch.setattr(registry, "OPERATION_TYPES", known)
+    return completion
+
+
+def operation(verb: str, resource: ResourceId, kettle: str = "kitchen") -> Operation:
+    args: dict[str, Json] = {"kettle": kettle}
+    return Operation(f"{verb}:{kettle}", verb, resource, args, {})
+
+
+HEAT, MAKE = operation("kettle.heat", KETTLE), operation("tea.make", TEA)
+
+
+@dataclass
+class Watched:
+    """A lookout, and the progress that it told of."""
+
+    clock: TestClock = field(default_factory=TestClock)
+    told: list[tuple[str, int, int]] = field(default_factory=list)
+    options: RunOptions = field(default_factory=lambda: RunOptions(move_timeout_s=60))
+
+    def __post_init__(self) -> None:
+        self.lookout = Lookout(
+            connections_to(MemoryCluster()), self.clock, self.options, self._tell, [HEAT, MAKE]
+        )
+
+    def _tell(self, what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
+        self.told.append((what, done, total))
+
+
+def test_work_is_followed_until_it_is_over(kitchen: Kitchen, heating: Heating) -> None:
+    watched = Watched()
+    kitchen.on.add("kitchen")
+    watched.lookout.follow([HEAT])
+    assert watched.lookout.look(give_up=False) == []
+    kitchen.on.clear()
+    kitchen.heat["kitchen"] = 100
+    (result,) = watched.lookout.look(give_up=False)
+    assert (result.id, result.status) == (HEAT.id, Status.DONE)
+    assert watched.lookout.is_idle
+    assert watched.told == [("Heating", 0, 1), ("Heating", 1, 1)]
+    assert heating.tracked == [[HEAT.id, MAKE.id]]
+
+
+def test_work_that_ended_otherwise_is_reported_when_it_stays_so(kitchen: Kitchen, heating: Heating) -> None:
+    watched = Watched()
+    watched.lookout.follow([HEAT])
+    looks = 0
+    while not (ended := watched.lookout.look(give_up=False)):
+        looks += 1
+    assert looks > 1  # what is seen may lag behind
+    assert [(r.status, r.error) for r in ended] == [(Status.FAILED, "went-cold")]
+
+
+@pytest.mark.parametrize(("own", "limit"), [(None, 60), (5.0, 5)])
+def test_work_that_takes_too_long_is_left(
+    kitchen: Kitchen, heating: Heating, own: float | None, limit: float
+) -> None:
+    heating.limit_s = own
+    watched = Watched()
+    kitchen.on.add("kitchen")
+    watched.lookout.follow([HEAT])
+    watched.clock.sleep(limit - 1)
+    assert watched.lookout.look(give_up=False) == []
+    watched.clock.sleep(2)
+    (result,) = watched.lookout.look(give_up=False)
+    assert (result.error, result.message) == ("lukewarm", f"Not hot after {limit:g} s.")
+
+
+def test_what_awaits_work_begins_when_it_is_over(kitchen: Kitchen, heating: Heating) -> None:
+    watched = Watched()
+    kitchen.on.add("kitchen")
+    assert watched.lookout.holds(MAKE, [])
+    watched.lookout.look(give_up=False)
+    assert watched.lookout.holds(MAKE, [])
+    kitchen.on.clear()
+    watched.lookout.look(give_up=False)
+    assert not watched.lookout.holds(MAKE, [])
+    assert watched.told == []  # nothing of one's own is going on
+
+
+def test_nobody_waits_when_the_run_gives_up(kitchen: Kitchen, heating: Heating) -> None:
+    watched = Watched()
+    kitchen.on.add("kitchen")
+    watched.lookout.follow([HEAT])
+    assert watched.lookout.holds(MAKE, [])
+    results = watched.lookout.look(give_up=True)
+    assert {r.id: (r.status, r.message) for r in results} == {
+        HEAT.id: (Status.STARTED, "It heats on."),
+        MAKE.id: (Status.STARTED, "It heats on."),
+    }
+
+
+def test_operation_without_completion_is_left_to_the_next_apply() -> None:
+    other = Operation("lamp.on:kitchen", "lamp.on", ResourceId("Lamp", "kitchen"), {}, {})
+    assert leave(other) == OperationResult(other.id, Status.STARTED, None, "The next apply does this.")
