@@ -19,6 +19,7 @@ from kdeclare.core.changes import Action, Reason
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, warning
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
+from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import type_of
@@ -36,7 +37,6 @@ from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, ve
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.cleanup import is_housekeeping
-from kdeclare.providers.kafka.visibility import Patience
 
 DELETES_RECORDS = "deletes-records"
 _NAMED = 5

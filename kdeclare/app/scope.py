@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
+from kdeclare.core.patience import VISIBILITY_TIMEOUT_S
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.plan_options import find_kafka_options
-from kdeclare.providers.kafka.visibility import VISIBILITY_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A kind implements what it has something to say for. Generic code asks through th
 what holds where a kind does not implement a capability.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,7 +12,8 @@ from kdeclare.core.changes import Action, FieldChange
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
-from kdeclare.core.parts import LiveState
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.registry import KINDS
 
 
@@ -68,11 +69,39 @@ class FleetComparable(BodyCodec, Protocol):
 
 
 @runtime_checkable
+class RecordsIdentity(Protocol):
+    """A kind whose records of ownership say which of several objects of one name is owned."""
+
+    def record_identity(
+        self, record: Json, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
+    ) -> Json:
+        """Return the record with the id of what the operations created, without any if nothing proves it.
+
+        created_ids: by operation id, as the system acknowledged them.
+        """
+
+    def forget_identity(self, record: Json) -> Json:
+        """Return the record as it is for whatever object has the name."""
+
+
+@runtime_checkable
+class ProtectsObjects(Protocol):
+    """A kind of which the system has objects that must never be deleted."""
+
+    def find_undeletable(self, names: Collection[str], connections: Connections) -> Mapping[str, str]:
+        """Return which of these must not be deleted, and why, in a sentence. Raises Fault."""
+
+
+@runtime_checkable
 class Exportable(Protocol):
     """A kind whose live resources can be imported."""
 
     def export(self, live: LiveState) -> Mapping[str, str]:
         """Return the text of a manifest for each live resource of this kind, by name."""
+
+
+PREVENT_DESTROY = "prevent-destroy"
+"""The code of a diagnostic that says that something must not be deleted."""
 
 
 # Whether a kind implements a capability is looked up once: checks of protocols are slow, and a plan makes
@@ -92,6 +121,11 @@ def _statically_checked(kind: object) -> StaticallyChecked | None:
 @cache
 def _sharing_settings(kind: object) -> SharesSettings | None:
     return kind if isinstance(kind, SharesSettings) else None
+
+
+@cache
+def _recording_identity(kind: object) -> RecordsIdentity | None:
+    return kind if isinstance(kind, RecordsIdentity) else None
 
 
 @cache
@@ -125,6 +159,26 @@ def list_exclusive_settings(desired: Desired) -> Mapping[str, Json]:
     """Return the values that only one resource may state, by a name of what they belong to."""
     kind = _sharing_settings(KINDS[desired.id.kind])
     return kind.list_exclusive_settings(desired.id.name, desired.body) if kind is not None else {}
+
+
+def record_identity(
+    kind: str, record: Json, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
+) -> Json:
+    """Return the record of ownership with the id of what the operations created."""
+    known = _recording_identity(KINDS[kind])
+    return known.record_identity(record, done, created_ids) if known is not None else record
+
+
+def forget_identity(kind: str, record: Json) -> Json:
+    """Return the record of ownership as it is for whatever object has the name."""
+    known = _recording_identity(KINDS[kind])
+    return known.forget_identity(record) if known is not None else record
+
+
+def find_undeletable(kind: str, names: Collection[str], connections: Connections) -> Mapping[str, str]:
+    """Return which objects of a kind must not be deleted, and why, in a sentence. Raises Fault."""
+    known = KINDS.get(kind)
+    return known.find_undeletable(names, connections) if isinstance(known, ProtectsObjects) else {}
 
 
 def encode_body(desired: Desired) -> Json:

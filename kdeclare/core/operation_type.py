@@ -8,6 +8,7 @@ from kdeclare.core.changes import FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.completion import Completion
 from kdeclare.core.faults import Explanation, Fault, Outcome
+from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -45,6 +46,12 @@ IDENTITY = "(id of "
 def is_identity(element: str) -> bool:
     """Whether an element of a view says which object it is about."""
     return element.startswith(IDENTITY)
+
+
+def find_expected_objects(op: Operation) -> frozenset[str]:
+    """Return the names of the objects that ``op`` was planned on and whose ids it knows."""
+    named = (element for element, value in op.expect.items() if is_identity(element) and value)
+    return frozenset(element.removeprefix(IDENTITY).removesuffix(")") for element in named)
 
 
 def is_other_object(op: Operation, now: View) -> bool:
@@ -90,6 +97,14 @@ class OperationType(Protocol):
     def awaits_others(self) -> bool:
         """Whether it begins only once the work of others on its objects is over."""
         return self.awaits is not None
+
+    def find_expected(self, op: Operation) -> frozenset[str]:
+        """Return the names of the objects that must exist for ``op``, as it knows them by their ids."""
+        return find_expected_objects(op)
+
+    def find_object(self, op: Operation) -> ResourceId | None:
+        """Return the resource that ``op`` creates or deletes as a whole; None where it does neither."""
+        return op.resource if self.creates or self.deletes else None
 
     def find_pause_s(self, op: Operation) -> float:
         """Return how long to wait, in seconds, once ``op`` could begin."""

@@ -7,6 +7,7 @@ from kdeclare.core.collector import Selection
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
+from kdeclare.core.patience import Patience
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import load_collectors, type_of
 from kdeclare.providers.connect.collector import ConnectClients
@@ -16,7 +17,6 @@ from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.plan_options import find_kafka_options
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.selection import KafkaSelection
-from kdeclare.providers.kafka.visibility import Patience
 from kdeclare.providers.kafka.visibility import observe_expected as observe_expected_topics
 
 

@@ -11,6 +11,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS
 from kdeclare.core.run import MoveProgress, RunResult
@@ -35,7 +36,6 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.plan_options import with_pace
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.providers.kafka.visibility import Patience
 
 
 class TestClock:

@@ -11,6 +11,7 @@ from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
+from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import type_of
@@ -34,7 +35,6 @@ from kdeclare.engine.state.port import StateStore
 from kdeclare.engine.state.runs import new_run_id
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.requests.planned import effects_of
-from kdeclare.providers.kafka.visibility import Patience
 
 
 @dataclass(frozen=True)

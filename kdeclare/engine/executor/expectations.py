@@ -9,13 +9,12 @@ from kdeclare.core.jsontypes import Json, canonical_json
 from kdeclare.core.operation_type import View, is_identity
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
+from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import type_of
 from kdeclare.core.secrets import SecretSource, find_records
 from kdeclare.engine.observation import observe, observe_expected, select_all
 from kdeclare.engine.planning import order
-from kdeclare.providers.kafka.topic_identity import expected_topics
-from kdeclare.providers.kafka.visibility import Patience
 
 NOT_VISIBLE_YET = "not visible yet"
 """Stands for what brokers do not show although the controller says that it exists."""
@@ -49,7 +48,7 @@ def stale_live(
     """
     if not operations:
         return []
-    expected = {name for op in operations for name in expected_topics(op)}
+    expected = {name for op in operations for name in type_of(op).find_expected(op)}
     seen = observe_expected(connections, select_all(operations), sorted(expected), patience or Patience())
     now = {op.id: type_of(op).view(op, seen.live) for op in operations}
     # only what is not as expected needs the question whether an earlier operation makes it so
@@ -62,7 +61,7 @@ def stale_live(
     found: list[Mismatch] = []
     for op in operations:
         left = [e for e, claim in unlike[op.id].items() if claim not in made.get(op.id, ())]
-        hidden = seen.pending & expected_topics(op)
+        hidden = seen.pending & type_of(op).find_expected(op)
         if not hidden:
             found += mismatches(op, now[op.id], left)
         elif not type_of(op).deletes:

@@ -8,12 +8,12 @@ from kdeclare.core.completion import Completion, WorkTracker
 from kdeclare.core.faults import Fault
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.patience import VISIBILITY_TIMEOUT_S
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import OperationResult, Status
 from kdeclare.engine.executor.attempt import done
 from kdeclare.engine.observation import observe, select_all
-from kdeclare.providers.kafka.visibility import VISIBILITY_TIMEOUT_S
 
 _PATIENCE = 10  # looks: metadata may lag behind the controller
 _SLOWER_AFTER_S = 10.0

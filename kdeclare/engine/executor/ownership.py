@@ -1,15 +1,15 @@
 """What kdeclare is responsible for after a run, whole or in part."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+from kdeclare.core.capabilities import record_identity
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS, type_of
 from kdeclare.core.run import OperationResult
 from kdeclare.core.state import PendingCleanup, State
-from kdeclare.providers.kafka.topic.diff import TOPIC_ID
 
 
 def owned_after(
@@ -30,22 +30,13 @@ def owned_after(
             continue  # of a provider that is not installed: nobody here can say what is owned now
         kind = KINDS[item.id.kind]
         record = kind.merge_ownership(item.before, item.after, done, len(done) == len(operations))
-        record = _with_new_id(record, done, results)
+        created_ids = {op.id: results[op.id].created_id for op in done}
+        record = record_identity(item.id.kind, record, done, created_ids)
         if record is None:
             owned.pop(str(item.id), None)
         else:
             owned[str(item.id)] = record
     return owned
-
-
-def _with_new_id(record: Json, done: Sequence[Operation], results: Mapping[str, OperationResult]) -> Json:
-    """The record of a topic that the run created; where nothing proves its id, the next apply adds it."""
-    created = next((op for op in done if op.verb == "topic.create"), None)
-    if record is None or created is None:
-        return record
-    rest = {name: value for name, value in record.items() if name != TOPIC_ID}
-    found = results[created.id].created_id
-    return {**rest, TOPIC_ID: found} if found else rest
 
 
 def update_cleanup(

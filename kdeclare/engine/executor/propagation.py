@@ -16,6 +16,7 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.operation_type import View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
+from kdeclare.core.patience import VISIBILITY_TIMEOUT_S
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import type_of
@@ -29,7 +30,6 @@ from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.port import TOPIC_AUTHORIZATION_FAILED, Cluster
 from kdeclare.providers.kafka.selection import KafkaSelection
-from kdeclare.providers.kafka.visibility import VISIBILITY_TIMEOUT_S
 
 T = TypeVar("T")
 

@@ -1,37 +1,37 @@
-"""Check again at apply what must never be deleted: by the state and the live cluster, not by the plan."""
+"""Check again at apply what must never be deleted: by the state and the live systems, not by the plan."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 
+from kdeclare.core.capabilities import PREVENT_DESTROY, find_undeletable
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, denied, error
 from kdeclare.core.exits import ExitCode
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
 from kdeclare.core.parts import Connections
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import type_of
 from kdeclare.core.state import State
 from kdeclare.engine.planning.planfile import read_plan
 from kdeclare.engine.state.port import StateStore
-from kdeclare.providers.kafka.collector import KafkaConnection
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.topic.diff import PREVENT_DESTROY
 
 
 def refuse_protected(plan: Plan, state: State | None, connections: Connections, store: StateStore) -> None:
-    """Refuse a plan that deletes a protected or internal topic. Raises KdeclareError (exit 3), and Fault.
+    """Refuse a plan that deletes what is protected. Raises KdeclareError (exit 3), and Fault.
 
-    A rollback may delete a protected topic that its run created. A rollback of a run that does not exist is
-    refused (exit code 4).
+    A rollback may delete a protected resource that its run created. A rollback of a run that does not exist
+    is refused (exit code 4).
     """
-    created = _topics_created_by(plan.undoes, store) if plan.undoes is not None else frozenset()
+    created = _find_created_by(plan.undoes, store) if plan.undoes is not None else frozenset()
     deletions = (op for op in plan.operations if type_of(op).deletes)
-    deleted = {str(op.args["topic"]) for op in deletions}
+    deleted = {found for op in deletions if (found := type_of(op).find_object(op)) is not None}
     if not deleted:
         return
-    problems = list(_find_protected(deleted, created, state, connections.get(KafkaConnection).cluster))
+    problems = list(_find_protected(deleted, created, state.resources if state else {}, connections))
     if problems:
         raise KdeclareError(*problems, exit_code=ExitCode.DENIED)
 
 
-def _topics_created_by(run_id: str, store: StateStore) -> frozenset[str]:
+def _find_created_by(run_id: str, store: StateStore) -> frozenset[ResourceId]:
     if run_id not in store.runs():
         raise KdeclareError(
             error(
@@ -43,26 +43,30 @@ def _topics_created_by(run_id: str, store: StateStore) -> frozenset[str]:
             exit_code=ExitCode.STALE,
         )
     run = read_plan(store.plan_text(run_id), f"run {run_id}")
-    return frozenset(str(op.args["topic"]) for op in run.operations if op.verb == "topic.create")
+    created = (type_of(op).find_object(op) for op in run.operations if type_of(op).creates)
+    return frozenset(found for found in created if found is not None)
 
 
 def _find_protected(
-    deleted: set[str], created: frozenset[str], state: State | None, cluster: Cluster
+    deleted: Set[ResourceId],
+    created: Set[ResourceId],
+    records: Mapping[str, Json],
+    connections: Connections,
 ) -> Iterator[Diagnostic]:
-    records = state.resources if state else {}
-    for name in sorted(deleted - created):
-        if (records.get(f"Topic/{name}") or {}).get("preventDestroy"):
-            yield _protected(name, "Its lifecycle.preventDestroy was true when last applied.")
-    for topic in cluster.topics(sorted(deleted)).values():
-        if topic.internal:
-            yield _protected(topic.name, "It is one of Kafka's internal topics.")
+    for resource in sorted(deleted - created):
+        if (records.get(str(resource)) or {}).get("preventDestroy"):
+            yield _protected(resource, "Its lifecycle.preventDestroy was true when last applied.")
+    for kind in sorted({resource.kind for resource in deleted}):
+        names = {resource.name for resource in deleted if resource.kind == kind}
+        for name, why in find_undeletable(kind, names, connections).items():
+            yield _protected(ResourceId(kind, name), why)
 
 
-def _protected(name: str, why: str) -> Diagnostic:
+def _protected(resource: ResourceId, why: str) -> Diagnostic:
     return denied(
         PREVENT_DESTROY,
         "Deletion prevented",
-        f"Topic '{name}' must not be deleted: {why} Nothing was applied.",
+        f"{resource.kind} '{resource.name}' must not be deleted: {why} Nothing was applied.",
         hint="Make a new plan with 'kdeclare plan --out FILE' and look at it.",
-        resource=f"Topic/{name}",
+        resource=str(resource),
     )

@@ -11,6 +11,7 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import Undo, View, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
+from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Base, Ownership, Plan, Summary
 from kdeclare.core.registry import KINDS, OPERATION_TYPES, type_of
 from kdeclare.core.run import Status
@@ -29,7 +30,6 @@ from kdeclare.providers.kafka.reassignment.batching import at_pace
 from kdeclare.providers.kafka.reassignment.disk_capacity import lack_of_room
 from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
 from kdeclare.providers.kafka.reassignment.pace import Pace
-from kdeclare.providers.kafka.visibility import Patience
 
 CONFLICT = "conflict"
 IRREVERSIBLE = "irreversible"

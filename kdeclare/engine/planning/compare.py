@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
 from kdeclare.core.adoption import ADOPTION, allow_adoption
+from kdeclare.core.capabilities import forget_identity
 from kdeclare.core.changes import Action, Change, Reason, Risk
 from kdeclare.core.collector import Selection
 from kdeclare.core.compared import Compared
@@ -16,7 +17,6 @@ from kdeclare.core.planning import PlanHooks
 from kdeclare.core.registry import KINDS
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.suggest import did_you_mean
-from kdeclare.providers.kafka.topic.diff import TOPIC_ID
 
 
 def what_to_observe(request: PlanRequest) -> tuple[Selection, ...]:
@@ -132,8 +132,8 @@ def _asked_for(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | Non
     asked |= {desired.id: allow_adoption(desired) for desired in request.desired}
     for id_ in sorted(asked):
         owned = request.owned.get(str(id_))
-        if owned is not None:  # whoever names a topic means the one that is there
-            owned = {name: value for name, value in owned.items() if name != TOPIC_ID}
+        if owned is not None:  # whoever names it means the one that is there
+            owned = forget_identity(id_.kind, owned)
         if id_ in request.scope.protected:
             owned = {**(owned or {}), "preventDestroy": True}
         yield id_, asked[id_], None if asked[id_] else owned

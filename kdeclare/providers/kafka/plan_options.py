@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from kdeclare.core.parts import PlanOptions
+from kdeclare.core.patience import VISIBILITY_TIMEOUT_S
 from kdeclare.providers.kafka.reassignment.pace import Pace
-from kdeclare.providers.kafka.visibility import VISIBILITY_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import IDENTITY, is_identity
-from kdeclare.core.operations import Operation
+from kdeclare.core.operation_type import IDENTITY
 from kdeclare.providers.kafka.live import KafkaState
 
 
@@ -17,10 +16,3 @@ def identities(topics: Iterable[str], live: KafkaState) -> dict[str, Json]:
 def identity_claims(topics: Iterable[str]) -> dict[str, str]:
     """The claims of those elements; no operation produces them."""
     return {f"{IDENTITY}{name})": f"topic-id/{name}" for name in set(topics)}
-
-
-def expected_topics(op: Operation) -> frozenset[str]:
-    """The topics that ``op`` was planned on and whose ids it knows."""
-    named = (element for element, value in op.expect.items() if is_identity(element) and value)
-    found = frozenset(element.removeprefix(IDENTITY).removesuffix(")") for element in named)
-    return found | {op.args["topic"]} if op.args.get("topic_id") else found

@@ -4,11 +4,10 @@ A broker answers from a metadata image that trails the controller, under load by
 expected and not shown is either absent or *pending*; the controller knows which.
 """
 
-import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 
-from kdeclare.core.progress import Progress, quietly
+from kdeclare.core.patience import Patience
 from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
@@ -16,27 +15,10 @@ from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.selection import KafkaSelection
 
-VISIBILITY_TIMEOUT_S = 120.0
-"""How long kdeclare waits by default for brokers to show what exists."""
-
 WAITING = "Waiting for brokers to show topics"
 
 _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait for brokers that trail the controller, and how to tell people about it."""
-
-    limit_s: float = VISIBILITY_TIMEOUT_S
-    progress: Progress = quietly
-    monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-
-    def less(self, seconds: float) -> "Patience":
-        """What is left after ``seconds`` of waiting for the same."""
-        return replace(self, limit_s=max(0.0, self.limit_s - seconds))
 
 
 @dataclass(frozen=True, slots=True)

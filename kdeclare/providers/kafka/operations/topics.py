@@ -6,6 +6,7 @@ from typing import ClassVar
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Explanation, Fault, Outcome, Result
+from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import OperationType, Undo, View, is_other_object
 from kdeclare.core.operations import Operation
@@ -56,6 +57,10 @@ class TopicOperationType(OperationType):
     def explain(self, op: Operation, fault: Fault) -> Explanation:
         """See `explain_fault`."""
         return explain_fault(fault, self.right.format(topic=_topic(op)))
+
+    def find_object(self, op: Operation) -> ResourceId | None:
+        """The topic."""
+        return ResourceId("Topic", _topic(op))
 
     def select(self, op: Operation) -> Selections:
         """The topic itself."""
@@ -197,6 +202,10 @@ class DeleteTopic(TopicOperationType):
     arguments = DeleteTopicArgs
     deletes = True
 
+    def find_expected(self, op: Operation) -> frozenset[str]:
+        """The topic, where its id is known."""
+        return frozenset({_topic(op)}) if op.args.get("topic_id") else frozenset()
+
     def view(self, op: Operation, live: LiveState) -> View:
         """Its id: a topic of the same name that was created since is another topic."""
         state = live.get(KafkaState)
@@ -262,6 +271,9 @@ class IncreasePartitions(TopicOperationType):
     creates = True
     element = "partitions"
     right = "Alter on topic {topic}"
+
+    def find_object(self, op: Operation) -> None:
+        """The topic is there already."""
 
     def view(self, op: Operation, live: LiveState) -> View:
         """How many there are, and of which topic."""

@@ -1,6 +1,6 @@
 """Kind `Topic`: partitions, replication factor or assignments, and configs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pydantic import BaseModel
 
@@ -11,8 +11,9 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Problem
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.planning import CannotPlanError
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import ConfigQuery
@@ -116,6 +117,25 @@ class TopicKind:
                 names = ("partitions", "replicationFactor", "assignments")
                 record |= {name: after[name] for name in names if name in after}
         return record
+
+    def record_identity(
+        self, record: Json, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
+    ) -> Json:
+        """With the topic id; where nothing proves it, the next apply adds it."""
+        created = next((op for op in done if op.verb == "topic.create"), None)
+        if record is None or created is None:
+            return record
+        found = created_ids.get(created.id)
+        return self.forget_identity(record) | ({TOPIC_ID: found} if found else {})
+
+    def forget_identity(self, record: Json) -> Json:
+        """Without the topic id."""
+        return {name: value for name, value in record.items() if name != TOPIC_ID}
+
+    def find_undeletable(self, names: Collection[str], connections: Connections) -> Mapping[str, str]:
+        """Kafka's internal topics."""
+        topics = connections.get(KafkaConnection).cluster.topics(sorted(names)).values()
+        return {topic.name: "It is one of Kafka's internal topics." for topic in topics if topic.internal}
 
     def is_self_contained(self, name: str, body: TopicBody) -> bool:
         """Unless it is a strategy that says where its replicas are to be."""

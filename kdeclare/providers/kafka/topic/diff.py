@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kdeclare.core.adoption import adoption_of
+from kdeclare.core.capabilities import PREVENT_DESTROY
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, Place, denied, error, info, warning
 from kdeclare.core.ids import ResourceId
@@ -16,7 +17,6 @@ from kdeclare.providers.kafka.reassignment.placing import PlacementError, Placer
 from kdeclare.providers.kafka.risks import assess_topic_field
 from kdeclare.providers.kafka.topic.spec import TopicBody
 
-PREVENT_DESTROY = "prevent-destroy"
 RECREATED = "recreated"
 TOPIC_ID = "topicId"
 """Of an owned record: the id of the topic that was applied; missing where it is not known yet."""
