@@ -10,6 +10,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.parts import PlanOptions
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.run import Status
 from kdeclare.engine.cleanup import Tidied, tidy
@@ -26,6 +27,7 @@ from kdeclare.engine.executor.recovery import (
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE
 from kdeclare.engine.observation import connections_to
 from kdeclare.engine.state.port import StateStore
+from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.port import Cluster
 
 _UNWRITABLE = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
@@ -152,7 +154,7 @@ def tidy_up(
         project.name,
         project.environment.name,
         workspace.cluster_name,
-        keep_throttles=keep_throttles,
+        options=PlanOptions(KafkaPlanOptions(keep_throttles=keep_throttles)),
         patient=patient,
     )
 
@@ -260,8 +262,8 @@ def _left() -> Diagnostic:
 def about(tidied: Tidied) -> tuple[Diagnostic, ...]:
     """What became of leftovers, in words."""
     said: list[Diagnostic] = []
-    if tidied.moving:
-        first, count = tidied.moving[0], len(tidied.moving)
+    if tidied.ongoing:
+        first, count = tidied.ongoing[0], len(tidied.ongoing)
         many = f"{first} is" if count == 1 else f"{first} and {count - 1} more partitions are"
         said.append(
             info(

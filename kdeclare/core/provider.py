@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.collector import Selection
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
@@ -29,6 +30,8 @@ class Provider:
     builds_on: names of providers whose resources this one's refer to; they are listed first.
     collectors: how its live state is read.
     start_plan: makes the hooks of one plan; None where its kinds say all there is to say.
+    find_cleanup: looks for what can be removed of what runs have left; its result is None where they have
+        left nothing of this provider. Raises Fault.
     contract: the version of the contract that it was written for.
     """
 
@@ -39,3 +42,4 @@ class Provider:
     contract: int = CONTRACT
     collectors: tuple[Collects, ...] = ()
     start_plan: Callable[[PlanInputs], PlanHooks] | None = None
+    find_cleanup: Callable[[CleanupRequest], Cleanup | None] | None = None

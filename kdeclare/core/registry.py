@@ -1,9 +1,11 @@
 """All kinds and operation types of the installed providers, by name."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
+from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
@@ -60,3 +62,14 @@ def load_collectors() -> tuple[Collects, ...]:
 def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
     """Return the hooks of all installed providers for one plan."""
     return tuple(provider.start_plan(inputs) for provider in load_providers() if provider.start_plan)
+
+
+def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
+    """Return what all installed providers can remove; each starts from what the one before left pending."""
+    found: list[Cleanup] = []
+    for provider in load_providers():
+        cleanup = provider.find_cleanup(request) if provider.find_cleanup else None
+        if cleanup is not None:
+            found.append(cleanup)
+            request = replace(request, pending=cleanup.pending)
+    return tuple(found)

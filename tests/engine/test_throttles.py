@@ -406,14 +406,14 @@ def test_ctrl_c_leaves_it_to_the_command_that_finds_the_move_over() -> None:
     world.go_on()
     world.cluster.faults.clear()
     runs = world.store.runs()
-    assert world.recover().moving == ("t-0",)
+    assert world.recover().ongoing == ("t-0",)
     assert world.store.runs() == runs  # nothing was done
     assert throttles(world.cluster) == T0
     world.cluster.tick(99)
-    assert world.recover().moving == ("t-0",)
+    assert world.recover().ongoing == ("t-0",)
     assert throttles(world.cluster) == T0
     world.cluster.tick()
-    assert world.recover().moving == ()
+    assert world.recover().ongoing == ()
     assert throttles(world.cluster) == {}
     assert not world.left
     assert len(world.store.runs()) == len(runs) + 1

@@ -14,9 +14,12 @@ from kdeclare.core.capabilities import (
     export_manifests,
     find_exclusive_fields,
     find_static_diagnostics,
+    find_undeletable,
+    forget_identity,
     is_fleet_comparable,
     is_self_contained,
     list_exclusive_settings,
+    record_identity,
 )
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.core.collector import Selections
@@ -24,7 +27,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Kind, Problem
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.registry import KINDS
 
 
@@ -96,6 +99,10 @@ def test_kind_without_capabilities_is_left_in_peace() -> None:
     assert export_manifests(LAMP, LiveState()) == {}
     assert encode_body(KITCHEN) == {}
     assert (is_fleet_comparable("Lamp"), is_self_contained(KITCHEN)) == (False, False)
+    assert (
+        record_identity("Lamp", {"on": True}, (), {}) == forget_identity("Lamp", {"on": True}) == {"on": True}
+    )
+    assert find_undeletable("Lamp", {"kitchen"}, Connections()) == {}
     with pytest.raises(LookupError, match="bodies of Lamp"):
         decode_body("Lamp", {})
 
@@ -104,6 +111,7 @@ def test_kind_that_is_not_installed_has_no_capability() -> None:
     field = FieldChange("on", FieldOp.CHANGE, False, True)
     assert assess_field("Toaster", Action.UPDATE, field) is field
     assert not is_fleet_comparable("Toaster")
+    assert find_undeletable("Toaster", {"kitchen"}, Connections()) == {}
 
 
 def test_capabilities_of_built_in_kinds() -> None:

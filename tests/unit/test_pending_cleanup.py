@@ -4,9 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.core import registry
+from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.parts import Connections, PlanOptions
+from kdeclare.core.provider import Provider
+from kdeclare.core.registry import find_cleanups
 from kdeclare.core.state import State
 from kdeclare.engine.state.document import decode, encode
+from kdeclare.providers.kafka.reassignment.cleanup import find_cleanup
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of, read_leftovers
 
 LAMPS = {"lamps": {"kitchen": "on"}}
@@ -60,3 +66,27 @@ def test_file_of_an_earlier_version_keeps_its_leftovers() -> None:
     assert leftovers_of(decode(text, "state.json")) == Leftovers(
         {"BROKER/1": {"rate": "9"}}, {"t-0": 1}, ("t-0",)
     )
+
+
+def test_provider_without_leftovers_asks_nothing() -> None:
+    assert find_cleanup(CleanupRequest(Connections(), LAMPS, PlanOptions())) is None
+
+
+def test_providers_clean_up_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each starts from what the one before left pending."""
+
+    def remover(section: str) -> Provider:
+        def find(request: CleanupRequest) -> Cleanup | None:
+            if section not in request.pending:
+                return None
+            rest = {name: value for name, value in request.pending.items() if name != section}
+            return Cleanup("system", (), (f"{section} goes on",), rest)
+
+        return Provider(section, (), (), find_cleanup=find)
+
+    providers = (remover("lamps"), Provider("idle", (), ()), remover("kettles"), remover("absent"))
+    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    pending = {"lamps": ["hall"], "kettles": ["kitchen"], "others": [1]}
+    found = find_cleanups(CleanupRequest(Connections(), pending, PlanOptions()))
+    assert [cleanup.ongoing for cleanup in found] == [("lamps goes on",), ("kettles goes on",)]
+    assert found[-1].pending == {"others": [1]}

@@ -18,6 +18,7 @@ class KafkaPlanOptions:
         under the same name is deleted in place of the one that was seen.
     visibility_timeout_s: how long to wait for brokers to show owned topics that exist.
     pace: of moves whose manifest says nothing else.
+    keep_throttles: whether tidying up leaves the throttles that kdeclare has set.
     """
 
     client_guard: bool = False
@@ -26,6 +27,7 @@ class KafkaPlanOptions:
     delete_by_name: bool = False
     visibility_timeout_s: float = VISIBILITY_TIMEOUT_S
     pace: Pace = field(default_factory=Pace)
+    keep_throttles: bool = False
 
 
 def find_kafka_options(options: PlanOptions) -> KafkaPlanOptions:

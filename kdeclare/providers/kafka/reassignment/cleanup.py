@@ -1,20 +1,56 @@
 """What moves that are over have left to be done: throttles that nobody needs, leaders to be elected."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
+from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.operations.partitions import topics_of
+from kdeclare.providers.kafka.plan_options import find_kafka_options
+from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
-from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
+from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, read_leftovers
 from kdeclare.providers.kafka.reassignment.operations.elect import election
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, throttling
 
 RESOURCE = ResourceId("Moves", "leftovers")
 _CLEAR = ClearThrottle()
+
+
+def find_cleanup(request: CleanupRequest) -> Cleanup | None:
+    """Look for throttles that no move needs anymore, and for leaders to be elected. Raises Fault."""
+    left = read_leftovers(request.pending)
+    if not left:
+        return None
+    cluster = request.connections.get(KafkaConnection).cluster
+    lists = {throttles.resource_of(entity).name for entity in left.throttles if entity.startswith("TOPIC/")}
+    topics = topics_of((*left.elections, *left.moves)) | lists
+    live = observe(cluster, throttles.query((), topics))
+    still = tuple(p for p in left.moves if TopicPartition.parse(p) in live.moves)
+    pending = request.pending
+    if still != left.moves:
+        pending = replace(left, moves=still).write_to(pending)
+    if still and request.patient:
+        return Cleanup(live.cluster.id, (), still, pending)
+    keep = find_kafka_options(request.options).keep_throttles
+    operations = tidying(left, live, _find_relocating(cluster, left), keep_throttles=keep)
+    return Cleanup(live.cluster.id, operations, still, pending)
+
+
+def _find_relocating(cluster: Cluster, left: Leftovers) -> frozenset[int]:
+    """The brokers that are slowed down in moving replicas between log directories and are still at it."""
+    slowed = throttles.brokers_of({e: k for e, k in left.throttles.items() if throttles.DIRS_RATE in k})
+    if not slowed:
+        return frozenset()
+    there = cluster.log_dirs()
+    return frozenset(b for b in slowed if any(log_dir.arriving for log_dir in there.get(b, ())))
 
 
 def tidying(
