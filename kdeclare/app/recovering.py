@@ -43,7 +43,9 @@ def recover_to_plan(
 ) -> tuple[Diagnostic, ...]:
     """Settle what a crashed run left open, and wait until brokers show what runs did. Raises Fault."""
     notices = recover_if_possible(workspace, cluster, what, progress=progress, wait=True)
-    await_visibility(workspace.store, cluster, SystemClock(), progress, limit_s=visibility_timeout_s)
+    await_visibility(
+        workspace.store, connections_to(cluster), SystemClock(), progress, limit_s=visibility_timeout_s
+    )
     return notices
 
 
@@ -112,13 +114,21 @@ def recover_locked(
     be taken away, and one that still shows would pass for someone else's.
     """
     settled, certain = _settled(workspace, cluster, progress, wait=True)
-    await_visibility(workspace.store, cluster, SystemClock(), progress, limit_s=visibility_timeout_s)
+    await_visibility(
+        workspace.store, connections_to(cluster), SystemClock(), progress, limit_s=visibility_timeout_s
+    )
     if not certain:
         return settled  # what may still take effect is looked for after the run
     tidied = tidy_up(workspace, cluster, what, keep_throttles=keep_throttles)
     if tidied.run is not None:
-        await_visibility(workspace.store, cluster, SystemClock(), progress, limit_s=visibility_timeout_s)
+        await_visibility(
+            workspace.store, connections_to(cluster), SystemClock(), progress, limit_s=visibility_timeout_s
+        )
     return settled + about(tidied)
+
+
+def _await_visibility(workspace: Workspace, cluster: Cluster, progress: Progress, limit_s: float) -> None:
+    await_visibility(workspace.store, connections_to(cluster), SystemClock(), progress, limit_s=limit_s)
 
 
 def _settled(

@@ -81,6 +81,8 @@ class OperationType(Protocol):
     """Whether its effect reaches the members of the system one after the other, once it has been done."""
     is_cleanup: bool = False
     """Whether it removes what the run has set for its own sake, and so runs also when the run is stopped."""
+    is_shown_late: bool = False
+    """Whether the system can acknowledge it before all its members show it in the live state."""
     is_temporary: bool = False
     """Whether it sets what is to be removed again: if it takes effect late, that must not be forgotten."""
 
@@ -101,6 +103,10 @@ class OperationType(Protocol):
     def find_expected(self, op: Operation) -> frozenset[str]:
         """Return the names of the objects that must exist for ``op``, as it knows them by their ids."""
         return find_expected_objects(op)
+
+    def find_subjects(self, op: Operation) -> frozenset[str]:
+        """Return the names of the objects that ``op`` is about."""
+        return frozenset({op.resource.name})
 
     def find_object(self, op: Operation) -> ResourceId | None:
         """Return the resource that ``op`` creates or deletes as a whole; None where it does neither."""

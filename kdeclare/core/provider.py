@@ -1,6 +1,6 @@
 """What a provider is: a package that knows one external system."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,6 +9,7 @@ from kdeclare.core.collector import Selection
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.parts import Connections
+from kdeclare.core.pending_write import PendingWrite
 from kdeclare.core.planning import PlanHooks, PlanInputs
 
 CONTRACT = 1
@@ -30,6 +31,8 @@ class Provider:
     builds_on: names of providers whose resources this one's refer to; they are listed first.
     collectors: how its live state is read.
     start_plan: makes the hooks of one plan; None where its kinds say all there is to say.
+    find_invisible: tells which of its acknowledged writes the system does not show yet; None where it shows
+        each at once. Raises Fault.
     find_cleanup: looks for what can be removed of what runs have left; its result is None where they have
         left nothing of this provider. Raises Fault.
     contract: the version of the contract that it was written for.
@@ -42,4 +45,5 @@ class Provider:
     contract: int = CONTRACT
     collectors: tuple[Collects, ...] = ()
     start_plan: Callable[[PlanInputs], PlanHooks] | None = None
+    find_invisible: Callable[[Connections, Sequence[PendingWrite]], Sequence[PendingWrite]] | None = None
     find_cleanup: Callable[[CleanupRequest], Cleanup | None] | None = None

@@ -1,6 +1,6 @@
 """All kinds and operation types of the installed providers, by name."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TypeVar
@@ -10,6 +10,8 @@ from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections
+from kdeclare.core.pending_write import PendingWrite
 from kdeclare.core.planning import PlanHooks, PlanInputs
 from kdeclare.core.provider import Collects
 from kdeclare.core.unknown_operation import UnknownOperationType
@@ -62,6 +64,16 @@ def load_collectors() -> tuple[Collects, ...]:
 def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
     """Return the hooks of all installed providers for one plan."""
     return tuple(provider.start_plan(inputs) for provider in load_providers() if provider.start_plan)
+
+
+def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:
+    """Return the writes that their systems do not show yet. Raises Fault."""
+    found: list[PendingWrite] = []
+    for provider in load_providers():
+        if provider.find_invisible is not None:
+            own = {operation_type.name for operation_type in provider.operation_types}
+            found += provider.find_invisible(connections, [w for w in writes if w.operation.verb in own])
+    return found
 
 
 def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:

@@ -87,16 +87,17 @@ def test_await_visibility_gives_up_after_limit() -> None:
     world = throttle_cleared_and_not_followed()
     before = world.clock.monotonic()
     told: list[tuple[str, int, int]] = []
-    await_visibility(world.store, world.cluster, world.clock, lambda *how_far: told.append(how_far))
+    connections = connections_to(world.cluster)
+    await_visibility(world.store, connections, world.clock, lambda *how_far: told.append(how_far))
     assert 115 < world.clock.monotonic() - before < 125
     assert told[0] == ("Waiting for brokers to show what earlier runs did", 0, 1)
-    assert await_visibility(world.store, world.cluster, world.clock) == ()
+    assert await_visibility(world.store, connections_to(world.cluster), world.clock) == ()
 
 
 def test_await_visibility_without_waiting_names_pending_writes() -> None:
     world = throttle_cleared_and_not_followed()
     before = world.clock.monotonic()
-    (pending,) = await_visibility(world.store, world.cluster, world.clock, wait=False)
+    (pending,) = await_visibility(world.store, connections_to(world.cluster), world.clock, wait=False)
     assert pending.operation.verb == "throttle.clear"
     assert world.clock.monotonic() - before < 1
 
@@ -112,7 +113,7 @@ def test_write_undone_by_others_is_pending_only_while_brokers_trail(
     world.cluster.set_overrides(resource, {})
     monkeypatch.setattr(MemoryCluster, "is_caught_up", lambda _: caught_up)
     before = world.clock.monotonic()
-    assert await_visibility(world.store, world.cluster, world.clock) == ()
+    assert await_visibility(world.store, connections_to(world.cluster), world.clock) == ()
     assert (world.clock.monotonic() - before > 100) is not caught_up
 
 
@@ -124,7 +125,7 @@ def test_rolled_back_writes_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) 
     world.rollback()
     world.rollback(world.store.runs()[0])
     before = world.clock.monotonic()
-    assert await_visibility(world.store, world.cluster, world.clock) == ()
+    assert await_visibility(world.store, connections_to(world.cluster), world.clock) == ()
     assert world.clock.monotonic() - before < 1
 
 
@@ -136,5 +137,5 @@ def test_topic_created_again_by_others_is_not_waited_for(monkeypatch: pytest.Mon
     world.cluster.elsewhere().delete_topics({"t": None})
     world.cluster.elsewhere().create_topics([NewTopic("t", 1, 1, None, {})])
     before = world.clock.monotonic()
-    assert await_visibility(world.store, world.cluster, world.clock) == ()
+    assert await_visibility(world.store, connections_to(world.cluster), world.clock) == ()
     assert world.clock.monotonic() - before < 1

@@ -7,6 +7,7 @@ import pytest
 from kdeclare.app.scope import Scope
 from kdeclare.core.faults import Fault
 from kdeclare.engine.executor.propagation import await_visibility
+from kdeclare.engine.observation import connections_to
 from tests.engine.world import World, topic
 
 CLUSTER = Fault("CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed.")
@@ -100,7 +101,7 @@ def test_writes_of_another_login_that_cannot_be_seen_are_not_waited_for(
     world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1, replicationFactor=1))
     world.cluster.hidden = frozenset({"t"})
     monkeypatch.setattr(world.cluster, "is_caught_up", lambda: False)  # as without Describe on the cluster
-    assert await_visibility(world.store, world.cluster, world.clock, wait=False) == ()
+    assert await_visibility(world.store, connections_to(world.cluster), world.clock, wait=False) == ()
 
 
 def test_a_hidden_topic_is_not_waited_for_by_who_may_create_any() -> None:

@@ -136,11 +136,11 @@ class World:
 
     def _recovered(self) -> Tidied:
         found = recover(self.store, connections_to(self.cluster), self.clock)
-        await_visibility(self.store, self.cluster, self.clock)
+        await_visibility(self.store, connections_to(self.cluster), self.clock)
         if not all(item.is_certain for item in found):
             return Tidied(None, ())
         tidied = tidy(self._applier(), "test", "default", "memory")
-        await_visibility(self.store, self.cluster, self.clock)
+        await_visibility(self.store, connections_to(self.cluster), self.clock)
         return tidied
 
     def _applier(self) -> Applier:

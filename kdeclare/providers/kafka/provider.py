@@ -6,6 +6,7 @@ from kdeclare.providers.kafka.collector import CLUSTER
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.topics import CreateTopic, DeleteTopic, IncreasePartitions
 from kdeclare.providers.kafka.planning import KafkaPlanning
+from kdeclare.providers.kafka.propagation import find_invisible
 from kdeclare.providers.kafka.reassignment.cleanup import find_cleanup
 from kdeclare.providers.kafka.reassignment.kind import ReassignmentKind
 from kdeclare.providers.kafka.reassignment.operations.elect import ElectLeaders
@@ -33,5 +34,6 @@ PROVIDER = Provider(
     ),
     collectors=(CLUSTER,),
     start_plan=KafkaPlanning,
+    find_invisible=find_invisible,
     find_cleanup=find_cleanup,
 )

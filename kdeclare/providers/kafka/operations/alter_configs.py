@@ -6,9 +6,9 @@ from typing import Any
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Explanation, Fault, Result
+from kdeclare.core.faults import Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import OperationType, Undo, View, is_identity, is_other_object
+from kdeclare.core.operation_type import Undo, View, is_identity, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SHOWN, SecretSource, Steps, is_secret
@@ -19,7 +19,7 @@ from kdeclare.providers.kafka.config.wishes import joined
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState
 from kdeclare.providers.kafka.operations.arguments import AlterConfigsArgs
-from kdeclare.providers.kafka.operations.explaining import explain_fault
+from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic_effects import Effect
@@ -43,12 +43,7 @@ def own_source(resource: ConfigResource) -> ConfigSource:
     return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
 
 
-def _right(op: Operation) -> str:
-    of_topic = op.args["entity_type"] == ConfigScope.TOPIC
-    return f"AlterConfigs on topic {op.args['entity_name']}" if of_topic else "AlterConfigs on the cluster"
-
-
-class AlterConfigs(OperationType):
+class AlterConfigs(KafkaOperationType):
     """args: {entity_type, entity_name, ops: [{key, op, value}]}.
 
     value: a text, the elements of a list, or a secret's reference and hash; None for DELETE.
@@ -59,9 +54,11 @@ class AlterConfigs(OperationType):
     arguments = AlterConfigsArgs
     validates = True
 
-    def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """See `explain_fault`."""
-        return explain_fault(fault, _right(op))
+    def find_right(self, op: Operation) -> str:
+        """Of the topic, or of the cluster."""
+        resource = entity(op)
+        named = f"topic {resource.name}" if resource.scope is ConfigScope.TOPIC else "the cluster"
+        return f"AlterConfigs on {named}"
 
     def select(self, op: Operation) -> Selections:
         """Just the keys that it touches."""

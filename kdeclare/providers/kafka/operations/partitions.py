@@ -5,25 +5,21 @@ from dataclasses import replace
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Explanation, Fault, FaultKind, Result
+from kdeclare.core.faults import Fault, FaultKind, Result
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import OperationType, View, with_args, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.operations.explaining import explain_fault
+from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic_effects import Effect
 from kdeclare.providers.kafka.topic_identity import identities, identity_claims
 
 
-class PartitionsOperationType(OperationType):
+class PartitionsOperationType(KafkaOperationType):
     """args: {partitions: {<topic>-<n>: replicas}}."""
-
-    def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """See `explain_fault`."""
-        return explain_fault(fault)
 
     def select(self, op: Operation) -> Selections:
         """The topics of its partitions."""

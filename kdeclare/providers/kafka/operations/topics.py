@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Explanation, Fault, Outcome, Result
+from kdeclare.core.faults import Fault, Outcome, Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import OperationType, Undo, View, is_other_object
+from kdeclare.core.operation_type import Undo, View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
@@ -24,7 +24,7 @@ from kdeclare.providers.kafka.operations.arguments import (
     DeleteTopicArgs,
     IncreasePartitionsArgs,
 )
-from kdeclare.providers.kafka.operations.explaining import explain_fault
+from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic_effects import Effect
@@ -41,22 +41,19 @@ def _topic(op: Operation) -> str:
     return str(op.args["topic"])
 
 
-class TopicOperationType(OperationType):
+class TopicOperationType(KafkaOperationType):
     """What the operation types on a topic as a whole have in common.
 
     element: what they look at. right: what they take of Kafka's ACLs.
     """
 
     element = "topic"
+    has_timeout = True
     right = "Delete on topic {topic}"
 
-    def find_deadline_s(self, connections: Connections) -> float | None:
-        """The timeout that each request names."""
-        return connections.get(KafkaConnection).cluster.deadline_s()
-
-    def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """See `explain_fault`."""
-        return explain_fault(fault, self.right.format(topic=_topic(op)))
+    def find_right(self, op: Operation) -> str:
+        """Of the topic."""
+        return self.right.format(topic=_topic(op))
 
     def find_object(self, op: Operation) -> ResourceId | None:
         """The topic."""

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Explanation, Fault, Result
+from kdeclare.core.faults import Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import OperationType, Undo, View, with_args
+from kdeclare.core.operation_type import Undo, View, with_args
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.run import Status
@@ -17,7 +17,7 @@ from kdeclare.core.state import PendingCleanup
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.operations.explaining import explain_fault
+from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.operations.partitions import joined_result, topics_of
 from kdeclare.providers.kafka.reassignment.completion import MOVES
 from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
@@ -25,22 +25,15 @@ from kdeclare.providers.kafka.reassignment.operations.arguments import ElectArgs
 from kdeclare.providers.kafka.selection import KafkaSelection
 
 
-class ElectLeaders(OperationType):
+class ElectLeaders(KafkaOperationType):
     """args: {partitions: {<topic>-<n>: preferred leader}}. Begins when none of them is being moved."""
 
     name = "leaders.elect"
     arguments = ElectArgs
+    has_timeout = True
     awaits = MOVES
     is_auxiliary = True
     is_cleanup = True
-
-    def find_deadline_s(self, connections: Connections) -> float | None:
-        """The timeout that each request names."""
-        return connections.get(KafkaConnection).cluster.deadline_s()
-
-    def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """See `explain_fault`."""
-        return explain_fault(fault)
 
     def select(self, op: Operation) -> Selections:
         """The topics of its partitions."""

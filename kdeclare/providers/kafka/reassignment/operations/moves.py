@@ -62,10 +62,7 @@ class CancelMoves(PartitionsOperationType):
 
     name = "moves.cancel"
     arguments = MovesArgs
-
-    def find_deadline_s(self, connections: Connections) -> float | None:
-        """The timeout that each request names."""
-        return connections.get(KafkaConnection).cluster.deadline_s()
+    has_timeout = True
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The replicas that are left of its partitions."""

@@ -35,15 +35,12 @@ class ReassignPartitions(PartitionsOperationType):
 
     name = "partitions.reassign"
     arguments = ReassignArgs
+    has_timeout = True
     completion = MOVES
 
     def find_pause_s(self, op: Operation) -> float:
         """The pause between batches."""
         return float(op.args.get("pause_s") or 0)
-
-    def find_deadline_s(self, connections: Connections) -> float | None:
-        """The timeout that each request names."""
-        return connections.get(KafkaConnection).cluster.deadline_s()
 
     def ongoing_work(self, op: Operation) -> Mapping[str, int]:
         """The partitions that are moved, by topic."""

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Explanation, Fault, Result
-from kdeclare.core.operation_type import OperationType, Undo, View
+from kdeclare.core.faults import Fault, Result
+from kdeclare.core.operation_type import Undo, View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.operations.explaining import explain_fault
+from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
 from kdeclare.providers.kafka.selection import KafkaSelection
 
@@ -21,7 +21,7 @@ Replica = tuple[TopicPartition, int]
 """A partition, and the broker with the copy."""
 
 
-class RelocateReplicas(OperationType):
+class RelocateReplicas(KafkaOperationType):
     """args: {replicas: {<topic>-<n>@<broker>: path of the log directory}}.
 
     It begins in the broker and goes on there by itself. Of a replica that the broker does not have yet it
@@ -30,10 +30,7 @@ class RelocateReplicas(OperationType):
 
     name = "replicas.relocate"
     arguments = RelocateArgs
-
-    def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """See `explain_fault`."""
-        return explain_fault(fault)
+    is_shown_late = False  # brokers are asked about their own folders
 
     def select(self, op: Operation) -> Selections:
         """Where the replicas of its topics are."""

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Explanation, Fault, Result
+from kdeclare.core.faults import Fault, Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import OperationType, Undo, View, with_args
+from kdeclare.core.operation_type import Undo, View, with_args
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.run import Status
@@ -17,7 +17,7 @@ from kdeclare.core.state import PendingCleanup
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.operations.explaining import explain_fault
+from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery
 from kdeclare.providers.kafka.reassignment import throttles
@@ -29,17 +29,13 @@ from kdeclare.providers.kafka.reassignment.throttles import LISTS
 BROKER_DOWN = "BROKER_NOT_AVAILABLE"
 
 
-class ThrottleOperationType(OperationType):
+class ThrottleOperationType(KafkaOperationType):
     """args: {entries, partitions, relies_on}; see `core.state.Entries`.
 
     partitions: for whose moves it is. relies_on: rates by entity and key that are there and have to hold.
     """
 
     is_auxiliary = True
-
-    def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """See `explain_fault`."""
-        return explain_fault(fault)
 
     def select(self, op: Operation) -> Selections:
         """The lists and rates that it touches, and the moves that it is for."""
