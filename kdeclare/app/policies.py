@@ -9,9 +9,9 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import SYSTEM_POLICY
+from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.load import load_rules
 from kdeclare.manifests.project import Project
-from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import ConfiguredPolicy
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kdeclare.core.diagnostics import KdeclareError, denied, error
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
-from kdeclare.manifests.name_scope import NameScope, out_of_scope
+from kdeclare.core.name_scope import NameScope, out_of_scope
 from kdeclare.manifests.reassignment_json import Assignment
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import LogDir

@@ -11,6 +11,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.registry import KINDS
 from kdeclare.core.secrets import is_secret
+from kdeclare.core.suggest import nearest
 from kdeclare.manifests.defaults import DEFAULTS
 from kdeclare.manifests.layers import Layers
 from kdeclare.manifests.load import Loaded, load
@@ -18,7 +19,6 @@ from kdeclare.manifests.nodes import find
 from kdeclare.manifests.project import PROJECT_FILE, open_project
 from kdeclare.manifests.provenance import EffectiveManifest, origins
 from kdeclare.manifests.sources import Steps, reader_of, variable_places
-from kdeclare.manifests.suggest import nearest
 
 _CONFIGS = ("configs", "config")
 

@@ -393,8 +393,8 @@ class _Waves:
 
 
 def _kinds(text: str | None) -> "frozenset[FindingKind]":
+    from kdeclare.core.suggest import did_you_mean
     from kdeclare.fleet.finding import FindingKind
-    from kdeclare.manifests.suggest import did_you_mean
 
     found = set()
     for word in (text or "").split(",") if text is not None else ():

@@ -350,7 +350,7 @@ def one_resource(option: str, text: str) -> "ResourceId":
     """What KIND/NAME says. Raises BadParameter for anything else, and for a kind that there is not."""
     from kdeclare.core.ids import ResourceId
     from kdeclare.core.registry import KINDS
-    from kdeclare.manifests.suggest import did_you_mean
+    from kdeclare.core.suggest import did_you_mean
 
     try:
         resource = ResourceId.parse(text)

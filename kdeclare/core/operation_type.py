@@ -108,6 +108,10 @@ class OperationType(Protocol):
         """Return the names of the objects that ``op`` is about."""
         return frozenset({op.resource.name})
 
+    def find_changed(self, op: Operation) -> frozenset[ResourceId]:
+        """Return the resources that ``op`` changes, under whichever names they could be declared."""
+        return frozenset({op.resource})
+
     def find_object(self, op: Operation) -> ResourceId | None:
         """Return the resource that ``op`` creates or deletes as a whole; None where it does neither."""
         return op.resource if self.creates or self.deletes else None

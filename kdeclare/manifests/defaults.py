@@ -16,6 +16,7 @@ from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import NAME, Kind, Problem
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
+from kdeclare.core.suggest import did_you_mean, one_of
 from kdeclare.manifests.checks import declared_twice
 from kdeclare.manifests.filling import differing, fill, says, settles
 from kdeclare.manifests.nodes import child, find, node_at
@@ -23,7 +24,6 @@ from kdeclare.manifests.overlays import identify
 from kdeclare.manifests.reading import Reader, holds_broken
 from kdeclare.manifests.schema_errors import explain
 from kdeclare.manifests.shapes import Shapes, TextMap
-from kdeclare.manifests.suggest import did_you_mean, one_of
 from kdeclare.manifests.wording import dotted
 from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG
 

@@ -10,9 +10,11 @@ from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.core.diagnostics import KdeclareError, Place, error
+from kdeclare.core.name_scope import NameScope
+from kdeclare.core.suggest import did_you_mean
 from kdeclare.engine.state.names import is_folder_name
 from kdeclare.manifests.document import document, location, validated, variables_of
-from kdeclare.manifests.name_scope import NameScope, read_name_scope
+from kdeclare.manifests.name_scope import read_name_scope
 from kdeclare.manifests.nodes import child, find, node_at
 from kdeclare.manifests.policies import PolicyEntry, PolicyEntrySpec, policy_entries
 from kdeclare.manifests.reading import Reader
@@ -26,7 +28,6 @@ from kdeclare.manifests.reference_limits import (
 from kdeclare.manifests.schema_errors import Location
 from kdeclare.manifests.shapes import Envelope, Metadata, TextMap
 from kdeclare.manifests.substitution import Scope, Variable, has_reference
-from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.providers.kafka.reassignment.pace import Duration, Pace, PaceSpec, pace_of
 
 PROJECT_FILE = "kdeclare.yaml"

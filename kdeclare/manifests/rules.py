@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.suggest import closest
 from kdeclare.manifests.defaults import DEFAULTS
 from kdeclare.manifests.nodes import find
 from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.shapes import Shapes
 from kdeclare.manifests.substitution import has_reference
-from kdeclare.manifests.suggest import closest
 
 _POLICY_OVERLAID = (
     "policy-overlay",

@@ -9,11 +9,11 @@ from yaml.nodes import Node, ScalarNode
 
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.references import Referenced
+from kdeclare.core.suggest import closest, did_you_mean, one_of
 from kdeclare.manifests.model_fields import choices_at, is_secret_at, known_fields
 from kdeclare.manifests.nodes import child, find
 from kdeclare.manifests.reading import BROKEN
 from kdeclare.manifests.substitution import has_reference
-from kdeclare.manifests.suggest import closest, did_you_mean, one_of
 from kdeclare.manifests.wording import (
     BOUNDS,
     described,

@@ -9,12 +9,12 @@ from yaml.nodes import Node, ScalarNode
 
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.kind import NAME, Problem
+from kdeclare.core.suggest import did_you_mean, one_of
 from kdeclare.manifests.model_fields import may_be_shown
 from kdeclare.manifests.nodes import child, find, node_at, path_to
 from kdeclare.manifests.positions import within
 from kdeclare.manifests.reading import holds_broken
 from kdeclare.manifests.schema_errors import affected_fields, explain
-from kdeclare.manifests.suggest import did_you_mean, one_of
 
 API_VERSION = "kdeclare/v1"
 

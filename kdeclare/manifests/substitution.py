@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.references import Referenced
+from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.reference_limits import Limits, refuse_file, refuse_variable
-from kdeclare.manifests.suggest import did_you_mean
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
 _LARGEST = 1 << 20

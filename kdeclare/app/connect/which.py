@@ -13,8 +13,8 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, gist
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.kind import Desired
+from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.reference_limits import Limits
-from kdeclare.manifests.suggest import did_you_mean
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.client.retrying import RetryingWorkers
 from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind

@@ -4,11 +4,11 @@ from kdeclare.app.fleet.job import FleetOptions, spark_storage
 from kdeclare.app.fleet.snapshot import snapshot_record
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.progress import Progress
+from kdeclare.core.suggest import did_you_mean
 from kdeclare.fleet.folders import SNAPSHOTS, records
 from kdeclare.fleet.history import TopicVersion
 from kdeclare.fleet.snapshots import SnapshotRecord
 from kdeclare.fleet.storage import Storage
-from kdeclare.manifests.suggest import did_you_mean
 
 
 def topic_history(

@@ -10,9 +10,9 @@ from pathlib import Path
 from kdeclare.app.fleet.unpacking import Unpacked, entered, unpacked
 from kdeclare.app.workspace import Options, Workspace, connect_kafka, workspace_of
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.fleet import ClusterEntry, Fleet, open_fleet, project_of
 from kdeclare.manifests.project import ProjectDocument, read_project
-from kdeclare.manifests.suggest import did_you_mean
 
 _ATTEMPTS = 3
 """How often a cluster is asked at most what it does not answer; other clusters wait for their turn."""

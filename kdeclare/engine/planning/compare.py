@@ -15,8 +15,8 @@ from kdeclare.core.kind import Desired, Difference
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.planning import PlanHooks
 from kdeclare.core.registry import KINDS
+from kdeclare.core.suggest import did_you_mean
 from kdeclare.engine.planning.request import PlanRequest
-from kdeclare.manifests.suggest import did_you_mean
 
 
 def what_to_observe(request: PlanRequest) -> tuple[Selection, ...]:

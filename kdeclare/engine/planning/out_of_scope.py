@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, Severity
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.name_scope import out_of_scope
 from kdeclare.core.operations import Operation
+from kdeclare.core.registry import type_of
 from kdeclare.engine.planning.request import PlanRequest
-from kdeclare.manifests.name_scope import out_of_scope
-from kdeclare.providers.kafka.topic_effects import find_effects
 
 _ORPHAN_OUT_OF_SCOPE = "Release it with --forget, or extend spec.scope in the project file."
 
@@ -17,12 +17,12 @@ def find_out_of_scope(request: PlanRequest, operations: Iterable[Operation]) -> 
     """Yield an error for each resource whose operations touch what the project must not touch."""
     if not request.names.entries:
         return
-    topics: dict[ResourceId, set[str]] = {}
+    changed: dict[ResourceId, set[ResourceId]] = {}
     for op in operations:
-        topics.setdefault(op.resource, set()).update(find_effects(op))
+        changed.setdefault(op.resource, {op.resource}).update(type_of(op).find_changed(op))
     places = {desired.id: desired.source for desired in request.desired}
-    for resource, touched in topics.items():
-        forbidden = request.names.find_forbidden(resource, touched)
+    for resource, touched in changed.items():
+        forbidden = request.names.find_forbidden(touched)
         if forbidden:
             found = out_of_scope(resource, forbidden, request.names, places.get(resource))
             is_orphan = resource not in places and not request.scope.by_hand

@@ -7,10 +7,10 @@ from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.name_scope import NameScope
 from kdeclare.core.parts import PlanOptions
 from kdeclare.core.state import State
 from kdeclare.engine.planning.deletion_limit import DeletionLimit
-from kdeclare.manifests.name_scope import NameScope
 from kdeclare.policy.configured import ConfiguredPolicy
 
 

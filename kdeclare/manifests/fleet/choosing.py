@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.fleet.spec import unknown_labels
 from kdeclare.manifests.fleet.values import Fleet
-from kdeclare.manifests.suggest import did_you_mean
 
 
 def chosen(fleet: Fleet, names: Sequence[str], selector: Mapping[str, str]) -> Fleet:

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from yaml.nodes import Node
 
 from kdeclare.core.diagnostics import Diagnostic, Place, error
+from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.nodes import find
 from kdeclare.manifests.shapes import Envelope, Metadata, TextMap
-from kdeclare.manifests.suggest import did_you_mean
 
 _BAD_IN_NAME = re.compile(r"[/\\\x00-\x1f\x7f]")
 _LONGEST_NAME = 200

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kdeclare.manifests.suggest import closest, did_you_mean
+from kdeclare.core.suggest import closest, did_you_mean
 from kdeclare.policy.cel.source import tokens
 
 FIELDS = ("assignments", "configs", "partitions", "replicationFactor")

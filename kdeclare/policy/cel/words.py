@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kdeclare.manifests.suggest import closest, did_you_mean
+from kdeclare.core.suggest import closest, did_you_mean
 from kdeclare.policy.cel.errors import RuleProblem
 from kdeclare.policy.cel.source import Token, closed, is_text, loops, tokens
 from kdeclare.policy.interface import Action

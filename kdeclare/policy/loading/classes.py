@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from kdeclare.core.diagnostics import error
 from kdeclare.core.kind import Path, Problem
-from kdeclare.manifests.suggest import did_you_mean, one_of
+from kdeclare.core.suggest import did_you_mean, one_of
 from kdeclare.policy.interface import TopicActionsPolicy
 from kdeclare.policy.loading.adapting import INTERFACES, AnyPolicy, adapted, interfaces_of
 from kdeclare.policy.loading.importable import elsewhere_too, modules_here

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from kdeclare.core.kind import Path
-from kdeclare.manifests.suggest import closest
+from kdeclare.core.suggest import closest
 from kdeclare.policy.interface import Action
 from kdeclare.policy.rules.base import Text
 from kdeclare.policy.rules.config_values import ConfigValue

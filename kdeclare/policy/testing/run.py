@@ -7,7 +7,7 @@ from typing import Any
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.plan import Verdict, VerdictOutcome
-from kdeclare.manifests.suggest import did_you_mean
+from kdeclare.core.suggest import did_you_mean
 from kdeclare.policy.asking import Asking
 from kdeclare.policy.cel.rule import RuleFailed
 from kdeclare.policy.configured import ConfiguredPolicy

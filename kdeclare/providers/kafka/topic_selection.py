@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern
-from kdeclare.manifests.suggest import did_you_mean
+from kdeclare.core.suggest import did_you_mean
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]*")
 """What a topic's name consists of (org.apache.kafka.common.internals.Topic.LEGAL_CHARS)."""

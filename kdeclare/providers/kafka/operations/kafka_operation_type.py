@@ -1,11 +1,13 @@
 """What all operation types on a Kafka cluster have in common."""
 
 from kdeclare.core.faults import Explanation, Fault, FaultCause
+from kdeclare.core.ids import ResourceId
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.collector import KafkaConnection, select_topics
 from kdeclare.providers.kafka.port import POLICY_VIOLATION, QUOTA_EXCEEDED, QUOTA_HINT, TOPIC_EXISTS
+from kdeclare.providers.kafka.topic_effects import find_effects
 
 _CAUSES = {
     POLICY_VIOLATION: FaultCause.DENIED_BY_POLICY,
@@ -36,6 +38,10 @@ class KafkaOperationType(OperationType):
     def find_subjects(self, op: Operation) -> frozenset[str]:
         """The topics that it looks at."""
         return select_topics(self.select(op))
+
+    def find_changed(self, op: Operation) -> frozenset[ResourceId]:
+        """The topics that it makes something of."""
+        return frozenset(ResourceId("Topic", topic) for topic in find_effects(op))
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
         """By the name of Kafka's error (`org.apache.kafka.common.protocol.Errors`)."""
