@@ -14,6 +14,7 @@ import sys
 import time
 from threading import Event
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.ids import ResourceId
@@ -23,7 +24,6 @@ from kdeclare.core.registry import KINDS
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.expectations import stale_live
 from kdeclare.engine.executor.lookout import RunOptions
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.engine.planning.request import PlanRequest

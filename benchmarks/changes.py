@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from kdeclare.app.connections import connections_to
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.testing import MemoryCluster

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from kdeclare.app.connections import connections_to
 from kdeclare.core.diagnostics import Place
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -9,7 +10,6 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS, OPERATION_TYPES
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.testing import MemoryCluster

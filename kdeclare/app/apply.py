@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.history import plan_of, unknown_run
 from kdeclare.app.plan import loaded_well, plan_for, save_plan
 from kdeclare.app.policies import InForce, policies_in_force
@@ -30,7 +31,6 @@ from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.executor.rollback import rollback_plan
 from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
@@ -155,7 +155,7 @@ def roll_back(
             run,
             record,
             store.read(),
-            cluster,
+            connections_to(cluster),
             secrets,
             pace=pace,
             allow_data_loss=allow_data_loss,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.policies import RULES, InForce, policies_in_force, project_policies
 from kdeclare.app.recovering import recover_to_plan
 from kdeclare.app.scope import EVERYTHING, Scope
@@ -14,14 +15,13 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import KINDS
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, write_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.providers.kafka.config.wishes import LITERAL_SECRET, UNKNOWN_CONFIG
-from kdeclare.providers.kafka.plan_options import find_kafka_options, with_pace
+from kdeclare.providers.kafka.plan_options import with_pace
 from kdeclare.providers.kafka.port import Cluster
 
 CHECKS = (name_collisions("Topic"),)
@@ -67,8 +67,7 @@ def make_plan(
         loaded = loaded_well(workspace, paths)
         with workspace.explained(), policies_in_force(workspace, loaded.rules, scope.overrides) as in_force:
             cluster = connecting.get()
-            timeout_s = find_kafka_options(scope.options).visibility_timeout_s
-            notices = recover_to_plan(workspace, cluster, what, progress, timeout_s)
+            notices = recover_to_plan(workspace, cluster, what, progress, scope.visibility_timeout_s)
             return plan_for(workspace, loaded, in_force, cluster, scope, progress, notices)
     finally:
         connecting.close()

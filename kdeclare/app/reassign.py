@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kdeclare.app.apply import How, confirmed
+from kdeclare.app.connections import connections_to
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.reassign_checks import check_names, check_places, check_topics, existing_moves
 from kdeclare.app.reassign_throttles import Out, Told, clear, foreign, limits, settle_and_clear
@@ -16,7 +17,6 @@ from kdeclare.core.diagnostics import Diagnostic, Severity, error
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.reassignment_json import ANY_LOG_DIR, Assignment
@@ -117,7 +117,7 @@ def execute(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways,
         wanted = _execution(workspace, assignments, ways)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         request = _request(workspace, in_force, how)
-        plan = execution_plan(request, wanted, live, cluster, secrets, how.progress)
+        plan = execution_plan(request, wanted, live, connections_to(cluster), secrets, how.progress)
         run = confirmed(workspace, cluster, plan, secrets, how, in_force, notices)
         if run is None:
             return Ended(None)

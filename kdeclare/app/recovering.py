@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.workspace import Workspace, who
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
@@ -25,7 +26,6 @@ from kdeclare.engine.executor.recovery import (
     unfinished,
 )
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.state.port import StateStore
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.port import Cluster

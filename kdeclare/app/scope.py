@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from kdeclare.core.patience import VISIBILITY_TIMEOUT_S
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.plan_options import find_kafka_options
 
@@ -21,6 +20,7 @@ class Scope(PlanScope):
     by_hand: what is desired is asked for by a command: it is compared as if nothing were owned, and nothing
         comes to be owned or is let go of. removals: what such a command deletes, owned or not. protected:
         those of them that manifests say must not be destroyed.
+    visibility_timeout_s: how long to wait for brokers to show owned topics that exist.
     options: what was chosen about single systems; each part belongs to a provider. What was chosen about
         Kafka can be given in fields of its own:
     client_guard: whether kdeclare guards the replication factor where the brokers cannot.
@@ -28,14 +28,12 @@ class Scope(PlanScope):
     override_moves: the partitions of someone else's move are sent elsewhere.
     delete_by_name: delete topics also where the cluster has no topic ids: then one that was created again
         under the same name is deleted in place of the one that was seen.
-    visibility_timeout_s: how long to wait for brokers to show owned topics that exist.
     """
 
     client_guard: bool = False
     await_moves: bool = False
     override_moves: bool = False
     delete_by_name: bool = False
-    visibility_timeout_s: float = VISIBILITY_TIMEOUT_S
 
     def __post_init__(self) -> None:
         """Put the fields about Kafka into the options, beside what else was chosen about it."""
@@ -45,7 +43,6 @@ class Scope(PlanScope):
             await_moves=self.await_moves,
             override_moves=self.override_moves,
             delete_by_name=self.delete_by_name,
-            visibility_timeout_s=self.visibility_timeout_s,
         )
         object.__setattr__(self, "options", self.options.with_part(chosen))
 

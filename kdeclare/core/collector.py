@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
 
-from kdeclare.core.parts import Connections
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.patience import Patience
 
 
 class Selection(Protocol):
@@ -21,16 +23,53 @@ _Selected = TypeVar("_Selected", bound=Selection)
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """What is known to exist, or believed to, so that it is waited for where it is not shown.
+
+    names: of objects. owned: resources; those of them that are selected are expected.
+    reads_all_names: whether the names of all objects are read, too, as plans count what nobody manages.
+    await_unsettled: wait also where nobody can tell whether an object exists.
+    """
+
+    patience: Patience
+    names: frozenset[str] = frozenset()
+    owned: tuple[ResourceId, ...] = ()
+    reads_all_names: bool = False
+    await_unsettled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What was read, and what became of the expected objects that it lacks.
+
+    part: of the live state. absent: the system says that there is none. pending: it exists, and no member of
+    the system showed it in time. unsettled: the system did not say, because the client may not ask it.
+    """
+
+    part: object
+    absent: frozenset[str] = frozenset()
+    pending: frozenset[str] = frozenset()
+    unsettled: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Collector(Generic[_Selected]):
     """Reads one sort of live state.
 
     selects: the class of its selections.
     read: reads all that a selection names in as few requests as possible. What it returns becomes the part
         of the `LiveState` of its class. Raises Fault when the system does not answer.
+    always: what is read in any case, as it says who the system is; None where nothing is.
+    read_expected: reads as ``read`` does, until what is expected is shown; None where a system shows at once
+        what exists. Raises Fault.
+    find_id: the id of the system that plans and states are bound to; None where it has none.
     """
 
     selects: type[_Selected]
     read: Callable[[Connections, _Selected], object]
+    always: _Selected | None = None
+    read_expected: Callable[[Connections, _Selected, Expected], Sighting] | None = None
+    find_id: Callable[[LiveState], str] | None = None
 
     def merge(self, selections: Iterable[Selection]) -> _Selected | None:
         """Merge the selections of this collector's class; None where there are none."""
@@ -41,5 +80,24 @@ class Collector(Generic[_Selected]):
 
     def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
         """Read what is selected; None where nothing is. Raises Fault."""
-        merged = self.merge(selections)
+        merged = self._merge_with_always(selections)
         return None if merged is None else self.read(connections, merged)
+
+    def collect_expected(
+        self, connections: Connections, selections: Iterable[Selection], expected: Expected
+    ) -> Sighting | None:
+        """Read what is selected, until what is expected is shown; None where nothing is. Raises Fault."""
+        merged = self._merge_with_always(selections)
+        if merged is None:
+            return None
+        if self.read_expected is None:
+            return Sighting(self.read(connections, merged))
+        return self.read_expected(connections, merged, expected)
+
+    def identify(self, live: LiveState) -> str | None:
+        """Return the id of the system that was read; None where it has none."""
+        return self.find_id(live) if self.find_id is not None else None
+
+    def _merge_with_always(self, selections: Iterable[Selection]) -> _Selected | None:
+        merged = self.merge(selections)
+        return self.always if merged is None else merged

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kdeclare.core.cleanup import Cleanup, CleanupRequest
-from kdeclare.core.collector import Selection
+from kdeclare.core.collector import Expected, Selection, Sighting
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
-from kdeclare.core.parts import Connections
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.pending_write import PendingWrite
 from kdeclare.core.planning import PlanHooks, PlanInputs
 
@@ -22,6 +22,14 @@ class Collects(Protocol):
     def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
         """Read what is selected; None where nothing is. Raises Fault."""
 
+    def collect_expected(
+        self, connections: Connections, selections: Iterable[Selection], expected: Expected
+    ) -> Sighting | None:
+        """Read what is selected, until what is expected is shown; None where nothing is. Raises Fault."""
+
+    def identify(self, live: LiveState) -> str | None:
+        """Return the id of the system that was read; None where it has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Provider:
@@ -33,6 +41,7 @@ class Provider:
     start_plan: makes the hooks of one plan; None where its kinds say all there is to say.
     find_invisible: tells which of its acknowledged writes the system does not show yet; None where it shows
         each at once. Raises Fault.
+    find_principal: tells whom the system takes kdeclare for. Raises Fault.
     find_cleanup: looks for what can be removed of what runs have left; its result is None where they have
         left nothing of this provider. Raises Fault.
     contract: the version of the contract that it was written for.
@@ -46,4 +55,5 @@ class Provider:
     collectors: tuple[Collects, ...] = ()
     start_plan: Callable[[PlanInputs], PlanHooks] | None = None
     find_invisible: Callable[[Connections, Sequence[PendingWrite]], Sequence[PendingWrite]] | None = None
+    find_principal: Callable[[Connections], str | None] | None = None
     find_cleanup: Callable[[CleanupRequest], Cleanup | None] | None = None

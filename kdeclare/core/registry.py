@@ -76,6 +76,15 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
     return found
 
 
+def find_principal(connections: Connections) -> str | None:
+    """Return whom the systems take kdeclare for; None where none of them tells. Raises Fault."""
+    for provider in load_providers():
+        found = provider.find_principal(connections) if provider.find_principal else None
+        if found is not None:
+            return found
+    return None
+
+
 def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
     """Return what all installed providers can remove; each starts from what the one before left pending."""
     found: list[Cleanup] = []

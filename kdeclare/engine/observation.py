@@ -1,32 +1,19 @@
 """Reading the live state of all systems that a plan or a run is about."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kdeclare.core.collector import Selection
+from kdeclare.core.collector import Expected, Selection
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import Connections, LiveState, PlanOptions
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.patience import Patience
-from kdeclare.core.progress import Progress
 from kdeclare.core.registry import load_collectors, type_of
-from kdeclare.providers.connect.collector import ConnectClients
-from kdeclare.providers.kafka.collector import CLUSTER, KafkaConnection
-from kdeclare.providers.kafka.ids import is_topic
-from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.plan_options import find_kafka_options
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.selection import KafkaSelection
-from kdeclare.providers.kafka.visibility import observe_expected as observe_expected_topics
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """The live state, and what became of the expected topics that it lacks.
-
-    absent: the controller says that there is none. pending: it exists, and no broker showed it in time.
-    unsettled: the controller did not say, because the client may not ask it.
-    """
+class Observed:
+    """The live state, and what became of expected objects that it lacks: see `core.collector.Sighting`."""
 
     live: LiveState
     absent: frozenset[str] = frozenset()
@@ -34,62 +21,39 @@ class Sighting:
     unsettled: frozenset[str] = frozenset()
 
 
-def connections_to(cluster: Cluster) -> Connections:
-    """Return the connections of all providers: workers of Connect are opened by way of their cluster."""
-    return Connections(KafkaConnection(cluster), ConnectClients(cluster.workers))
-
-
 def observe(connections: Connections, selections: Iterable[Selection]) -> LiveState:
-    """Read what is selected, and who the cluster is. Raises Fault when a system does not answer."""
-    chosen = (KafkaSelection(), *selections)
-    return LiveState(*_collect(connections, chosen))
+    """Read what is selected, and who the systems are. Raises Fault when a system does not answer."""
+    chosen = tuple(selections)
+    parts = (collector.collect(connections, chosen) for collector in load_collectors())
+    return LiveState(*(part for part in parts if part is not None))
 
 
 def observe_owned(
-    connections: Connections,
-    selections: Iterable[Selection],
-    owned: Iterable[str],
-    options: PlanOptions,
-    progress: Progress,
-) -> Sighting:
-    """Read what is selected, and all names, until brokers show what is selected and owned. Raises Fault.
+    connections: Connections, selections: Iterable[Selection], owned: Iterable[str], patience: Patience
+) -> Observed:
+    """Read what is selected, and all names, until what is selected and owned is shown. Raises Fault.
 
     owned: resource ids.
     """
-    chosen = tuple(selections)
-    selected = CLUSTER.merge(chosen) or KafkaSelection()
-    ids = map(ResourceId.parse, owned)
-    expected = sorted(id_.name for id_ in ids if is_topic(id_) and id_.name in selected.topics)
-    patience = Patience(find_kafka_options(options).visibility_timeout_s, progress)
-    return observe_expected(connections, chosen, expected, patience, all_topics=True)
+    resources = tuple(map(ResourceId.parse, owned))
+    expected = Expected(patience, owned=resources, reads_all_names=True)
+    return _observe_until_shown(connections, tuple(selections), expected)
 
 
 def observe_expected(
     connections: Connections,
     selections: Iterable[Selection],
-    expected: Collection[str],
+    names: Iterable[str],
     patience: Patience,
     *,
-    all_topics: bool = False,
     await_unsettled: bool = False,
-) -> Sighting:
-    """Read what is selected, until brokers show every expected topic that exists, or patience ends.
+) -> Observed:
+    """Read what is selected, until every object of these names that exists is shown, or patience ends.
 
-    await_unsettled: wait also where nobody can tell whether a topic exists. Raises Fault.
+    await_unsettled: wait also where nobody can tell whether an object exists. Raises Fault.
     """
-    chosen = tuple(selections)
-    seen = observe_expected_topics(
-        connections.get(KafkaConnection).cluster,
-        CLUSTER.merge(chosen) or KafkaSelection(),
-        expected,
-        patience,
-        all_topics=all_topics,
-        await_unsettled=await_unsettled,
-    )
-    others = (
-        part for part in _collect(connections, [s for s in chosen if not isinstance(s, KafkaSelection)])
-    )
-    return Sighting(LiveState(seen.live, *others), seen.absent, seen.pending, seen.unsettled)
+    expected = Expected(patience, names=frozenset(names), await_unsettled=await_unsettled)
+    return _observe_until_shown(connections, tuple(selections), expected)
 
 
 def select_all(operations: Iterable[Operation]) -> list[Selection]:
@@ -98,22 +62,19 @@ def select_all(operations: Iterable[Operation]) -> list[Selection]:
 
 
 def identify_system(live: LiveState) -> str:
-    """Return the id of the system that plans and states are bound to."""
-    return kafka_of(live).cluster.id
+    """Return the id of the system that plans and states are bound to; empty where no system has one."""
+    found = (collector.identify(live) for collector in load_collectors())
+    return next((id_ for id_ in found if id_ is not None), "")
 
 
-def find_principal(connections: Connections) -> str | None:
-    """Return whom the system takes kdeclare for. Raises Fault."""
-    return connections.get(KafkaConnection).cluster.describe().principal
-
-
-def kafka_of(live: LiveState) -> KafkaState:
-    """Return the part of the live state that is the Kafka cluster."""
-    return live.get(KafkaState)
-
-
-def _collect(connections: Connections, selections: Collection[Selection]) -> Iterable[object]:
-    for collector in load_collectors():
-        part = collector.collect(connections, selections)
-        if part is not None:
-            yield part
+def _observe_until_shown(
+    connections: Connections, selections: tuple[Selection, ...], expected: Expected
+) -> Observed:
+    seen = [collector.collect_expected(connections, selections, expected) for collector in load_collectors()]
+    found = [sighting for sighting in seen if sighting is not None]
+    return Observed(
+        LiveState(*(sighting.part for sighting in found)),
+        frozenset().union(*(sighting.absent for sighting in found)),
+        frozenset().union(*(sighting.pending for sighting in found)),
+        frozenset().union(*(sighting.unsettled for sighting in found)),
+    )

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
+from kdeclare.app.connections import connections_to
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import MoveProgress, OperationResult, RunResult
 from kdeclare.engine.executor.apply import Applier
-from kdeclare.engine.observation import connections_to
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of
 from kdeclare.providers.kafka.testing import MemoryCluster

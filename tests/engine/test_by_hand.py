@@ -4,13 +4,14 @@ from typing import Any
 
 from hypothesis import given
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action, Reason
 from kdeclare.core.ids import ResourceId
 from kdeclare.engine.executor.verifying import verify
-from kdeclare.engine.observation import connections_to, kafka_of
 from kdeclare.engine.planning.by_hand import plan_apart
 from kdeclare.engine.planning.claimed import claimed
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.test_properties import _configs, _overrides
 from tests.engine.world import TestClock, World, nothing, topic
@@ -110,7 +111,7 @@ def test_verifying_waits_until_metadata_shows_it() -> None:
     run = world.apply(topic("t", partitions=2, replicationFactor=1), scope=HAND)
     world.cluster._stale_left = 3  # it lags once more, for whoever looks now
     found = verify(connections_to(world.cluster), run.plan.operations, TestClock(), 10)
-    assert (found.unlike, len(kafka_of(found.live).topics["t"].partitions)) == ({}, 2)
+    assert (found.unlike, len(found.live.get(KafkaState).topics["t"].partitions)) == ({}, 2)
 
 
 def test_verifying_gives_up_and_says_what_it_did_not_see() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from kdeclare.app.connections import connections_to
 from kdeclare.core import registry
 from kdeclare.core.clock import Clock
 from kdeclare.core.completion import Completion, WorkProgress, WorkTracker
@@ -17,7 +18,6 @@ from kdeclare.core.registry import OPERATION_TYPES
 from kdeclare.core.run import MoveProgress, OperationResult, Status
 from kdeclare.core.unknown_operation import UnknownOperationType
 from kdeclare.engine.executor.lookout import Lookout, RunOptions, leave
-from kdeclare.engine.observation import connections_to
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import TestClock
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.plan import CHECKS
 from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action, FieldOp, Reason, Risk
@@ -17,7 +18,6 @@ from kdeclare.core.exits import ExitCode
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.load import Loaded, load

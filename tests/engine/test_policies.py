@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.policy.configured import ConfiguredPolicy

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
@@ -11,7 +12,6 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.policy.configured import ConfiguredPolicy

@@ -2,12 +2,12 @@
 
 import pytest
 
+from kdeclare.app.connections import connections_to
 from kdeclare.core.kind import Desired
 from kdeclare.core.run import Status
 from kdeclare.engine.cleanup import tidy
 from kdeclare.engine.executor.propagation import await_visibility
 from kdeclare.engine.executor.recovery import recover
-from kdeclare.engine.observation import connections_to
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster

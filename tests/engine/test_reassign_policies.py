@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from kdeclare.app.connections import connections_to
 from kdeclare.core.plan import Plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
@@ -30,7 +31,9 @@ def planned(wanted: Execution) -> Plan:
     live = observe(here.cluster, KafkaSelection(frozenset({"foo", "bar"})))
     dirs = {(partition, broker): ReplicaDirs("/old", None) for partition in (FOO, BAR) for broker in (1, 2)}
     request = PlanRequest("p", "e", "c", (), here.store.read(), policies=(held(hands_off),))
-    return execution_plan(request, wanted, replace(live, dirs=dirs), here.cluster, here.secrets, nothing)
+    return execution_plan(
+        request, wanted, replace(live, dirs=dirs), connections_to(here.cluster), here.secrets, nothing
+    )
 
 
 def test_a_change_of_which_all_moves_are_denied_and_something_else_is_done_is_not_blocked() -> None:

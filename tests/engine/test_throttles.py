@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exits import ExitCode
@@ -12,7 +13,6 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.kind import Desired
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.executor.recovery import recover
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Move

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault, FaultKind
@@ -14,7 +15,6 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.run import OperationResult, RunResult, Status
 from kdeclare.engine.executor.entries import fold
 from kdeclare.engine.executor.recovery import find_deadline, recover
-from kdeclare.engine.observation import connections_to
 from kdeclare.providers.kafka.testing import Crash
 from kdeclare.report.outcome import run_outcome
 from tests.engine.world import TestClock, World, topic

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
@@ -24,7 +25,6 @@ from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.executor.propagation import await_visibility
 from kdeclare.engine.executor.recovery import recover
 from kdeclare.engine.executor.rollback import rollback_plan
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.plan_integrity import find_inconsistencies
 from kdeclare.engine.planning.planfile import read_plan
@@ -182,7 +182,7 @@ class World:
             run,
             record,
             self.store.read(),
-            self.cluster,
+            connections_to(self.cluster),
             self.secrets,
             pace=self.pace,
             allow_data_loss=allow_data_loss,

@@ -9,12 +9,13 @@ from dataclasses import replace
 
 import pytest
 
+from kdeclare.app.connections import connections_to
 from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import OPERATION_TYPES, type_of
-from kdeclare.engine.observation import connections_to, observe
+from kdeclare.engine.observation import observe
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import (
     AlterConfigAdapter,

@@ -6,10 +6,12 @@ from typing import NoReturn
 
 import pytest
 
-from kdeclare.core.collector import Collector
+from kdeclare.app.connections import connections_to
+from kdeclare.core.collector import Collector, Expected, Sighting
 from kdeclare.core.parts import Connections, LiveState, Parts
+from kdeclare.core.patience import Patience
 from kdeclare.core.registry import load_collectors
-from kdeclare.engine.observation import connections_to, observe
+from kdeclare.engine.observation import identify_system, observe
 from kdeclare.providers.connect.collector import WORKERS, ConnectClients, WorkerSelection, WorkerState
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.collector import CLUSTER, select_topics
@@ -121,3 +123,39 @@ def test_workers_are_read_by_the_collector_of_their_provider() -> None:
 
 def test_each_built_in_provider_brings_its_collector() -> None:
     assert len(load_collectors()) == 2
+
+
+def test_what_is_always_read_needs_no_selection() -> None:
+    house = House()
+    always = Collector(Lamps, read_lamps, always=Lamps(frozenset("a")))
+    assert always.collect(Connections(house), ()) == Lit(frozenset("a"))
+    assert always.collect(Connections(house), (Lamps(frozenset("b")),)) == Lit(frozenset("b"))
+
+
+def test_system_that_shows_all_at_once_is_not_waited_for() -> None:
+    expected = Expected(Patience(0), names=frozenset("x"))
+    assert LAMPS.collect_expected(Connections(House()), (), expected) is None
+    seen = LAMPS.collect_expected(Connections(House()), (Lamps(frozenset("a")),), expected)
+    assert seen == Sighting(Lit(frozenset("a")))
+
+
+def test_system_that_trails_is_asked_for_what_is_expected() -> None:
+    asked: list[frozenset[str]] = []
+
+    def read_expected(connections: Connections, selection: Lamps, expected: Expected) -> Sighting:
+        asked.append(expected.names)
+        return Sighting(Lit(frozenset()), pending=expected.names & selection.names)
+
+    trailing = Collector(Lamps, read_lamps, read_expected=read_expected)
+    expected = Expected(Patience(0), names=frozenset("ab"))
+    seen = trailing.collect_expected(Connections(House()), (Lamps(frozenset("a")),), expected)
+    assert seen == Sighting(Lit(frozenset()), pending=frozenset("a"))
+    assert asked == [frozenset("ab")]
+
+
+def test_system_is_identified_by_the_collector_that_can() -> None:
+    assert LAMPS.identify(LiveState()) is None
+    named = Collector(Lamps, read_lamps, find_id=lambda live: f"{len(live.get(Lit).names)} lamps")
+    assert named.identify(LiveState(Lit(frozenset("ab")))) == "2 lamps"
+    cluster = MemoryCluster()
+    assert identify_system(observe(connections_to(cluster), ())) == cluster.describe().id

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+from kdeclare.app.connections import connections_to
 from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
-from kdeclare.engine.observation import connections_to
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, KafkaState, ReplicaDirs
 from kdeclare.providers.kafka.port import NewTopic

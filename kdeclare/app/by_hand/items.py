@@ -6,7 +6,6 @@ from kdeclare.core.diagnostics import Severity
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.executor.verifying import Verified
-from kdeclare.engine.observation import kafka_of
 from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState, Topic
 from kdeclare.providers.kafka.topic.diff import true_replicas
@@ -73,7 +72,7 @@ def _seen(resource: str, verified: Verified | None) -> Seen | None:
     id_ = ResourceId.parse(resource)
     if verified is None or not is_topic(id_):
         return None
-    cluster = kafka_of(verified.live)
+    cluster = verified.live.get(KafkaState)
     topic = cluster.topics.get(id_.name)
     return _counted(topic, cluster) if topic else None
 

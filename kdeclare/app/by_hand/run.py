@@ -7,6 +7,7 @@ from kdeclare.app.apply import How, confirmed
 from kdeclare.app.by_hand.items import nothing_to_plan, viewed
 from kdeclare.app.by_hand.owners import owner_notices, owners_of
 from kdeclare.app.by_hand.wanted import Wanted
+from kdeclare.app.connections import connections_to
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked
 from kdeclare.app.scope import Scope
@@ -19,7 +20,6 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.executor.verifying import Verified, verify
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.by_hand import plan_apart
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.plan_options import with_pace

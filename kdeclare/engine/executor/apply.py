@@ -14,7 +14,7 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import type_of
+from kdeclare.core.registry import find_principal, type_of
 from kdeclare.core.run import REQUEST_DEADLINE_S, OperationResult, RunResult, Status
 from kdeclare.core.secret_hashes import KEY_MISSING
 from kdeclare.core.secrets import SecretSource
@@ -27,7 +27,6 @@ from kdeclare.engine.executor.ownership import next_state
 from kdeclare.engine.executor.protection import refuse_protected
 from kdeclare.engine.executor.scheduler import Scheduler
 from kdeclare.engine.executor.stored_runs import read_run
-from kdeclare.engine.observation import find_principal
 from kdeclare.engine.planning.deletion_limit import limit_deletions
 from kdeclare.engine.planning.judging import judged, overridden
 from kdeclare.engine.planning.planfile import plan_file_text

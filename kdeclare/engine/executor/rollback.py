@@ -10,7 +10,7 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import Undo, View, with_inverse
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import LiveState
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Base, Ownership, Plan, Summary
 from kdeclare.core.registry import KINDS, OPERATION_TYPES, type_of
@@ -22,8 +22,9 @@ from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.expectations import find_unrevealable
 from kdeclare.engine.executor.ownership import owned_after
-from kdeclare.engine.observation import Sighting, connections_to, kafka_of, observe_expected, select_all
+from kdeclare.engine.observation import Observed, observe_expected, select_all
 from kdeclare.engine.planning import order
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.batching import at_pace
@@ -79,7 +80,7 @@ def rollback_plan(
     run: Plan,
     record: RunRecord,
     state: State | None,
-    cluster: Cluster,
+    connections: Connections,
     secrets: SecretSource,
     *,
     pace: Pace,
@@ -97,10 +98,9 @@ def rollback_plan(
     begun = [op for op in run.operations if op.id in known and _may_have_acted(op, record)]
     created = [op.args["topic"] for op in begun if op.verb == "topic.create"]
     selections = select_all(begun)
-    seen = observe_expected(
-        connections_to(cluster), selections, created, patience or Patience(), await_unsettled=True
-    )
-    live = kafka_of(seen.live)
+    seen = observe_expected(connections, selections, created, patience or Patience(), await_unsettled=True)
+    cluster = connections.get(KafkaConnection).cluster
+    live = seen.live.get(KafkaState)
     steps = [
         _by_id(step, record, live, delete_by_name=delete_by_name)
         for step in _steps(begun, record, seen, allow_data_loss=allow_data_loss)
@@ -145,7 +145,7 @@ def _may_have_acted(op: Operation, record: RunRecord) -> bool:
 
 
 def _steps(
-    begun: Sequence[Operation], record: RunRecord, seen: Sighting, *, allow_data_loss: bool
+    begun: Sequence[Operation], record: RunRecord, seen: Observed, *, allow_data_loss: bool
 ) -> list[_Step]:
     """Backwards through the run; each step sees what undoing the later ones will have left."""
     overlay: dict[str, Json] = {}

@@ -13,6 +13,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
 from kdeclare.core.planning import CannotPlanError, PlanHooks, PlanInputs, Step, prepare_context
 from kdeclare.core.progress import Progress
@@ -45,7 +46,8 @@ def build_plan(
     scope = request.scope
     selections = what_to_observe(request)
     progress("Reading the cluster", 0, 0)
-    seen = observe_owned(connections, selections, request.owned, scope.options, progress)
+    patience = Patience(scope.visibility_timeout_s, progress)
+    seen = observe_owned(connections, selections, request.owned, patience)
     if request.state is not None:
         check_cluster_id(request.state.cluster_id, identify_system(seen.live), request.cluster_name)
     inputs = PlanInputs(

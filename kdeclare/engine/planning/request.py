@@ -9,6 +9,7 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.name_scope import NameScope
 from kdeclare.core.parts import PlanOptions
+from kdeclare.core.patience import VISIBILITY_TIMEOUT_S
 from kdeclare.core.state import State
 from kdeclare.engine.planning.deletion_limit import DeletionLimit
 from kdeclare.policy.configured import ConfiguredPolicy
@@ -36,6 +37,7 @@ class PlanScope:
     max_deletes: DeletionLimit | None = None
     allow_empty: bool = False
     protected: frozenset[ResourceId] = frozenset()
+    visibility_timeout_s: float = VISIBILITY_TIMEOUT_S
     options: PlanOptions = field(default_factory=PlanOptions)
 
     @property

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
-from kdeclare.core.collector import Collector, Selection
+from kdeclare.core.collector import Collector, Expected, Selection, Sighting
 from kdeclare.core.parts import Connections
+from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.visibility import observe_expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,31 @@ def collect_cluster(connections: Connections, selection: KafkaSelection) -> Kafk
     return observe(connections.get(KafkaConnection).cluster, selection)
 
 
-CLUSTER = Collector(KafkaSelection, collect_cluster)
+def collect_expected(connections: Connections, selection: KafkaSelection, expected: Expected) -> Sighting:
+    """Read what is selected, until brokers show every expected topic that exists. Raises Fault."""
+    owned = {id_.name for id_ in expected.owned if is_topic(id_) and id_.name in selection.topics}
+    return observe_expected(
+        connections.get(KafkaConnection).cluster,
+        selection,
+        sorted(owned | expected.names),
+        expected.patience,
+        all_topics=expected.reads_all_names,
+        await_unsettled=expected.await_unsettled,
+    )
+
+
+def find_principal(connections: Connections) -> str | None:
+    """Return whom the brokers take kdeclare for. Raises Fault."""
+    return connections.get(KafkaConnection).cluster.describe().principal
+
+
+CLUSTER = Collector(
+    KafkaSelection,
+    collect_cluster,
+    always=KafkaSelection(),
+    read_expected=collect_expected,
+    find_id=lambda live: live.get(KafkaState).cluster.id,
+)
 
 
 def select_topics(selections: tuple[Selection, ...]) -> frozenset[str]:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.patience import VISIBILITY_TIMEOUT_S
 from kdeclare.providers.kafka.reassignment.pace import Pace
 
 
@@ -16,7 +15,6 @@ class KafkaPlanOptions:
     override_moves: the partitions of someone else's move are sent elsewhere.
     delete_by_name: delete topics also where the cluster has no topic ids: then one that was created again
         under the same name is deleted in place of the one that was seen.
-    visibility_timeout_s: how long to wait for brokers to show owned topics that exist.
     pace: of moves whose manifest says nothing else.
     keep_throttles: whether tidying up leaves the throttles that kdeclare has set.
     """
@@ -25,7 +23,6 @@ class KafkaPlanOptions:
     await_moves: bool = False
     override_moves: bool = False
     delete_by_name: bool = False
-    visibility_timeout_s: float = VISIBILITY_TIMEOUT_S
     pace: Pace = field(default_factory=Pace)
     keep_throttles: bool = False
 

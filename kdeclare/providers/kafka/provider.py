@@ -2,7 +2,7 @@
 
 from kdeclare.core.provider import Provider
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
-from kdeclare.providers.kafka.collector import CLUSTER
+from kdeclare.providers.kafka.collector import CLUSTER, find_principal
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.topics import CreateTopic, DeleteTopic, IncreasePartitions
 from kdeclare.providers.kafka.planning import KafkaPlanning
@@ -35,5 +35,6 @@ PROVIDER = Provider(
     collectors=(CLUSTER,),
     start_plan=KafkaPlanning,
     find_invisible=find_invisible,
+    find_principal=find_principal,
     find_cleanup=find_cleanup,
 )

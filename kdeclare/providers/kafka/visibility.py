@@ -5,8 +5,8 @@ expected and not shown is either absent or *pending*; the controller knows which
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from kdeclare.core.collector import Sighting
 from kdeclare.core.patience import Patience
 from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -19,20 +19,6 @@ WAITING = "Waiting for brokers to show topics"
 
 _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """The live state, and what became of the expected topics that it lacks.
-
-    absent: the controller says that there is none. pending: it exists, and no broker showed it in time.
-    unsettled: the controller did not say, because the client may not ask it.
-    """
-
-    live: KafkaState
-    absent: frozenset[str] = frozenset()
-    pending: frozenset[str] = frozenset()
-    unsettled: frozenset[str] = frozenset()
 
 
 def observe_expected(

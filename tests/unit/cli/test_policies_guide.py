@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from kdeclare.engine.observation import connections_to
+from kdeclare.app.connections import connections_to
 from kdeclare.engine.planning.judging import judged
 from kdeclare.policy import RequestMetadata, TopicActionsPolicy, rules
 from kdeclare.policy.cel.bindings import READERS

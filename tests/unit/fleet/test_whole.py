@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.capabilities import is_self_contained
 from kdeclare.core.changes import Action
@@ -18,7 +19,6 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.core.state import State
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.fleet.finding import FindingKind, Found

@@ -13,14 +13,14 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import LiveState, PlanOptions
+from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import type_of
 from kdeclare.core.secrets import SecretSource
-from kdeclare.engine.observation import connections_to
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
@@ -69,7 +69,7 @@ def execution_plan(
     request: PlanRequest,
     wanted: Execution,
     live: KafkaState,
-    cluster: Cluster,
+    connections: Connections,
     secrets: SecretSource,
     progress: Progress,
 ) -> Plan:
@@ -84,7 +84,6 @@ def execution_plan(
     chosen = KafkaPlanOptions(override_moves=wanted.additional, client_guard=wanted.resize)
     scope = PlanScope(complete=False, overrides=request.scope.overrides, options=PlanOptions(chosen))
     declared = (Desired(RESOURCE, body),) if targets else ()
-    connections = connections_to(cluster)
     plan = build_plan(replace(request, desired=declared, scope=scope), connections, secrets, progress)
     plan = replace(
         plan,
@@ -102,7 +101,7 @@ def execution_plan(
     left = leftovers_of(request.state)
     relocations = {r: path for r, path in wanted.directories.items() if _heading(live, r) != path}
     plan = _with_relocations(plan, relocations, live)
-    plan = _with_throttle(plan, wanted, live, left, cluster)
+    plan = _with_throttle(plan, wanted, live, left, connections.get(KafkaConnection).cluster)
     return _with_denied(plan, resized, live)
 
 
