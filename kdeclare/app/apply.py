@@ -20,6 +20,7 @@ from kdeclare.core.changes import Action, Reason
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, warning
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
+from kdeclare.core.parts import PlanOptions
 from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
@@ -35,6 +36,7 @@ from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.judging import judged
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
 from kdeclare.providers.kafka.collector import select_topics
+from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.cleanup import is_housekeeping
 
@@ -151,15 +153,15 @@ def roll_back(
         check_cluster_id(run.cluster.id, cluster.describe().id, workspace.cluster_name)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         pace = workspace.project.environment.pace
+        options = PlanOptions(KafkaPlanOptions(delete_by_name=delete_by_name, pace=pace))
         plan = rollback_plan(
             run,
             record,
             store.read(),
             connections_to(cluster),
             secrets,
-            pace=pace,
+            options=options,
             allow_data_loss=allow_data_loss,
-            delete_by_name=delete_by_name,
             patience=Patience(how.options.visibility_timeout_s, how.progress).less(time.monotonic() - begun),
         )
         state = store.read()

@@ -1,20 +1,22 @@
 """Operation types: how an operation looks at the live state, runs, and is undone."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.completion import Completion
+from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.faults import Explanation, Fault, Outcome
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretSource, Steps
 from kdeclare.core.state import PendingCleanup
+from kdeclare.core.undoing import Undo, Unproven
 
 View = Mapping[str, Json]
 """The live state that an operation touches, element by element: a setting, a member of a list, a count.
@@ -22,21 +24,6 @@ View = Mapping[str, Json]
 ``expect`` of an operation is the view it was planned on. Comparing views is how apply finds a stale
 operation, how a time-out is settled, and how rollback finds what someone else has changed since.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Undo:
-    """What undoing one operation comes to.
-
-    verb, args: the inverse; args is None when there is nothing to do.
-    conflicts: elements that someone else has changed since; they are left alone.
-    lost: elements that nothing brings back.
-    """
-
-    verb: str = ""
-    args: Mapping[str, Json] | None = None
-    conflicts: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()
 
 
 IDENTITY = "(id of "
@@ -185,6 +172,19 @@ class OperationType(Protocol):
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Return what undoes ``op``, which has been done whole or in part, given the view as it is now."""
+
+    def bind_to_created(
+        self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
+    ) -> Operation | Unproven:
+        """Return ``op``, which deletes what a run created, so that it deletes that object and no other one.
+
+        created_id: as the system acknowledged it; None where nothing tells it.
+        """
+        return op
+
+    def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
+        """Return by id why operations of a rollback are left out: they would lose data. Raises Fault."""
+        return {}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """Return what is to be removed later, given what was to be before ``op`` ended so."""

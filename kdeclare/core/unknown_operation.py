@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, FaultKind, Result
-from kdeclare.core.operation_type import OperationType, Undo, View
+from kdeclare.core.operation_type import OperationType, View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
+from kdeclare.core.undoing import Undo
 
 _EFFECT = "effect"
 

@@ -12,6 +12,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import PlanOptions
 from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS
@@ -33,7 +34,7 @@ from kdeclare.engine.planning.sealing import seal
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.plan_options import with_pace
+from kdeclare.providers.kafka.plan_options import KafkaPlanOptions, with_pace
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.testing import MemoryCluster
 
@@ -184,9 +185,8 @@ class World:
             self.store.read(),
             connections_to(self.cluster),
             self.secrets,
-            pace=self.pace,
+            options=PlanOptions(KafkaPlanOptions(delete_by_name=delete_by_name, pace=self.pace)),
             allow_data_loss=allow_data_loss,
-            delete_by_name=delete_by_name,
             patience=Patience(patience_s, monotonic=self.clock.monotonic, sleep=self.clock.sleep),
         )
         return consistent(plan)

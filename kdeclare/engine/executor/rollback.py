@@ -8,34 +8,28 @@ from kdeclare.core.changes import Action, Change, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, in_order, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Undo, View, with_inverse
+from kdeclare.core.operation_type import View, with_inverse
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Base, Ownership, Plan, Summary
-from kdeclare.core.registry import KINDS, OPERATION_TYPES, type_of
+from kdeclare.core.planning import PlanInputs
+from kdeclare.core.registry import KINDS, OPERATION_TYPES, start_plan, type_of
 from kdeclare.core.run import Status
 from kdeclare.core.secret_hashes import KEY_MISSING, OTHER_KEY
 from kdeclare.core.secrets import SecretSource, find_records, replace_records
 from kdeclare.core.state import State
+from kdeclare.core.undoing import HAS_RECORDS, Undo, Unproven
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.expectations import find_unrevealable
 from kdeclare.engine.executor.ownership import owned_after
 from kdeclare.engine.observation import Observed, observe_expected, select_all
 from kdeclare.engine.planning import order
-from kdeclare.providers.kafka.collector import KafkaConnection
-from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.reassignment.batching import at_pace
-from kdeclare.providers.kafka.reassignment.disk_capacity import lack_of_room
-from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
-from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.engine.planning.trimming import count_ongoing_work
 
 CONFLICT = "conflict"
 IRREVERSIBLE = "irreversible"
-HAS_RECORDS = "has-records"
-
 PENDING = "pending"
 
 LEFT_ALONE = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
@@ -44,36 +38,20 @@ LEFT_ALONE = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
 WORTH_ANOTHER_TRY = frozenset({HAS_RECORDS, PENDING})
 """Those of them that a later rollback of the same run may bring back."""
 
-_RECREATED, _UNPROVEN, _NO_IDS = "recreated", "unproven", "no-topic-ids"
-_NOT_PROVEN = {
-    _RECREATED: (
-        "the topic that the run created is gone, and another one has its name now",
-        "To delete that one: kdeclare topic delete {name}",
-    ),
-    _UNPROVEN: (
-        "the journal has no id of the topic that the run created (its outcome was not acknowledged, or "
-        "kdeclare 0.1 ran it), so another client may have created this one",
-        "To delete it anyway: kdeclare topic delete {name}",
-    ),
-    _NO_IDS: (
-        "the cluster has no topic ids (KIP-516, Kafka 2.8), so another client may have created this one",
-        "To delete it anyway, roll back with --delete-by-name.",
-    ),
-}
-"""Why a topic is not deleted that may be another one than the run created, and what to do."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Step:
     """One operation of the run, and what undoes it (None: nothing to do, or nothing can be done).
 
-    is_pending: no broker shows the topic that it created, and the controller does not say that it is gone.
+    is_pending: what it created is not shown, and the system does not say that it is gone.
+    unproven: why what it created is not deleted.
     """
 
     original: Operation
     inverse: Operation | None
     undo: Undo
     is_pending: bool = False
+    unproven: Unproven | None = None
 
 
 def rollback_plan(
@@ -83,35 +61,34 @@ def rollback_plan(
     connections: Connections,
     secrets: SecretSource,
     *,
-    pace: Pace,
+    options: PlanOptions,
     allow_data_loss: bool,
-    delete_by_name: bool = False,
     patience: Patience | None = None,
 ) -> Plan:
     """The plan that undoes ``record``; what cannot be undone is named in its diagnostics.
 
-    pace: of moves back that went there at no pace of their own. delete_by_name: undo creations also where the
-    cluster has no topic ids. patience: with brokers that do not show yet what the run created.
-    Raises Fault.
+    options: what was chosen about single systems. patience: with systems that do not show yet what the run
+    created. Raises Fault.
     """
     known = set(record.begun)
     begun = [op for op in run.operations if op.id in known and _may_have_acted(op, record)]
-    created = [op.args["topic"] for op in begun if op.verb == "topic.create"]
+    created = [found.name for op in begun if (found := _find_created(op)) is not None]
     selections = select_all(begun)
     seen = observe_expected(connections, selections, created, patience or Patience(), await_unsettled=True)
-    cluster = connections.get(KafkaConnection).cluster
-    live = seen.live.get(KafkaState)
     steps = [
-        _by_id(step, record, live, delete_by_name=delete_by_name)
+        _bind(step, record, seen.live, options)
         for step in _steps(begun, record, seen, allow_data_loss=allow_data_loss)
     ]
-    steps, problems = _possible(steps, cluster, secrets)
-    left = leftovers_of(state)
-    paced, said = at_pace(_linked(steps), cluster, live, pace, left)
-    operations = order.in_order(paced)
-    cramped = lack_of_room(operations, cluster, pace)
+    steps, problems = _possible(steps, connections, secrets)
+    hooks = start_plan(PlanInputs((), state, seen.live, connections, options))
+    operations = tuple(_linked(steps))
+    for hook in hooks:
+        paced = hook.finalize(operations)
+        operations = paced.operations
+        problems += paced.diagnostics
+    operations = order.in_order(operations)
     # whoever goes back is told, and not stopped
-    problems += [*said, *(replace(d, severity=Severity.WARNING) for d in cramped)]
+    problems += [replace(d, severity=Severity.WARNING) for hook in hooks for d in hook.preflight(operations)]
     problems += [_problem(step, what, code) for step in steps for what, code in _left(step.undo)]
     problems += [_still_pending(step.original) for step in steps if step.is_pending]
     changes = _changes(operations)
@@ -153,7 +130,8 @@ def _steps(
     hidden, live = seen.pending | seen.unsettled, seen.live
     for op in reversed(begun):
         verb = type_of(op)
-        if op.verb == "topic.create" and op.args["topic"] in hidden:
+        created = _find_created(op)
+        if created is not None and created.name in hidden:
             undo = verb.invert(op, verb.expected_state(op), allow_data_loss=allow_data_loss)
             steps.append(_Step(op, None, undo, is_pending=True))
             continue
@@ -171,27 +149,28 @@ def _steps(
 
 
 def _acknowledged(op: Operation, record: RunRecord, view: View) -> View:
-    """A topic that the cluster said is deleted is gone, also where brokers show this very topic still."""
+    """What the system said is deleted is gone, also where its members show this very object still."""
     result = record.results.get(op.id)
-    deleted = type_of(op).deletes and op.args.get("topic_id") and result is not None and result.is_good
+    known = type_of(op).deletes and type_of(op).find_expected(op)
+    deleted = known and result is not None and result.is_good
     return type_of(op).expected_state(op) if deleted and view == op.expect else view
 
 
-def _by_id(step: _Step, record: RunRecord, live: KafkaState, *, delete_by_name: bool) -> _Step:
-    """Topics are deleted by the id in the journal; one that the run may not have created stays."""
+def _bind(step: _Step, record: RunRecord, live: LiveState, options: PlanOptions) -> _Step:
+    """What the run created is deleted by the id in the journal; what it may not have created stays."""
     inverse = step.inverse
-    if inverse is None or inverse.verb != "topic.delete":
+    if inverse is None or not type_of(inverse).deletes:
         return step
-    topic = live.topics[inverse.args["topic"]]
     result = record.results.get(step.original.id)
-    proven = result.created_id if result else None
-    if proven is not None and proven == topic.topic_id:
-        bare = replace(inverse, args={**inverse.args, "topic_id": proven}, inverse=None, irreversible=None)
-        return replace(step, inverse=with_inverse(type_of(inverse), bare))
-    if not topic.topic_id and delete_by_name:
-        return step
-    what = _NO_IDS if not topic.topic_id else _UNPROVEN if proven is None else _RECREATED
-    return replace(step, inverse=None, undo=Undo(conflicts=(what,)))
+    created_id = result.created_id if result else None
+    found = type_of(inverse).bind_to_created(inverse, created_id, live, options)
+    if isinstance(found, Unproven):
+        return replace(step, inverse=None, undo=Undo(conflicts=(found.code,)), unproven=found)
+    return replace(step, inverse=found)
+
+
+def _find_created(op: Operation) -> ResourceId | None:
+    return type_of(op).find_object(op) if type_of(op).creates else None
 
 
 def _inverse(op: Operation, undo: Undo, now: Mapping[str, Json], live: LiveState) -> Operation | None:
@@ -206,11 +185,10 @@ def _inverse(op: Operation, undo: Undo, now: Mapping[str, Json], live: LiveState
 
 
 def _possible(
-    steps: list[_Step], cluster: Cluster, secrets: SecretSource
+    steps: list[_Step], connections: Connections, secrets: SecretSource
 ) -> tuple[list[_Step], list[Diagnostic]]:
     """Without what would lose records, and without secrets that are no longer to be had."""
-    careful = [s.inverse.args["topic"] for s in steps if s.inverse and s.inverse.args.get("require_empty")]
-    counts = cluster.record_counts(careful) if careful else {}
+    losses = _find_losses([step.inverse for step in steps if step.inverse], connections)
     unrevealable = find_unrevealable((step.inverse for step in steps if step.inverse), secrets)
     for of_keys in unrevealable.values():
         for problem in of_keys.values():
@@ -220,14 +198,22 @@ def _possible(
     problems: list[Diagnostic] = []
     for step in steps:
         inverse = step.inverse
-        if inverse is not None and counts.get(inverse.args.get("topic", "")):
-            problems.append(_holds_records(inverse, counts[inverse.args["topic"]]))
+        if inverse is not None and inverse.id in losses:
+            problems.append(losses[inverse.id])
             step = replace(step, inverse=None)
         elif inverse is not None and (gone := unrevealable.get(inverse.id)):
             problems += [_secret_gone(inverse, key, problem) for key, problem in gone.items()]
             step = replace(step, inverse=_without(inverse, gone.keys()))
         kept.append(step)
     return kept, problems
+
+
+def _find_losses(operations: Sequence[Operation], connections: Connections) -> Mapping[str, Diagnostic]:
+    found: dict[str, Diagnostic] = {}
+    for verb in dict.fromkeys(op.verb for op in operations):
+        mine = [op for op in operations if op.verb == verb]
+        found |= OPERATION_TYPES[verb].find_losses(connections, mine)
+    return found
 
 
 def _without(op: Operation, elements: Set[str]) -> Operation | None:
@@ -253,13 +239,12 @@ def _left(undo: Undo) -> Iterable[tuple[str, str]]:
 
 def _problem(step: _Step, what: str, code: str) -> Diagnostic:
     resource = str(step.original.resource)
-    if what in _NOT_PROVEN:
-        text, hint = _NOT_PROVEN[what]
+    if step.unproven is not None:
         return warning(
             CONFLICT,
-            "Not proven to be the topic that the run created",
-            f"{resource}: {text}, so it is not deleted.",
-            hint=hint.format(name=step.original.resource.name),
+            step.unproven.title,
+            f"{resource}: {step.unproven.reason}, so it is not deleted.",
+            hint=step.unproven.hint,
             resource=resource,
             subject=what,
         )
@@ -296,16 +281,6 @@ def _still_pending(op: Operation) -> Diagnostic:
     )
 
 
-def _holds_records(op: Operation, count: int) -> Diagnostic:
-    return warning(
-        HAS_RECORDS,
-        "The topic holds records",
-        f"{op.resource} was created by the run and holds {count} records by now, so it is not deleted.",
-        hint="Roll back with --allow-data-loss to delete it all the same.",
-        resource=str(op.resource),
-    )
-
-
 def _secret_gone(op: Operation, key: str, problem: KdeclareError) -> Diagnostic:
     detail, hint = f"{op.resource}: the earlier secret of {key} is no longer where its reference points.", ""
     for known in problem.diagnostics:
@@ -332,7 +307,7 @@ def _changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
 def _change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
     """Undoing has risks of its own: to lower a retention that the run raised deletes records."""
     deletes = any(type_of(op).deletes for op in operations)
-    creates = any(op.verb == "topic.create" for op in operations)
+    creates = any(_find_created(op) is not None for op in operations)
     action = Action.DELETE if deletes else Action.CREATE if creates else Action.UPDATE
     fields = tuple(f for op in operations for f in type_of(op).fields(op))
     fields = tuple(assess_field(id_.kind, action, f) for f in fields)
@@ -391,5 +366,5 @@ def _summary(changes: Sequence[Change], operations: Sequence[Operation]) -> Summ
         create=sum(c.action is Action.CREATE for c in changes),
         update=sum(c.action is Action.UPDATE for c in changes),
         delete=sum(c.action is Action.DELETE for c in changes),
-        reassign=sum(len(o.args["partitions"]) for o in operations if type_of(o).goes_on),
+        reassign=count_ongoing_work(operations),
     )

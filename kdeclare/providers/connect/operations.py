@@ -8,10 +8,11 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Explanation, Fault, FaultCause, FaultKind, Result
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import OperationType, Undo, View
+from kdeclare.core.operation_type import OperationType, View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource, Steps, is_secret
+from kdeclare.core.undoing import Undo
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED, Changes
 from kdeclare.providers.connect.client.rollout import change, check
 from kdeclare.providers.connect.collector import ConnectClients, WorkerSelection, WorkerState

@@ -54,11 +54,7 @@ class KafkaPlanning(PlanHooks):
         self._inputs = inputs
         self._options = find_kafka_options(inputs.options)
         self._live = inputs.live.get(KafkaState)
-
-    @cached_property
-    def _load(self) -> SharedLoad:
-        """What all new and moved replicas of the plan add to the brokers."""
-        return SharedLoad(self._live, barred(self._inputs.desired, self._live))
+        self._load: SharedLoad | None = None
 
     @cached_property
     def _moved_by_others(self) -> Set[str]:
@@ -68,6 +64,7 @@ class KafkaPlanning(PlanHooks):
 
     def prepare(self) -> Placement:
         """Place all replicas of the plan with one view of the brokers' load."""
+        self._load = SharedLoad(self._live, barred(self._inputs.desired, self._live))
         return Placement(self._load)
 
     def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
@@ -125,7 +122,7 @@ class KafkaPlanning(PlanHooks):
         cluster = self._inputs.connections.get(KafkaConnection).cluster
         left = leftovers_of(self._inputs.state)
         operations, findings = at_pace(operations, cluster, self._live, self._options.pace, left)
-        if self._load.has_moved:
+        if self._load is not None and self._load.has_moved:
             racks = rack_findings(self._live.cluster.brokers)
             findings += [info("racks", "The racks are not alike", text) for text in racks]
         return Step(operations, tuple(findings))

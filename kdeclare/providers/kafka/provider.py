@@ -4,7 +4,8 @@ from kdeclare.core.provider import Provider
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
 from kdeclare.providers.kafka.collector import CLUSTER, find_principal
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
-from kdeclare.providers.kafka.operations.topics import CreateTopic, DeleteTopic, IncreasePartitions
+from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
+from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
 from kdeclare.providers.kafka.planning import KafkaPlanning
 from kdeclare.providers.kafka.propagation import find_invisible
 from kdeclare.providers.kafka.reassignment.cleanup import find_cleanup

@@ -5,23 +5,22 @@ from typing import ClassVar
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Fault, Outcome, Result
+from kdeclare.core.faults import Outcome, Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import Undo, View, is_other_object
+from kdeclare.core.operation_type import View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
+from kdeclare.core.undoing import Undo
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
 from kdeclare.providers.kafka.config.wishes import joined
-from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState
 from kdeclare.providers.kafka.operations.arguments import (
     CreateTopicArgs,
-    DeleteTopicArgs,
     IncreasePartitionsArgs,
 )
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
@@ -30,14 +29,12 @@ from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic_effects import Effect
 from kdeclare.providers.kafka.topic_identity import identities, identity_claims
 
-HAS_RECORDS = "HAS_RECORDS"
-NOT_VISIBLE = "NOT_VISIBLE"
-"""The error of a deletion that was not sent, because no broker shows the topic that must be empty."""
 ASSIGNED = frozenset({"partitions", "replicationFactor", "assignments"})
 """What a creation with assignments is about, whoever chose the replicas: the counts follow from them."""
 
 
-def _topic(op: Operation) -> str:
+def name_topic(op: Operation) -> str:
+    """Return the topic that an operation is about."""
     return str(op.args["topic"])
 
 
@@ -53,15 +50,15 @@ class TopicOperationType(KafkaOperationType):
 
     def find_right(self, op: Operation) -> str:
         """Of the topic."""
-        return self.right.format(topic=_topic(op))
+        return self.right.format(topic=name_topic(op))
 
     def find_object(self, op: Operation) -> ResourceId | None:
         """The topic."""
-        return ResourceId("Topic", _topic(op))
+        return ResourceId("Topic", name_topic(op))
 
     def select(self, op: Operation) -> Selections:
         """The topic itself."""
-        return (KafkaSelection(frozenset({_topic(op)})),)
+        return (KafkaSelection(frozenset({name_topic(op)})),)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """The count; a topic that comes or goes says it by its action."""
@@ -72,15 +69,15 @@ class TopicOperationType(KafkaOperationType):
 
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
         """All or nothing."""
-        return None if _topic(op) in topics else op
+        return None if name_topic(op) in topics else op
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One element, named by its topic."""
-        return {self.element: f"{self.element}/{_topic(op)}"}
+        return {self.element: f"{self.element}/{name_topic(op)}"}
 
     def item(self, op: Operation) -> str:
         """The topic."""
-        return _topic(op)
+        return name_topic(op)
 
     def produces(self, op: Operation) -> frozenset[str]:
         """The one element."""
@@ -100,13 +97,15 @@ class CreateTopic(TopicOperationType):
 
     def select(self, op: Operation) -> Selections:
         """The topic and all that is set on it."""
-        resource = ConfigResource(ConfigScope.TOPIC, _topic(op))
-        return (KafkaSelection(frozenset({_topic(op)}), {resource: ConfigQuery(resource, overrides=True)}),)
+        resource = ConfigResource(ConfigScope.TOPIC, name_topic(op))
+        return (
+            KafkaSelection(frozenset({name_topic(op)}), {resource: ConfigQuery(resource, overrides=True)}),
+        )
 
     def view(self, op: Operation, live: LiveState) -> View:
         """Whether it is there, and in what shape; the count only where the args say it."""
         state = live.get(KafkaState)
-        topic = state.topics.get(_topic(op))
+        topic = state.topics.get(name_topic(op))
         if topic is None:
             return self.ABSENT
         count = len(topic.partitions) if _count(op) is not None else None
@@ -142,7 +141,7 @@ class CreateTopic(TopicOperationType):
             configs={key: joined(value) for key, value in configs.items()},
             fields=frozenset({*fields, *(f"configs.{key}" for key in configs)}),
         )
-        return {_topic(op): effect}
+        return {name_topic(op): effect}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """All that is asked for."""
@@ -160,7 +159,7 @@ class CreateTopic(TopicOperationType):
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The topic, its count and what is set on it as a whole."""
-        return {element: f"{element}/{_topic(op)}" for element in self.ABSENT}
+        return {element: f"{element}/{name_topic(op)}" for element in self.ABSENT}
 
     def execute(
         self,
@@ -174,7 +173,7 @@ class CreateTopic(TopicOperationType):
         cluster = connections.get(KafkaConnection).cluster
         topics = [_new_topic(op.args) for op in ops]
         results = cluster.create_topics(topics, validate_only=validate_only)
-        return {op.id: results[_topic(op)] for op in ops}
+        return {op.id: results[name_topic(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Delete it, if it is there; only if it is empty, unless data may be lost."""
@@ -184,79 +183,8 @@ class CreateTopic(TopicOperationType):
             return Undo(conflicts=("the topic's partitions or configs",))
         recreate = None if allow_data_loss else dict(op.args)
         empty = not allow_data_loss
-        args = {"topic": _topic(op), "topic_id": None, "require_empty": empty, "recreate": recreate}
+        args = {"topic": name_topic(op), "topic_id": None, "require_empty": empty, "recreate": recreate}
         return Undo("topic.delete", args)  # whoever undoes it fills in the id that the run was told
-
-
-class DeleteTopic(TopicOperationType):
-    """args: {topic, topic_id, require_empty, recreate}.
-
-    topic_id: deletes the topic with this id, and no other one that has its name by now; None deletes by name.
-    recreate: the args that made the topic, where an empty one goes because its creation is undone.
-    """
-
-    name = "topic.delete"
-    arguments = DeleteTopicArgs
-    deletes = True
-
-    def find_expected(self, op: Operation) -> frozenset[str]:
-        """The topic, where its id is known."""
-        return frozenset({_topic(op)}) if op.args.get("topic_id") else frozenset()
-
-    def view(self, op: Operation, live: LiveState) -> View:
-        """Its id: a topic of the same name that was created since is another topic."""
-        state = live.get(KafkaState)
-        topic = state.topics.get(_topic(op))
-        return {self.element: topic.topic_id if topic else "absent"}
-
-    def expected_state(self, op: Operation) -> View:
-        """It is gone."""
-        return {self.element: "absent"}
-
-    def effects(self, op: Operation) -> Mapping[str, Effect]:
-        """It is gone."""
-        return {_topic(op): Effect(deleted=True)}
-
-    def is_repeatable(self, op: Operation) -> bool:
-        """By id: the answer is that it is deleted, or that there is no such topic any more."""
-        return op.args.get("topic_id") is not None
-
-    def execute(
-        self,
-        connections: Connections,
-        ops: Sequence[Operation],
-        secrets: SecretSource,
-        *,
-        validate_only: bool,
-    ) -> Mapping[str, Result]:
-        """DeleteTopics, after a look for records in those that must be empty.
-
-        A topic that is gone already is a success: what was to be deleted is deleted.
-        """
-        cluster = connections.get(KafkaConnection).cluster
-        careful = [_topic(op) for op in ops if op.args.get("require_empty")]
-        counts = cluster.record_counts(careful) if careful else {}
-        absent = find_existing(cluster, set(careful) - counts.keys()).absent
-        results: dict[str, Result] = {}
-        for op in ops:
-            name = _topic(op)
-            if counts.get(name):
-                results[op.id] = Fault(HAS_RECORDS, f"Topic '{name}' holds {counts[name]} records.")
-            elif name in absent:
-                results[op.id] = None
-            elif op.args.get("require_empty") and name not in counts:
-                results[op.id] = Fault(NOT_VISIBLE, _not_countable(name))
-        rest = {_topic(op): op for op in ops if op.id not in results}
-        targets = {name: op.args.get("topic_id") for name, op in rest.items()}
-        deleted = cluster.delete_topics(targets) if targets else {}
-        return results | {op.id: _deleted(deleted[name]) for name, op in rest.items()}
-
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
-        """Nothing brings the records back; a topic that was empty can be made again."""
-        if op.args["recreate"] and now[self.element] == "absent":
-            return Undo("topic.create", op.args["recreate"])
-        untouched = now[self.element] == op.expect.get(self.element)
-        return Undo() if untouched and now[self.element] != "absent" else Undo(lost=("the topic's records",))
 
 
 class IncreasePartitions(TopicOperationType):
@@ -275,9 +203,9 @@ class IncreasePartitions(TopicOperationType):
     def view(self, op: Operation, live: LiveState) -> View:
         """How many there are, and of which topic."""
         state = live.get(KafkaState)
-        topic = state.topics.get(_topic(op))
+        topic = state.topics.get(name_topic(op))
         count = len(topic.partitions) if topic else None
-        return {self.element: count} | identities([_topic(op)], state)
+        return {self.element: count} | identities([name_topic(op)], state)
 
     def expected_state(self, op: Operation) -> View:
         """The new total."""
@@ -288,16 +216,16 @@ class IncreasePartitions(TopicOperationType):
         total, before = op.args["total"], op.expect.get(self.element) or 0
         added = _lists(op.args["assignments"]) or ()
         replicas = dict(enumerate(added, start=before))
-        return {_topic(op): Effect(partitions=total, replicas=replicas, fields=frozenset({self.element}))}
+        return {name_topic(op): Effect(partitions=total, replicas=replicas, fields=frozenset({self.element}))}
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The count, and the topic's identity."""
-        return {**super().claims(op), **identity_claims([_topic(op)])}
+        return {**super().claims(op), **identity_claims([name_topic(op)])}
 
     def produces(self, op: Operation) -> frozenset[str]:
         """The count, and the replicas of the added partitions."""
         added = range(op.expect.get(self.element) or 0, op.args["total"])
-        return frozenset(super().claims(op).values()) | {f"replicas/{_topic(op)}-{n}" for n in added}
+        return frozenset(super().claims(op).values()) | {f"replicas/{name_topic(op)}-{n}" for n in added}
 
     def execute(
         self,
@@ -309,9 +237,11 @@ class IncreasePartitions(TopicOperationType):
     ) -> Mapping[str, Result]:
         """CreatePartitions."""
         cluster = connections.get(KafkaConnection).cluster
-        items = [NewPartitions(_topic(op), op.args["total"], _lists(op.args["assignments"])) for op in ops]
+        items = [
+            NewPartitions(name_topic(op), op.args["total"], _lists(op.args["assignments"])) for op in ops
+        ]
         results = cluster.create_partitions(items, validate_only=validate_only)
-        return {op.id: results[_topic(op)] for op in ops}
+        return {op.id: results[name_topic(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Kafka takes no partition away."""
@@ -319,14 +249,6 @@ class IncreasePartitions(TopicOperationType):
             return Undo(conflicts=("the topic itself",))
         untouched = now[self.element] == op.expect.get(self.element)
         return Undo() if untouched else Undo(lost=("the former number of partitions",))
-
-
-def _deleted(result: Result) -> Result:
-    return None if result is not None and result.error == "UNKNOWN_TOPIC_ID" else result
-
-
-def _not_countable(name: str) -> str:
-    return f"No broker shows topic '{name}' yet, so its records cannot be counted. It was not deleted."
 
 
 def _count(op: Operation) -> int | None:

@@ -11,7 +11,8 @@ from kdeclare.core.operations import Operation
 from kdeclare.providers.kafka.config.config_ops import by_occurrence, config_fields, config_operations, key_of
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState, Topic
-from kdeclare.providers.kafka.operations.topics import CreateTopic, DeleteTopic, IncreasePartitions
+from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
+from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
 from kdeclare.providers.kafka.reassignment.placing import Placer, Wish
 from kdeclare.providers.kafka.risks import NO_FEWER_PARTITIONS, TOPIC_DELETED
