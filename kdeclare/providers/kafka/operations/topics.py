@@ -1,4 +1,4 @@
-"""Creating and deleting topics, and adding partitions (CreateTopics, DeleteTopics, CreatePartitions)."""
+"""Creating topics and adding partitions to them (CreateTopics, CreatePartitions)."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import ClassVar
