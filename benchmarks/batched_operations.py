@@ -18,6 +18,7 @@ from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.judging import NO_POLICIES
 from kdeclare.core.kind import Desired
 from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS
@@ -89,7 +90,15 @@ def measure(count: int) -> dict[str, float]:
     store = MemoryStore()
     with store.lock("benchmark"):
         applier = Applier(
-            store, connections_to(cluster), secrets, quietly, "me", "benchmark", (), NoWaiting(), Event()
+            store,
+            connections_to(cluster),
+            secrets,
+            quietly,
+            "me",
+            "benchmark",
+            NO_POLICIES,
+            NoWaiting(),
+            Event(),
         )
         run = applier.apply(plan, RunOptions(workers=1))
     lap("apply")

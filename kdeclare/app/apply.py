@@ -33,8 +33,9 @@ from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.executor.rollback import rollback_plan
 from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
 from kdeclare.engine.planning.build import check_cluster_id
-from kdeclare.engine.planning.judging import judged
+from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
+from kdeclare.policy.policy_judge import PolicyJudge
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.port import Cluster
@@ -166,8 +167,12 @@ def roll_back(
         )
         state = store.read()
         records = state.resources if state else {}
-        plan = judged(
-            plan, connections_to(cluster), in_force.policies, records, lambda v: how.overrides.get(v.policy)
+        plan = judge_plan(
+            plan,
+            connections_to(cluster),
+            PolicyJudge(in_force.policies),
+            records,
+            lambda v: how.overrides.get(v.policy),
         )
         if out is not None:
             save_plan(plan, out)
@@ -228,7 +233,7 @@ def confirmed(
         how.progress,
         who(),
         how.command,
-        in_force.policies,
+        PolicyJudge(in_force.policies),
         stop=stop,
         request_deadline_s=workspace.request_deadline_s,
     )

@@ -10,9 +10,9 @@ from kdeclare.core.diagnostics import Place
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.progress import Progress
-from kdeclare.engine.planning.judging import declared_labels
 from kdeclare.manifests.load import Loaded
 from kdeclare.policy.checking import Checked, check_declared, check_live
+from kdeclare.policy.labels import find_declared_labels
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Labels
 from kdeclare.providers.kafka.config.scope import find_config_scope
@@ -43,7 +43,7 @@ def check_cluster(workspace: Workspace, paths: Sequence[Path], progress: Progres
         if not in_force.policies:
             return _view(workspace, in_force, Checked(), 0, {}, live=True)
         state = workspace.store.read()
-        labels = declared_labels(desired, state.resources if state else {})
+        labels = find_declared_labels(desired, state.resources if state else {})
         with workspace.cluster() as cluster:
             found, count = _check(cluster, in_force, labels, progress)
     return _view(workspace, in_force, found, count, _places(desired), live=True)

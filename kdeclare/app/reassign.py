@@ -17,9 +17,10 @@ from kdeclare.core.diagnostics import Diagnostic, Severity, error
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
-from kdeclare.engine.planning.judging import judged
+from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.reassignment_json import ANY_LOG_DIR, Assignment
+from kdeclare.policy.policy_judge import PolicyJudge
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe, replica_dirs
@@ -178,8 +179,12 @@ def cancel(
         request = _request(workspace, in_force, how)
         plan = cancel_plan(request, live, [a.partition for a in assignments], directories)
         records = request.state.resources if request.state else {}
-        plan = judged(
-            plan, connections_to(cluster), in_force.policies, records, lambda v: how.overrides.get(v.policy)
+        plan = judge_plan(
+            plan,
+            connections_to(cluster),
+            PolicyJudge(in_force.policies),
+            records,
+            lambda v: how.overrides.get(v.policy),
         )
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         run: RunResult | None = RunResult(None, plan, {})
@@ -213,7 +218,7 @@ def _request(workspace: Workspace, in_force: InForce, how: How) -> PlanRequest:
         desired=(),
         state=workspace.store.read(),
         scope=Scope(overrides=how.overrides),
-        policies=in_force.policies,
+        judge=PolicyJudge(in_force.policies),
     )
 
 

@@ -11,6 +11,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.judging import NO_POLICIES
 from kdeclare.core.parts import PlanOptions
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.run import Status
@@ -155,7 +156,7 @@ def tidy_up(
         quietly,
         who(),
         f"{what} (tidying up)",
-        (),
+        NO_POLICIES,
         request_deadline_s=workspace.request_deadline_s,
     )
     project = workspace.project

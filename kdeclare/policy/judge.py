@@ -1,9 +1,10 @@
 """Putting a plan's operations before the policies, topic by topic."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.judging import Judgement, Override
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.policy.asking import Asking
@@ -15,21 +16,7 @@ from kdeclare.policy.requests.planned import TopicRequest, action_of, effects_of
 from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.topic_effects import find_effects
 
-Override = Callable[[Verdict], str | None]
-"""The reason for which a denial is to be overridden; None if it is not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What the policies said.
-
-    denied: by resource, the topics that it must leave alone. stands_on: of a resource and a topic, the
-    resources without which it might have been denied: it was judged on what they make of the topic.
-    """
-
-    verdicts: tuple[Verdict, ...] = ()
-    denied: Mapping[ResourceId, frozenset[str]] = field(default_factory=dict)
-    stands_on: Mapping[tuple[ResourceId, str], tuple[ResourceId, ...]] = field(default_factory=dict)
+_REASON = "was allowed on what this makes of the topic"
 
 
 def judge(
@@ -71,7 +58,7 @@ def judge(
             if topic in makers:
                 stands_on[resource, topic] = makers[topic]
             makers[topic] = (*makers.get(topic, ()), resource)
-    return Judgement(tuple(verdicts), denied, stands_on)
+    return Judgement(tuple(verdicts), denied, _find_needs(operations, stands_on))
 
 
 def _verdicts(
@@ -112,22 +99,23 @@ def _overridden(verdict: Verdict, override: Override) -> Verdict:
     return verdict if reason is None else replace(verdict, outcome=VerdictOutcome.WARN, override=reason)
 
 
-def add_judgement_edges(operations: Sequence[Operation], said: Judgement) -> tuple[Operation, ...]:
-    """Return the operations, which are in order, with the edges that follow from a judgement.
+def _find_needs(
+    operations: Sequence[Operation], stands_on: Mapping[tuple[ResourceId, str], Sequence[ResourceId]]
+) -> Mapping[str, Mapping[str, str]]:
+    """What was allowed on what another resource makes of a topic needs that.
 
-    What was allowed on what another resource makes of a topic needs that.
+    stands_on: of a resource and a topic, the resources without which it might have been denied.
     """
-    stands_on = said.stands_on
     if not stands_on:
-        return tuple(operations)
+        return {}
     made: dict[tuple[ResourceId, str], list[str]] = {}
-    result = []
+    found: dict[str, Mapping[str, str]] = {}
     for op in operations:
         topics = find_effects(op)
-        reason = "was allowed on what this makes of the topic"
         others = [(other, t) for t in topics for other in stands_on.get((op.resource, t), ())]
-        needs = {id_: reason for key in others for id_ in made.get(key, ())}
-        result.append(replace(op, needs={**needs, **op.needs}) if needs else op)
+        needs = dict.fromkeys((id_ for key in others for id_ in made.get(key, ())), _REASON)
+        if needs:
+            found[op.id] = needs
         for topic in topics:
             made.setdefault((op.resource, topic), []).append(op.id)
-    return tuple(result)
+    return found

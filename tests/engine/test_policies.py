@@ -14,7 +14,7 @@ from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.planning.judging import judged
+from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import (
@@ -24,6 +24,7 @@ from kdeclare.policy.interface import (
     TopicActionsPolicy,
     TopicState,
 )
+from kdeclare.policy.policy_judge import PolicyJudge
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
@@ -230,7 +231,10 @@ def test_what_a_policy_does_not_ask_for_is_not_fetched(
     state = here.store.read()
     assert state is not None
     connections = connections_to(here.cluster)
-    again = calls_of(here, lambda: judged(plan, connections, [held(ask)], state.resources, lambda _: None))
+    again = calls_of(
+        here,
+        lambda: judge_plan(plan, connections, PolicyJudge((held(ask),)), state.resources, lambda _: None),
+    )
     assert again == asked
 
 

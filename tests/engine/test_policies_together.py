@@ -12,10 +12,11 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.planning.judging import judged
+from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
+from kdeclare.policy.policy_judge import PolicyJudge
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.report.outcome import run_outcome
 from tests.engine.test_policies import Recorder, held, lasting, outcomes, world
@@ -297,10 +298,18 @@ def test_a_thousand_batches_can_be_denied() -> None:
     drain = desired("Reassignment", "off-1", topics=["a", "b"], drain=[1], batchSize=1)
     plan = here.plan(topic("a", partitions=1200), topic("b", partitions=1), drain)
     connections = connections_to(here.cluster)
-    left = judged(plan, connections, [held(Recorder(denied=frozenset("a")))], here.owned(), lambda _: None)
+    left = judge_plan(
+        plan, connections, PolicyJudge((held(Recorder(denied=frozenset("a"))),)), here.owned(), lambda _: None
+    )
     assert {op.verb for op in left.operations} == {"partitions.reassign", "leaders.elect"}
     assert [list(op.args["partitions"]) for op in left.operations] == [["b-0"], ["b-0"]]
-    none = judged(plan, connections, [held(Recorder(denied=frozenset("ab")))], here.owned(), lambda _: None)
+    none = judge_plan(
+        plan,
+        connections,
+        PolicyJudge((held(Recorder(denied=frozenset("ab"))),)),
+        here.owned(),
+        lambda _: None,
+    )
     assert none.operations == ()
 
 

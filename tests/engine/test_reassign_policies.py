@@ -6,6 +6,7 @@ from kdeclare.app.connections import connections_to
 from kdeclare.core.plan import Plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
+from kdeclare.policy.policy_judge import PolicyJudge
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ReplicaDirs
 from kdeclare.providers.kafka.observe import observe
@@ -30,7 +31,7 @@ def planned(wanted: Execution) -> Plan:
     here.apply(*(topic(name, assignments={0: [1, 2]}) for name in ("foo", "bar")))
     live = observe(here.cluster, KafkaSelection(frozenset({"foo", "bar"})))
     dirs = {(partition, broker): ReplicaDirs("/old", None) for partition in (FOO, BAR) for broker in (1, 2)}
-    request = PlanRequest("p", "e", "c", (), here.store.read(), policies=(held(hands_off),))
+    request = PlanRequest("p", "e", "c", (), here.store.read(), judge=PolicyJudge((held(hands_off),)))
     return execution_plan(
         request, wanted, replace(live, dirs=dirs), connections_to(here.cluster), here.secrets, nothing
     )

@@ -33,6 +33,7 @@ from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.engine.planning.sealing import seal
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.policy_judge import PolicyJudge
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions, with_pace
 from kdeclare.providers.kafka.reassignment.pace import Pace
@@ -152,7 +153,7 @@ class World:
             nothing,
             "me@here",
             "test",
-            self.policies,
+            PolicyJudge(self.policies),
             self.clock,
             self.stop,
         )
@@ -217,4 +218,4 @@ class World:
         options = with_pace(scope.options, self.pace)
         scope = replace(scope, adopt=scope.adopt or self.adopts, allow_empty=True, options=options)
         desired = sealed(declared, state, self.key_id)
-        return PlanRequest("test", "default", "memory", desired, state, scope, (), self.policies)
+        return PlanRequest("test", "default", "memory", desired, state, scope, (), PolicyJudge(self.policies))

@@ -9,6 +9,7 @@ from kdeclare.core.clock import Clock, SystemClock, timestamp
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.judging import Judge
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.patience import Patience
@@ -28,19 +29,17 @@ from kdeclare.engine.executor.protection import refuse_protected
 from kdeclare.engine.executor.scheduler import Scheduler
 from kdeclare.engine.executor.stored_runs import read_run
 from kdeclare.engine.planning.deletion_limit import limit_deletions
-from kdeclare.engine.planning.judging import judged, overridden
+from kdeclare.engine.planning.judging import judge_plan, overridden
 from kdeclare.engine.planning.planfile import plan_file_text
 from kdeclare.engine.state.port import StateStore
 from kdeclare.engine.state.runs import new_run_id
-from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.requests.planned import effects_of
 
 
 @dataclass(frozen=True)
 class Applier:
     """What it takes to apply plans: connections, a store whose lock is held, and how to go about it.
 
-    who, command: for the history. policies: what every change has to pass once more, on the cluster as it
+    who, command: for the history. judge: the policies that every change has to pass once more, as everything
     is then. stop: set from outside to end in good order. request_deadline_s: see `Attempt`.
     """
 
@@ -50,7 +49,7 @@ class Applier:
     progress: Progress
     who: str
     command: str
-    policies: tuple[ConfiguredPolicy, ...]
+    judge: Judge
     clock: Clock = field(default_factory=SystemClock)
     stop: Event = field(default_factory=Event)
     request_deadline_s: float = REQUEST_DEADLINE_S
@@ -91,7 +90,7 @@ class Applier:
     def _judged(self, plan: Plan, state: State | None, left_out: Collection[str]) -> Plan:
         """Without what the policies deny by now; what is left out anyway is not put before them."""
         records = state.resources if state else {}
-        return judged(plan, self.connections, self.policies, records, overridden(plan), left_out)
+        return judge_plan(plan, self.connections, self.judge, records, overridden(plan), left_out)
 
     def _stale(self, plan: Plan, state: State | None, timeout_s: float) -> list[Mismatch]:
         secrets = changed_secrets(plan.operations, self.secrets)
@@ -151,7 +150,7 @@ class Applier:
 
     def _overrides(self, plan: Plan, operations: Sequence[Operation]) -> list[OverrideLine]:
         """Who has had which policy's denial overridden, and why; not of what is left alone all the same."""
-        acting = {(str(resource), topic) for resource, topic in effects_of(operations)}
+        acting = {(str(resource), subject) for resource, subject in self.judge.list_judged(operations)}
         found = [
             (v, v.override)
             for v in plan.verdicts

@@ -23,17 +23,11 @@ from kdeclare.engine.observation import identify_system, observe_owned
 from kdeclare.engine.planning import order
 from kdeclare.engine.planning.compare import compare, unknown_names, what_to_observe
 from kdeclare.engine.planning.deletion_limit import MAX_DELETES, deletions_of, exceed_limit
-from kdeclare.engine.planning.judging import (
-    POLICY_VIOLATION,
-    declared_labels,
-    judge_operations,
-    labels_to_keep,
-)
+from kdeclare.engine.planning.judging import POLICY_VIOLATION, add_needs
 from kdeclare.engine.planning.out_of_scope import find_out_of_scope
 from kdeclare.engine.planning.preflight import preflight
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.engine.planning.trimming import count_ongoing_work, trimmed
-from kdeclare.policy.judge import add_judgement_edges
 
 
 def build_plan(
@@ -72,9 +66,9 @@ def build_plan(
     # A problem takes a resource's operations out before policies judge: they see what would be done.
     operations = draft.drop_blocked(_operations(draft, seen.live, context))
 
-    said = judge_operations(request, connections, selections, seen.live, operations)
+    said = request.judge.judge_draft(operations, inputs, selections, lambda v: scope.overrides.get(v.policy))
     draft.verdicts += said.verdicts
-    operations, denied = trimmed(add_judgement_edges(operations, said), said.denied)
+    operations, denied = trimmed(add_needs(operations, said.needs), said.denied)
     draft.block(map(str, denied), POLICY_VIOLATION)
 
     # After the policies, as it depends on what they leave; before the preflight, which does not ask about
@@ -230,7 +224,6 @@ def _assembled(draft: _Draft, live: LiveState, operations: tuple[Operation, ...]
     diagnostics = [*draft.diagnostics, *(d for item in compared for d in item.difference.diagnostics)]
     operated = {op.resource for op in operations}
     ownership = () if request.scope.by_hand else tuple(_ownership(compared, by_id, operated))
-    labels = declared_labels(request.desired, request.owned) if request.policies else {}
     return Plan(
         project=request.project,
         env=request.env,
@@ -245,7 +238,7 @@ def _assembled(draft: _Draft, live: LiveState, operations: tuple[Operation, ...]
         unmanaged_configs={
             str(item.id): item.difference.unmanaged for item in compared if item.difference.unmanaged
         },
-        labels=labels_to_keep(labels, request.owned, ownership) if labels else {},
+        labels=request.judge.find_labels_to_keep(request.desired, request.owned, ownership),
         racks={id_: place for hook in draft.hooks for id_, place in hook.locate_members(operations).items()},
         max_deletes=str(request.scope.max_deletes) if request.scope.max_deletes else None,
     )

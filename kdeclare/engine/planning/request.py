@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.judging import NO_POLICIES, Judge
 from kdeclare.core.kind import Desired
 from kdeclare.core.name_scope import NameScope
 from kdeclare.core.parts import PlanOptions
 from kdeclare.core.patience import VISIBILITY_TIMEOUT_S
 from kdeclare.core.state import State
 from kdeclare.engine.planning.deletion_limit import DeletionLimit
-from kdeclare.policy.configured import ConfiguredPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class PlanRequest:
     state: None before the first apply.
     diagnostics: what loading the manifests said.
     names: which ones the project may declare or change.
-    policies: what every change has to pass.
+    judge: the policies that every change has to pass.
     """
 
     project: str
@@ -68,7 +68,7 @@ class PlanRequest:
     state: State | None
     scope: PlanScope = PlanScope()
     diagnostics: tuple[Diagnostic, ...] = ()
-    policies: tuple[ConfiguredPolicy, ...] = ()
+    judge: Judge = NO_POLICIES
     names: NameScope = field(default_factory=NameScope)
 
     @property

@@ -13,10 +13,11 @@ import yaml
 from pydantic import BaseModel
 
 from kdeclare.app.connections import connections_to
-from kdeclare.engine.planning.judging import judged
+from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.policy import RequestMetadata, TopicActionsPolicy, rules
 from kdeclare.policy.cel.bindings import READERS
 from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.policy_judge import PolicyJudge
 from kdeclare.policy.testing.case_spec import RequestSpec
 from tests.engine.world import World, desired
 from tests.unit.cli.command_line import CommandLine
@@ -210,8 +211,8 @@ def test_what_asking_costs_once_a_plan_is_there(what: str, requests: list[str]) 
     state = here.store.read()
     assert state is not None
     before = len(here.cluster.calls)
-    policies = [ConfiguredPolicy("asks", Asks(what))]
-    judged(plan, connections_to(here.cluster), policies, state.resources, lambda verdict: None)
+    policies = PolicyJudge((ConfiguredPolicy("asks", Asks(what)),))
+    judge_plan(plan, connections_to(here.cluster), policies, state.resources, lambda verdict: None)
     assert [REQUESTS[call.method] for call in here.cluster.calls[before:]] == requests
 
 

@@ -1,0 +1,103 @@
+"""Policies as the engine sees them: something that judges operations before they are run."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kdeclare.core.collector import Selections
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections
+from kdeclare.core.plan import Ownership, Plan, Verdict
+from kdeclare.core.planning import PlanInputs
+
+Override = Callable[[Verdict], str | None]
+"""The reason for which a denial is to be overridden; None if it is not."""
+
+Labels = Mapping[str, Mapping[str, str]]
+"""The labels of what is judged, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the policies said.
+
+    denied: by resource, the subjects that it must leave alone.
+    needs: by operation id, the operations that it needs, with reasons: it was judged on what they make of
+        its subject, and might have been denied without them.
+    """
+
+    verdicts: tuple[Verdict, ...] = ()
+    denied: Mapping[ResourceId, frozenset[str]] = field(default_factory=dict)
+    needs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+class Judge(Protocol):
+    """The policies of a project. Methods take operations in order, and raise Fault for a silent system."""
+
+    def judge_draft(
+        self,
+        operations: Sequence[Operation],
+        inputs: PlanInputs,
+        selections: Selections,
+        override: Override,
+    ) -> Judgement:
+        """Judge the operations of a plan that is being made. selections: what was read of the live state."""
+
+    def judge_plan(
+        self,
+        operations: Sequence[Operation],
+        plan: Plan,
+        connections: Connections,
+        owned: Mapping[str, Json],
+        override: Override,
+    ) -> Judgement:
+        """Judge operations of a finished plan on the systems as they are now. owned: records of the state."""
+
+    def find_labels_to_keep(
+        self, desired: Iterable[Desired], owned: Mapping[str, Json], ownership: Iterable[Ownership]
+    ) -> Labels:
+        """Return the labels that `judge_plan` could not tell from the state and the records of the plan."""
+
+    def list_judged(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
+        """Return the subjects that policies are asked about, each with the resource that is about it."""
+
+
+class NoPolicies:
+    """A `Judge` that has nothing against anything."""
+
+    def judge_draft(
+        self,
+        operations: Sequence[Operation],
+        inputs: PlanInputs,
+        selections: Selections,
+        override: Override,
+    ) -> Judgement:
+        """Nothing."""
+        return Judgement()
+
+    def judge_plan(
+        self,
+        operations: Sequence[Operation],
+        plan: Plan,
+        connections: Connections,
+        owned: Mapping[str, Json],
+        override: Override,
+    ) -> Judgement:
+        """Nothing."""
+        return Judgement()
+
+    def find_labels_to_keep(
+        self, desired: Iterable[Desired], owned: Mapping[str, Json], ownership: Iterable[Ownership]
+    ) -> Labels:
+        """None."""
+        return {}
+
+    def list_judged(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
+        """None."""
+        return frozenset()
+
+
+NO_POLICIES: Judge = NoPolicies()
