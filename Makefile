@@ -9,7 +9,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # Real clusters and workers of their own, so that they can run beside those of the other tests.
 KEEPS = tests/kafka/test_examples.py::test_keeps_its_promises_and_leaves_nothing_behind
 APART := tests/kafka/test_fleet.py tests/kafka/test_sandbox_connect.py tests/kafka/connect \
-	tests/kafka/test_tutorial.py '$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]'
+	tests/kafka/test_tutorial.py tests/kafka/test_trailing_broker.py tests/kafka/test_old_broker.py \
+	tests/kafka/test_demo.py tests/kafka/test_prefixed.py tests/kafka/test_secured.py \
+	'$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]'
 
 .PHONY: help install unit startup-cache test test-brokers test-apart test-others test-properties browser check format docs demo bench clean
 
@@ -40,7 +42,7 @@ test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromiu
 test-brokers: $(STARTUP) ## the tests with real brokers, but for those with clusters of their own
 	$(BIN)/python -m pytest -m kafka --durations=10 $(APART:%=--deselect=%)
 
-test-apart: $(STARTUP) ## the tests with clusters of their own: fleets, Connect workers, the tutorial
+test-apart: $(STARTUP) ## tests with clusters of their own: fleets, Connect workers, old, secured and slow brokers, the tutorial
 	$(BIN)/python -m pytest -m kafka --durations=10 $(APART)
 
 test-others: $(STARTUP) ## all other tests: the fast ones, slow ones, Spark, the pages in Chromium
