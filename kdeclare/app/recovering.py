@@ -44,9 +44,7 @@ def recover_to_plan(
 ) -> tuple[Diagnostic, ...]:
     """Settle what a crashed run left open, and wait until brokers show what runs did. Raises Fault."""
     notices = recover_if_possible(workspace, cluster, what, progress=progress, wait=True)
-    await_visibility(
-        workspace.store, connections_to(cluster), SystemClock(), progress, limit_s=visibility_timeout_s
-    )
+    _await_visibility(workspace, cluster, progress, visibility_timeout_s)
     return notices
 
 
@@ -115,16 +113,12 @@ def recover_locked(
     be taken away, and one that still shows would pass for someone else's.
     """
     settled, certain = _settled(workspace, cluster, progress, wait=True)
-    await_visibility(
-        workspace.store, connections_to(cluster), SystemClock(), progress, limit_s=visibility_timeout_s
-    )
+    _await_visibility(workspace, cluster, progress, visibility_timeout_s)
     if not certain:
         return settled  # what may still take effect is looked for after the run
     tidied = tidy_up(workspace, cluster, what, keep_throttles=keep_throttles)
     if tidied.run is not None:
-        await_visibility(
-            workspace.store, connections_to(cluster), SystemClock(), progress, limit_s=visibility_timeout_s
-        )
+        _await_visibility(workspace, cluster, progress, visibility_timeout_s)
     return settled + about(tidied)
 
 

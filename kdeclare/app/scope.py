@@ -6,7 +6,7 @@ from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.plan_options import find_kafka_options
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scope(PlanScope):
     """Which part of the project a plan is about, and what it may do.
 
@@ -36,13 +36,14 @@ class Scope(PlanScope):
     delete_by_name: bool = False
 
     def __post_init__(self) -> None:
-        """Put the fields about Kafka into the options, beside what else was chosen about it."""
+        """Put the fields about Kafka into the options; what is chosen in either place holds."""
+        given = find_kafka_options(self.options)
         chosen = replace(
-            find_kafka_options(self.options),
-            client_guard=self.client_guard,
-            await_moves=self.await_moves,
-            override_moves=self.override_moves,
-            delete_by_name=self.delete_by_name,
+            given,
+            client_guard=self.client_guard or given.client_guard,
+            await_moves=self.await_moves or given.await_moves,
+            override_moves=self.override_moves or given.override_moves,
+            delete_by_name=self.delete_by_name or given.delete_by_name,
         )
         object.__setattr__(self, "options", self.options.with_part(chosen))
 

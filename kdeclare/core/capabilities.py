@@ -75,7 +75,7 @@ class RecordsIdentity(Protocol):
     def record_identity(
         self, record: Json, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
     ) -> Json:
-        """Return the record with the id of what the operations created, without any if nothing proves it.
+        """Return the record with the id of what the operations created; without one if nothing proves it.
 
         created_ids: by operation id, as the system acknowledged them.
         """

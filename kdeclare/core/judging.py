@@ -35,7 +35,7 @@ class Judgement:
 
 
 class Judge(Protocol):
-    """The policies of a project. Methods take operations in order, and raise Fault for a silent system."""
+    """The policies of a project. Operations are given in order. Fault says that a system does not answer."""
 
     def judge_draft(
         self,

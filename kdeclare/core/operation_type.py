@@ -70,8 +70,6 @@ class OperationType(Protocol):
     """Whether it removes what the run has set for its own sake, and so runs also when the run is stopped."""
     is_shown_late: bool = False
     """Whether the system can acknowledge it before all its members show it in the live state."""
-    is_temporary: bool = False
-    """Whether it sets what is to be removed again: if it takes effect late, that must not be forgotten."""
 
     def __hash__(self) -> int:
         """Return the hash of the object itself, as every object has it."""
@@ -102,6 +100,10 @@ class OperationType(Protocol):
     def find_object(self, op: Operation) -> ResourceId | None:
         """Return the resource that ``op`` creates or deletes as a whole; None where it does neither."""
         return op.resource if self.creates or self.deletes else None
+
+    def is_temporary(self, op: Operation) -> bool:
+        """Whether ``op`` sets what is to be removed again, so that even a late effect is looked for."""
+        return False
 
     def find_pause_s(self, op: Operation) -> float:
         """Return how long to wait, in seconds, once ``op`` could begin."""

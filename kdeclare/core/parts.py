@@ -17,6 +17,18 @@ class Parts:
         """Hold these values. A later one takes the place of an earlier one of the same class."""
         self._values = {type(value): value for value in values}
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the other holds equal values."""
+        return isinstance(other, Parts) and type(self) is type(other) and self._values == other._values
+
+    def __hash__(self) -> int:
+        """By the classes of the values: the values themselves need not be hashable."""
+        return hash(frozenset(self._values))
+
+    def __repr__(self) -> str:
+        """As it would be written."""
+        return f"{type(self).__name__}({', '.join(map(repr, self._values.values()))})"
+
     def get(self, sort: type[_Part]) -> _Part:
         """Return the value of this class. Raises LookupError where there is none."""
         found = self._values.get(sort)

@@ -31,7 +31,7 @@ class CannotPlanError(Exception):
 class PlanInputs:
     """What one plan is made from.
 
-    pending: names of owned objects that exist, and that no member of the system shows yet.
+    pending: names of owned objects that exist but that no member of the system shows yet.
     by_hand: whether a command asks for what is desired, so that nothing comes to be owned.
     preflights: whether the system is going to be asked to check the operations.
     """
@@ -55,9 +55,10 @@ class Step:
 
 
 class PlanHooks:
-    """What a provider does while one plan is made, in the order of the methods. By default nothing.
+    """What a provider does while one plan is made; by default nothing.
 
-    An object serves one plan. Hooks that raise Fault say that the system does not answer.
+    Plans call the methods from top to bottom. An object serves one plan. Fault says that the system does not
+    answer.
     """
 
     def prepare(self) -> object | None:

@@ -16,13 +16,12 @@ class Observed:
     """The live state, and what became of expected objects that it lacks: see `core.collector.Sighting`."""
 
     live: LiveState
-    absent: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
     unsettled: frozenset[str] = frozenset()
 
 
 def observe(connections: Connections, selections: Iterable[Selection]) -> LiveState:
-    """Read what is selected, and who the systems are. Raises Fault when a system does not answer."""
+    """Read what is selected, and identify the systems. Raises Fault when one does not answer."""
     chosen = tuple(selections)
     parts = (collector.collect(connections, chosen) for collector in load_collectors())
     return LiveState(*(part for part in parts if part is not None))
@@ -74,7 +73,6 @@ def _observe_until_shown(
     found = [sighting for sighting in seen if sighting is not None]
     return Observed(
         LiveState(*(sighting.part for sighting in found)),
-        frozenset().union(*(sighting.absent for sighting in found)),
         frozenset().union(*(sighting.pending for sighting in found)),
         frozenset().union(*(sighting.unsettled for sighting in found)),
     )

@@ -88,7 +88,7 @@ def _rows(value: Any) -> Iterator[tuple[str, str]]:
 def _properties(value: Any) -> str:
     rows = (
         (code(name), _words(member))
-        for name, member in vars(value).items()
+        for name, member in _members(value)
         if isinstance(member, property) or (inspect.isfunction(member) and _is_told(name))
     )
     return table(("also", "what it says"), rows)
@@ -100,3 +100,9 @@ def _is_told(method: str) -> bool:
 
 def _words(value: Any) -> str:
     return prose(inspect.getdoc(value) or "")
+
+
+def _members(value: type) -> Iterator[tuple[str, object]]:
+    """A class's own members after those that it has from classes of kdeclare."""
+    bases = [base for base in reversed(value.__mro__) if base.__module__.startswith("kdeclare")]
+    return iter({name: member for base in bases for name, member in vars(base).items()}.items())

@@ -5,18 +5,21 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action
 from kdeclare.core.compared import Compared
 from kdeclare.core.diagnostics import Diagnostic, denied, error, info
+from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.name_scope import NameScope
 from kdeclare.core.operations import Operation
 from kdeclare.core.planning import PlanHooks, PlanInputs, Step
 from kdeclare.core.registry import start_plan
 from kdeclare.engine.planning import build
-from tests.engine.world import World, topic
+from tests.engine.world import World, nothing, topic
 
 A, B = ResourceId("Topic", "a"), ResourceId("Topic", "b")
 
@@ -157,6 +160,27 @@ def test_finding_of_preflight_blocks(hooks: Recorder) -> None:
     plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
     assert [op.resource.name for op in plan.operations] == ["b"]
     assert hooks.seen["finalize"] == ["topic.create:Topic/b"]
+
+
+def test_what_the_system_refuses_says_more_than_what_a_provider_foresees(hooks: Recorder) -> None:
+    hooks.findings = (denied("full", "Full", "no room for a", resource=str(A)),)
+    world = World()
+    world.cluster.faults.fail(Fault("INVALID_CONFIG", "No."), method="create_topics", item="a")
+    plan = world.plan(topic("a", partitions=1))
+    assert {"full", "refused-by-cluster"} <= {d.code for d in plan.diagnostics}
+    assert plan.changes[0].blocked == "refused-by-cluster"
+
+
+def test_refine_says_more_than_what_holds_for_all_kinds(hooks: Recorder) -> None:
+    problem = denied("not-today", "Not today", "a has to wait", resource=str(A))
+    hooks.steps["refine"] = lambda operations: Step(operations, (problem,))
+    world = World()
+    limited = replace(
+        world._request((topic("a", partitions=1),), Scope()), names=NameScope({"Topic": ("b",)})
+    )
+    plan = build.build_plan(limited, connections_to(world.cluster), world.secrets, nothing)
+    assert {"out-of-scope", "not-today"} <= {d.code for d in plan.diagnostics}
+    assert plan.changes[0].blocked == "not-today"
 
 
 def test_no_preflight_leaves_it_out(hooks: Recorder) -> None:

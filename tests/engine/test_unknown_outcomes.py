@@ -1,7 +1,7 @@
 """A request without an answer: nothing is said of its outcome before brokers have stopped working on it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,11 +11,16 @@ from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
+from kdeclare.core.operations import Operation
+from kdeclare.core.registry import type_of
 from kdeclare.core.run import OperationResult, RunResult, Status
 from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.executor.recovery import find_deadline, recover
-from kdeclare.providers.kafka.testing import Crash
+from kdeclare.engine.executor.recovery import find_deadline, recover, settle
+from kdeclare.engine.observation import observe
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.engine.world import TestClock, World, topic
 
@@ -26,6 +31,7 @@ TOPICS_S = 27.0
 
 
 UNCHECKED = Scope(preflight=False)
+RATE = "leader.replication.throttled.rate"
 
 
 class Schedule(TestClock):
@@ -232,3 +238,21 @@ def test_killed_run_of_an_earlier_version_has_the_default_deadline() -> None:
     assert record.deadlines == {}
     sent = datetime.fromisoformat(record.sent_at[operation])
     assert find_deadline(record, operation) == sent + timedelta(seconds=CONFIGS_S)
+
+
+@pytest.mark.parametrize(
+    ("entries", "status"), [({}, Status.INTERRUPTED), ({"BROKER/1": {RATE: "500"}}, Status.UNKNOWN)]
+)
+def test_only_a_throttle_that_sets_something_is_looked_for_later(
+    entries: dict[str, dict[str, str]], status: Status
+) -> None:
+    """One that relies on what is there has no effect that could come late."""
+    cluster, clock = MemoryCluster(), TestClock()
+    cluster.set_overrides(ConfigResource(ConfigScope.BROKER, "2"), {RATE: "500"})
+    relies_on = {"BROKER/2": {RATE: "500"}}
+    args = {"entries": entries, "partitions": [], "relies_on": relies_on}
+    bare = Operation("throttle.set:x", "throttle.set", ResourceId("Moves", "topics"), args, {})
+    live = observe(connections_to(cluster), type_of(bare).select(bare))
+    op = replace(bare, expect=type_of(bare).view(bare, live))
+    found = settle(connections_to(cluster), clock, [op], {op.id: clock.now()}, wait=False)
+    assert found[op.id].status is status

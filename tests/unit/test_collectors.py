@@ -58,6 +58,14 @@ def test_part_is_found_by_its_class_alone() -> None:
         parts.get(float)
 
 
+def test_parts_are_equal_by_class_and_values() -> None:
+    assert Parts(1, "text") == Parts("text", 1)
+    assert hash(Parts(1, [])) == hash(Parts([], 2))
+    assert Parts(1) != Parts(2)
+    assert Parts(1) != LiveState(1)
+    assert repr(LiveState(1, "text")) == "LiveState(1, 'text')"
+
+
 def test_part_takes_the_place_of_an_earlier_one_of_its_class() -> None:
     live = LiveState(1, "old")
     assert isinstance(live.with_part("new"), LiveState)

@@ -39,8 +39,8 @@ from kdeclare.engine.state.runs import new_run_id
 class Applier:
     """What it takes to apply plans: connections, a store whose lock is held, and how to go about it.
 
-    who, command: for the history. judge: the policies that every change has to pass once more, as everything
-    is then. stop: set from outside to end in good order. request_deadline_s: see `Attempt`.
+    who, command: for the history. judge: the policies, which judge every change again on the systems as they
+    are at that time. stop: set from outside to end in good order. request_deadline_s: see `Attempt`.
     """
 
     store: StateStore

@@ -201,7 +201,7 @@ class Lookout:
 
 
 def leave(op: Operation) -> OperationResult:
-    """The result of an operation whose work, or whose turn, nobody waits for."""
+    """The result of an operation that nobody waits for any longer."""
     completion = _completion_of(op)
     if completion is None:
         return OperationResult(op.id, Status.STARTED, None, "The next apply does this.")

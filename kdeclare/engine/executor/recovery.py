@@ -230,7 +230,7 @@ def _settled(op: Operation, live: LiveState) -> OperationResult:
         return completion.leave(op) if completion and completion.is_ongoing(op, live) else done(op)
     if not mismatches(op, now):
         # a request may take effect late: what would then belong to nobody is looked for later
-        status = Status.UNKNOWN if type_of(op).is_temporary else Status.INTERRUPTED
+        status = Status.UNKNOWN if type_of(op).is_temporary(op) else Status.INTERRUPTED
         return OperationResult(op.id, status, None, "It had not taken effect.")
     message = f"Neither as before nor as planned: {dict(now)}."
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)

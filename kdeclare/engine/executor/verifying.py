@@ -35,7 +35,7 @@ def verify(
 ) -> Verified:
     """Read what ``operations``, which were done, are about, until it is as they leave it or time is up.
 
-    What is there for the sake of other operations is left out. Raises Fault when a system does not answer.
+    Auxiliary operations are left out. Raises Fault when a system does not answer.
     """
     operations = [op for op in operations if not type_of(op).is_auxiliary]
     selections = select_all(operations)

@@ -79,8 +79,9 @@ def build_plan(
     if scope.preflight and not draft.has_errors:
         refused = preflight(connections, operations, secrets, progress)
         draft.verdicts += refused.verdicts
-        found = [*refused.diagnostics, *(d for hook in hooks for d in hook.preflight(operations))]
-        draft.report(found)
+        # What a system refuses by itself says more than what a provider foresees: the last code counts.
+        draft.report(d for hook in hooks for d in hook.preflight(operations))
+        draft.report(refused.diagnostics)
         draft.block((v.resource for v in refused.verdicts), POLICY_VIOLATION)
         operations = draft.drop_blocked(operations)
 
@@ -175,11 +176,11 @@ def _operations(draft: _Draft, live: LiveState, context: PlanContext) -> tuple[O
     # Too many deletions are taken out first: what is not deleted can still be used.
     planned, too_many, refused = _limited(request, planned)
     operations = tuple(planned)
+    draft.report([*too_many, *find_out_of_scope(request, operations), *order.contradictions(request.desired)])
     for hook in draft.hooks:
         step = hook.refine(operations, draft.compared)
         operations = step.operations
         draft.report(step.diagnostics)
-    draft.report([*too_many, *find_out_of_scope(request, operations), *order.contradictions(request.desired)])
     draft.blocked |= refused
     return order.in_order(order.linked(operations))
 

@@ -16,6 +16,7 @@ from kdeclare.core.operation_arguments import find_argument_error
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS, OPERATION_TYPES, type_of
+from kdeclare.engine.planning.trimming import count_ongoing_work
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
@@ -306,7 +307,7 @@ def _summary_errors(plan: Plan) -> Iterator[str]:
     blocked = {d.resource for d in plan.diagnostics if d.blocks}
     counts = Counter(c.action for c in plan.changes if not c.blocked and str(c.id) not in blocked)
     acting = Counter(c.action for c in plan.changes if not c.blocked)
-    moved = sum(len(op.args["partitions"]) for op in plan.operations if type_of(op).goes_on)
+    moved = count_ongoing_work(plan.operations)
     s = plan.summary
     stated = {
         Action.CREATE: s.create,

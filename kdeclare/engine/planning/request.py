@@ -15,7 +15,7 @@ from kdeclare.core.state import State
 from kdeclare.engine.planning.deletion_limit import DeletionLimit
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanScope:
     """Which part of the project a plan is about, and what it may do.
 

@@ -44,7 +44,7 @@ class PatchWorkers(OperationType):
     propagates = True
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Workers refuse whom their authorizer does not know."""
+        """Workers refuse clients that their authorizer does not permit."""
         if fault.error == NOT_AUTHORIZED:
             right = "to change the worker config of these Connect workers"
             return Explanation(FaultCause.NOT_AUTHORIZED, right)

@@ -50,16 +50,17 @@ class KafkaPlanning(PlanHooks):
     """Placement, the guard of the replication factor, moves of others, and the names of topics."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Serve one plan."""
+        """Serve one plan. Raises KdeclareError where the state's pending cleanup is damaged."""
         self._inputs = inputs
         self._options = find_kafka_options(inputs.options)
         self._live = inputs.live.get(KafkaState)
+        self._left = leftovers_of(inputs.state)
         self._load: SharedLoad | None = None
 
     @cached_property
     def _moved_by_others(self) -> Set[str]:
         """The topics of which something is being moved that kdeclare itself has not begun to move."""
-        own = frozenset(leftovers_of(self._inputs.state).moves)
+        own = frozenset(self._left.moves)
         return {partition.topic for partition in self._live.moves if str(partition) not in own}
 
     def prepare(self) -> Placement:
@@ -120,8 +121,7 @@ class KafkaPlanning(PlanHooks):
     def finalize(self, operations: tuple[Operation, ...]) -> Step:
         """Go about moves in batches, under a throttle, with an election at the end."""
         cluster = self._inputs.connections.get(KafkaConnection).cluster
-        left = leftovers_of(self._inputs.state)
-        operations, findings = at_pace(operations, cluster, self._live, self._options.pace, left)
+        operations, findings = at_pace(operations, cluster, self._live, self._options.pace, self._left)
         if self._load is not None and self._load.has_moved:
             racks = rack_findings(self._live.cluster.brokers)
             findings += [info("racks", "The racks are not alike", text) for text in racks]

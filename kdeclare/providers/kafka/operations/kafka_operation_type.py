@@ -28,7 +28,7 @@ class KafkaOperationType(OperationType):
     has_timeout: bool = False
 
     def find_right(self, op: Operation) -> str:
-        """Return what it takes of Kafka's ACLs, and on what; for what is checked while planning."""
+        """Return the right of Kafka's ACLs that it needs, and on what; empty where nothing asks."""
         return ""
 
     def find_deadline_s(self, connections: Connections) -> float | None:
@@ -40,7 +40,7 @@ class KafkaOperationType(OperationType):
         return select_topics(self.select(op))
 
     def find_changed(self, op: Operation) -> frozenset[ResourceId]:
-        """The topics that it makes something of."""
+        """The topics that it changes."""
         return frozenset(ResourceId("Topic", topic) for topic in find_effects(op))
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:

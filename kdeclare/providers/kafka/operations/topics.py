@@ -41,12 +41,12 @@ def name_topic(op: Operation) -> str:
 class TopicOperationType(KafkaOperationType):
     """What the operation types on a topic as a whole have in common.
 
-    element: what they look at. right: what they take of Kafka's ACLs.
+    element: what they look at. right: the right of Kafka's ACLs that they need; empty where nothing asks.
     """
 
     element = "topic"
     has_timeout = True
-    right = "Delete on topic {topic}"
+    right = ""
 
     def find_right(self, op: Operation) -> str:
         """Of the topic."""

@@ -24,7 +24,7 @@ class MoveCompletion(Completion):
     """Moves of replicas are over when the cluster lists no reassignment of their partitions (KIP-455)."""
 
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
-        """Whether one of its partitions is being moved, by whomever."""
+        """Whether one of its partitions is being moved, by anyone."""
         return bool(_find_moving(op, live.get(KafkaState)))
 
     def find_limit_s(self, op: Operation) -> float | None:

@@ -31,7 +31,7 @@ BROKER_DOWN = "BROKER_NOT_AVAILABLE"
 
 
 class ThrottleOperationType(KafkaOperationType):
-    """args: {entries, partitions, relies_on}; see `core.state.Entries`.
+    """args: {entries, partitions, relies_on}; see `providers.kafka.reassignment.leftovers.Entries`.
 
     partitions: for whose moves it is. relies_on: rates by entity and key that are there and have to hold.
     """
@@ -94,7 +94,10 @@ class SetThrottle(ThrottleOperationType):
     name = "throttle.set"
     arguments = ThrottleArgs
     propagates = True
-    is_temporary = True
+
+    def is_temporary(self, op: Operation) -> bool:
+        """Whether it sets anything, and does not only rely on what is there."""
+        return bool(op.args["entries"])
 
     def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """The brokers and topics that do not show their entries yet; not brokers that are down."""
