@@ -507,13 +507,14 @@ def test_a_broker_that_is_lost_while_replicas_move_to_it(
 @kafka
 def test_a_cluster_that_is_lost_during_a_run(strict: SandboxStatus, tmp_path: Path) -> None:
     with at(strict.bootstrap, tmp_path) as (project, _):
-        project.topics(*(f"t{n}" for n in range(50)), partitions=5)
+        # so many that the request takes the broker longer than it takes to stop it
+        project.topics(*(f"t{n}" for n in range(200)), partitions=5)
+        [broker] = kafka_sandbox.status(strict.folder).brokers
+        assert broker.pid is not None
         process = project.start("apply", "--yes")
         try:
             begun(project, process)
             # a broker that stands still takes the request and does not answer, however busy the machine is
-            [broker] = kafka_sandbox.status(strict.folder).brokers
-            assert broker.pid is not None
             os.kill(broker.pid, signal.SIGSTOP)
             time.sleep(2)
         finally:
