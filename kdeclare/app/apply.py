@@ -21,12 +21,13 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, wa
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult
 from kdeclare.core.secrets import SecretSource
+from kdeclare.core.state import State
+from kdeclare.core.visibility import Patience
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.lookout import RunOptions
@@ -35,7 +36,6 @@ from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
 from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
-from kdeclare.policy.policy_judge import PolicyJudge
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.port import Cluster
@@ -165,20 +165,19 @@ def roll_back(
             allow_data_loss=allow_data_loss,
             patience=Patience(how.options.visibility_timeout_s, how.progress).less(time.monotonic() - begun),
         )
-        state = store.read()
-        records = state.resources if state else {}
-        plan = judge_plan(
-            plan,
-            connections_to(cluster),
-            PolicyJudge(in_force.policies),
-            records,
-            lambda v: how.overrides.get(v.policy),
-        )
+        plan = judge_finished(plan, cluster, store.read(), in_force, how)
         if out is not None:
             save_plan(plan, out)
             how.confirm(plan, notices)
             return None
         return confirmed(workspace, cluster, plan, secrets, how, in_force, notices)
+
+
+def judge_finished(plan: Plan, cluster: Cluster, state: State | None, in_force: InForce, how: How) -> Plan:
+    """Return a plan that was not made from manifests without what the policies deny. Raises Fault."""
+    owned = state.resources if state else {}
+    connections = connections_to(cluster)
+    return judge_plan(plan, connections, in_force.judge, owned, lambda v: how.overrides.get(v.policy))
 
 
 def _recover(workspace: Workspace, cluster: Cluster, how: How) -> tuple[Diagnostic, ...]:
@@ -233,7 +232,7 @@ def confirmed(
         how.progress,
         who(),
         how.command,
-        PolicyJudge(in_force.policies),
+        in_force.judge,
         stop=stop,
         request_deadline_s=workspace.request_deadline_s,
     )

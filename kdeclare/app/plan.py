@@ -20,7 +20,6 @@ from kdeclare.engine.planning.planfile import plan_file_text, write_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import Loaded, load
-from kdeclare.policy.policy_judge import PolicyJudge
 from kdeclare.providers.kafka.config.wishes import LITERAL_SECRET, UNKNOWN_CONFIG
 from kdeclare.providers.kafka.plan_options import with_pace
 from kdeclare.providers.kafka.port import Cluster
@@ -114,7 +113,7 @@ def plan_for(
             options=with_pace(scope.options, project.environment.pace),
         ),
         diagnostics=(*loaded.diagnostics, *in_force.diagnostics),
-        judge=PolicyJudge(in_force.policies),
+        judge=in_force.judge,
         names=project.scope,
     )
     return Planned(build_plan(request, connections_to(cluster), secrets, progress), secrets, notices)

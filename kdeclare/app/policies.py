@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.judging import Judge
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import SYSTEM_POLICY
 from kdeclare.core.suggest import did_you_mean
@@ -29,6 +30,13 @@ class InForce:
 
     policies: tuple[ConfiguredPolicy, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def judge(self) -> Judge:
+        """The policies as the engine asks them."""
+        from kdeclare.policy.judge import PolicyJudge  # only who makes or applies a plan waits for it
+
+        return PolicyJudge(self.policies)
 
 
 @contextmanager

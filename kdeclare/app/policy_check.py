@@ -8,13 +8,13 @@ from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Place
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.judging import Labels
 from kdeclare.core.kind import Desired
 from kdeclare.core.progress import Progress
 from kdeclare.manifests.load import Loaded
 from kdeclare.policy.checking import Checked, check_declared, check_live
 from kdeclare.policy.labels import find_declared_labels
 from kdeclare.policy.requests.facts import Facts
-from kdeclare.policy.requests.outlook import Labels
 from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.observe import observe

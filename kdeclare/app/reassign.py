@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kdeclare.app.apply import How, confirmed
+from kdeclare.app.apply import How, confirmed, judge_finished
 from kdeclare.app.connections import connections_to
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.reassign_checks import check_names, check_places, check_topics, existing_moves
@@ -17,10 +17,8 @@ from kdeclare.core.diagnostics import Diagnostic, Severity, error
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
-from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.reassignment_json import ANY_LOG_DIR, Assignment
-from kdeclare.policy.policy_judge import PolicyJudge
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe, replica_dirs
@@ -178,14 +176,7 @@ def cancel(
         directories = _directories(assignments)
         request = _request(workspace, in_force, how)
         plan = cancel_plan(request, live, [a.partition for a in assignments], directories)
-        records = request.state.resources if request.state else {}
-        plan = judge_plan(
-            plan,
-            connections_to(cluster),
-            PolicyJudge(in_force.policies),
-            records,
-            lambda v: how.overrides.get(v.policy),
-        )
+        plan = judge_finished(plan, cluster, request.state, in_force, how)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         run: RunResult | None = RunResult(None, plan, {})
         if plan.operations:
@@ -218,7 +209,7 @@ def _request(workspace: Workspace, in_force: InForce, how: How) -> PlanRequest:
         desired=(),
         state=workspace.store.read(),
         scope=Scope(overrides=how.overrides),
-        judge=PolicyJudge(in_force.policies),
+        judge=in_force.judge,
     )
 
 

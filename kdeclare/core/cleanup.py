@@ -1,4 +1,4 @@
-"""Removing what runs have left in a system for the sake of work that is over by now."""
+"""Removing what runs left in a system for work that is over by now."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ from kdeclare.core.state import PendingCleanup
 class CleanupRequest:
     """What a provider is asked.
 
-    pending: what is to be removed, of all providers.
-    patient: do nothing before all work is over: whoever looks again and again would make a run of every part
-        that ends.
+    pending: what is to be removed, for all providers.
+    patient: remove nothing until all work is over, so that a command that polls does not start a run each
+        time a part of the work ends.
     """
 
     connections: Connections
@@ -26,9 +26,9 @@ class CleanupRequest:
 class Cleanup:
     """What one provider can remove by now.
 
-    system_id: of the system that was looked at.
+    system_id: the id of the system that was read.
     operations: what removes it. ongoing: names of the work that is not over.
-    pending: what is to be removed, without work that has turned out to be over.
+    pending: what is still to be removed; work that turned out to be over is no longer in it.
     """
 
     system_id: str

@@ -6,7 +6,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.patience import Patience
+from kdeclare.core.visibility import Patience
 
 
 class Selection(Protocol):
@@ -24,11 +24,11 @@ _Selected = TypeVar("_Selected", bound=Selection)
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is known to exist, or believed to, so that it is waited for where it is not shown.
+    """Objects that should exist; a read waits for those that the system does not show yet.
 
-    names: of objects. owned: resources; those of them that are selected are expected.
-    reads_all_names: whether the names of all objects are read, too, as plans count what nobody manages.
-    await_unsettled: wait also where nobody can tell whether an object exists.
+    names: names of objects. owned: resources that are owned; those that are also selected are expected.
+    reads_all_names: read the names of all objects as well, because plans count unmanaged ones.
+    await_unsettled: also wait for objects whose existence cannot be checked.
     """
 
     patience: Patience
@@ -40,14 +40,13 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What was read, and what became of the expected objects that it lacks.
+    """What was read, and what became of expected objects that are missing from it.
 
-    part: of the live state. absent: the system says that there is none. pending: it exists, and no member of
-    the system showed it in time. unsettled: the system did not say, because the client may not ask it.
+    part: of the live state. pending: names of objects that exist but that no member of the system showed in
+    time. unsettled: names of objects of which the system did not say, because the client may not ask it.
     """
 
     part: object
-    absent: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
     unsettled: frozenset[str] = frozenset()
 

@@ -48,16 +48,16 @@ class Completion(Protocol):
         """Return for how long ``op`` may take, in seconds; None where the run's own limit holds."""
 
     def leave(self, op: Operation) -> OperationResult:
-        """Return the result of ``op`` where nobody waits for the work."""
+        """Return the result of ``op`` when the run does not wait for the work to end."""
 
     def give_up(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
-        """Return the result of ``op`` where the work is not over in time.
+        """Return the result of ``op`` when its work does not end in time.
 
         live: as it was seen last; None where the system has not answered once.
         """
 
     def report_other_end(self, op: Operation) -> OperationResult:
-        """Return the result of ``op`` where the work is over and has led to something else."""
+        """Return the result of ``op`` when the work has ended with something else than ``op`` asked for."""
 
     def start_tracking(
         self, connections: Connections, clock: Clock, operations: Sequence[Operation]

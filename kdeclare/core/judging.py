@@ -1,8 +1,7 @@
-"""Policies as the engine sees them: something that judges operations before they are run."""
+"""Policies as the engine sees them: they judge operations before these are run."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from kdeclare.core.collector import Selections
 from kdeclare.core.ids import ResourceId
@@ -34,8 +33,11 @@ class Judgement:
     needs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-class Judge(Protocol):
-    """The policies of a project. Operations are given in order. Fault says that a system does not answer."""
+class Judge:
+    """What is asked about operations before they are run; by default it has nothing against anything.
+
+    Operations are given in order. Fault says that a system does not answer.
+    """
 
     def judge_draft(
         self,
@@ -45,6 +47,7 @@ class Judge(Protocol):
         override: Override,
     ) -> Judgement:
         """Judge the operations of a plan that is being made. selections: what was read of the live state."""
+        return Judgement()
 
     def judge_plan(
         self,
@@ -55,49 +58,17 @@ class Judge(Protocol):
         override: Override,
     ) -> Judgement:
         """Judge operations of a finished plan on the systems as they are now. owned: records of the state."""
+        return Judgement()
 
     def find_labels_to_keep(
         self, desired: Iterable[Desired], owned: Mapping[str, Json], ownership: Iterable[Ownership]
     ) -> Labels:
         """Return the labels that `judge_plan` could not tell from the state and the records of the plan."""
-
-    def list_judged(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """Return the subjects that policies are asked about, each with the resource that is about it."""
-
-
-class NoPolicies:
-    """A `Judge` that has nothing against anything."""
-
-    def judge_draft(
-        self,
-        operations: Sequence[Operation],
-        inputs: PlanInputs,
-        selections: Selections,
-        override: Override,
-    ) -> Judgement:
-        """Nothing."""
-        return Judgement()
-
-    def judge_plan(
-        self,
-        operations: Sequence[Operation],
-        plan: Plan,
-        connections: Connections,
-        owned: Mapping[str, Json],
-        override: Override,
-    ) -> Judgement:
-        """Nothing."""
-        return Judgement()
-
-    def find_labels_to_keep(
-        self, desired: Iterable[Desired], owned: Mapping[str, Json], ownership: Iterable[Ownership]
-    ) -> Labels:
-        """None."""
         return {}
 
     def list_judged(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """None."""
+        """Return the subjects that policies are asked about, each with the resource that is about it."""
         return frozenset()
 
 
-NO_POLICIES: Judge = NoPolicies()
+NO_POLICIES = Judge()

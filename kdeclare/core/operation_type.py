@@ -93,6 +93,10 @@ class OperationType(Protocol):
         """Return the names of the objects that ``op`` is about."""
         return frozenset({op.resource.name})
 
+    def find_created(self, op: Operation) -> ResourceId | None:
+        """Return the resource that ``op`` creates as a whole; None where it creates none."""
+        return self.find_object(op) if self.creates else None
+
     def find_changed(self, op: Operation) -> frozenset[ResourceId]:
         """Return the resources that ``op`` changes, under whichever names they could be declared."""
         return frozenset({op.resource})

@@ -9,8 +9,8 @@ from kdeclare.core.collector import Expected, Selection, Sighting
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.pending_write import PendingWrite
 from kdeclare.core.planning import PlanHooks, PlanInputs
+from kdeclare.core.visibility import PendingWrite
 
 CONTRACT = 1
 """The version of the provider contract. It is experimental: a later kdeclare may ask for another one."""
@@ -39,11 +39,11 @@ class Provider:
     builds_on: names of providers whose resources this one's refer to; they are listed first.
     collectors: how its live state is read.
     start_plan: makes the hooks of one plan; None where its kinds say all there is to say.
-    find_invisible: tells which of its acknowledged writes the system does not show yet; None where it shows
-        each at once. Raises Fault.
-    find_principal: tells whom the system takes kdeclare for. Raises Fault.
-    find_cleanup: looks for what can be removed of what runs have left; its result is None where they have
-        left nothing of this provider. Raises Fault.
+    find_invisible: returns the acknowledged writes that the system does not show yet; None for a system that
+        shows every write at once. Raises Fault.
+    find_principal: returns the principal that kdeclare is authenticated as. Raises Fault.
+    find_cleanup: finds what can be removed now of what earlier runs left behind; returns None if they left
+        nothing for this provider. Raises Fault.
     contract: the version of the contract that it was written for.
     """
 

@@ -1,4 +1,4 @@
-"""All kinds and operation types of the installed providers, by name."""
+"""All kinds and operation types of the installed providers, by name; and what is asked of every provider."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,10 +11,10 @@ from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
-from kdeclare.core.pending_write import PendingWrite
 from kdeclare.core.planning import PlanHooks, PlanInputs
 from kdeclare.core.provider import Collects
 from kdeclare.core.unknown_operation import UnknownOperationType
+from kdeclare.core.visibility import PendingWrite
 
 _Value = TypeVar("_Value", covariant=True)
 
@@ -77,7 +77,7 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
 
 
 def find_principal(connections: Connections) -> str | None:
-    """Return whom the systems take kdeclare for; None where none of them tells. Raises Fault."""
+    """Return the principal that kdeclare is authenticated as; None if no system says. Raises Fault."""
     for provider in load_providers():
         found = provider.find_principal(connections) if provider.find_principal else None
         if found is not None:

@@ -7,8 +7,8 @@ from kdeclare.core.collector import Expected, Selection
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.patience import Patience
 from kdeclare.core.registry import load_collectors, type_of
+from kdeclare.core.visibility import Patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def observe_expected(
 ) -> Observed:
     """Read what is selected, until every object of these names that exists is shown, or patience ends.
 
-    await_unsettled: wait also where nobody can tell whether an object exists. Raises Fault.
+    await_unsettled: also wait for objects whose existence cannot be checked. Raises Fault.
     """
     expected = Expected(patience, names=frozenset(names), await_unsettled=await_unsettled)
     return _observe_until_shown(connections, tuple(selections), expected)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.judging import Labels
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.policy.asking import Asking
@@ -12,7 +13,7 @@ from kdeclare.policy.interface import Action, RequestMetadata
 from kdeclare.policy.requests.declared import DeclaredRequest, NotKnownYet
 from kdeclare.policy.requests.existing import ExistingRequest
 from kdeclare.policy.requests.facts import Facts
-from kdeclare.policy.requests.outlook import Labels, Outlook
+from kdeclare.policy.requests.outlook import Outlook
 from kdeclare.providers.kafka.topic_effects import Stated, find_static_topic_state
 
 

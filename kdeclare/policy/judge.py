@@ -1,19 +1,27 @@
-"""Putting a plan's operations before the policies, topic by topic."""
+"""The policies of a project judge what operations make of topics, topic by topic (KIP-201)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from kdeclare.core.collector import Selections
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.judging import Judgement, Override
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.judging import Judge, Judgement, Labels, Override
+from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
-from kdeclare.core.plan import Verdict, VerdictOutcome
+from kdeclare.core.parts import Connections
+from kdeclare.core.plan import Ownership, Plan, Verdict, VerdictOutcome
+from kdeclare.core.planning import PlanInputs
 from kdeclare.policy.asking import Asking
 from kdeclare.policy.configured import ConfiguredPolicy, Group
 from kdeclare.policy.interface import Action, PolicyViolation, TopicActionsPolicy
+from kdeclare.policy.labels import find_declared_labels, find_owned_labels, find_planned_labels
 from kdeclare.policy.requests.facts import Facts
-from kdeclare.policy.requests.outlook import Labels, Outlook
+from kdeclare.policy.requests.outlook import Outlook
 from kdeclare.policy.requests.planned import TopicRequest, action_of, effects_of
+from kdeclare.providers.kafka.collector import CLUSTER, KafkaConnection
 from kdeclare.providers.kafka.ids import is_topic
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.topic_effects import find_effects
 
 _REASON = "was allowed on what this makes of the topic"
@@ -119,3 +127,60 @@ def _find_needs(
         for topic in topics:
             made.setdefault((op.resource, topic), []).append(op.id)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyJudge(Judge):
+    """A `core.judging.Judge` of what operations make of topics (KIP-201)."""
+
+    policies: tuple[ConfiguredPolicy, ...] = ()
+
+    def judge_draft(
+        self,
+        operations: Sequence[Operation],
+        inputs: PlanInputs,
+        selections: Selections,
+        override: Override,
+    ) -> Judgement:
+        """Policies see what was read for the plan, and read the rest when they ask for it."""
+        owned = inputs.state.resources if inputs.state else {}
+        cluster, known = inputs.connections.get(KafkaConnection).cluster, inputs.live.get(KafkaState)
+        query = CLUSTER.merge(selections)
+        return judge(
+            self.policies,
+            operations,
+            lambda topics: Facts(cluster, topics, known, query),
+            find_declared_labels(inputs.desired, owned),
+            find_owned_labels(owned),
+            override,
+        )
+
+    def judge_plan(
+        self,
+        operations: Sequence[Operation],
+        plan: Plan,
+        connections: Connections,
+        owned: Mapping[str, Json],
+        override: Override,
+    ) -> Judgement:
+        """Policies see the cluster as it is now."""
+        cluster = connections.get(KafkaConnection).cluster
+        labels = {**find_planned_labels(owned, plan.ownership), **plan.labels}
+        applied = find_owned_labels(owned)
+        return judge(
+            self.policies, operations, lambda topics: Facts(cluster, topics), labels, applied, override
+        )
+
+    def find_labels_to_keep(
+        self, desired: Iterable[Desired], owned: Mapping[str, Json], ownership: Iterable[Ownership]
+    ) -> Labels:
+        """None where there are no policies."""
+        if not self.policies:
+            return {}
+        told = find_planned_labels(owned, ownership)
+        labels = find_declared_labels(desired, owned)
+        return {topic: dict(found) for topic, found in labels.items() if found != told.get(topic, {})}
+
+    def list_judged(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
+        """The topics that the operations make something of."""
+        return frozenset(effects_of(operations))

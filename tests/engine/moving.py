@@ -10,7 +10,7 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import MoveProgress, OperationResult, RunResult
 from kdeclare.engine.executor.apply import Applier
-from kdeclare.policy.policy_judge import PolicyJudge
+from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of
 from kdeclare.providers.kafka.testing import MemoryCluster

@@ -24,7 +24,7 @@ from kdeclare.policy.interface import (
     TopicActionsPolicy,
     TopicState,
 )
-from kdeclare.policy.policy_judge import PolicyJudge
+from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome

@@ -16,7 +16,7 @@ from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
-from kdeclare.policy.policy_judge import PolicyJudge
+from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.report.outcome import run_outcome
 from tests.engine.test_policies import Recorder, held, lasting, outcomes, world

@@ -6,7 +6,7 @@ from kdeclare.app.connections import connections_to
 from kdeclare.core.plan import Plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
-from kdeclare.policy.policy_judge import PolicyJudge
+from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ReplicaDirs
 from kdeclare.providers.kafka.observe import observe

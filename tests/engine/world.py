@@ -13,12 +13,12 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS
 from kdeclare.core.run import MoveProgress, RunResult
 from kdeclare.core.secret_hashes import SecretHasher, matches
 from kdeclare.core.state import State
+from kdeclare.core.visibility import Patience
 from kdeclare.engine.cleanup import Tidied, tidy
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.entries import fold
@@ -33,7 +33,7 @@ from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.engine.planning.sealing import seal
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.policy_judge import PolicyJudge
+from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions, with_pace
 from kdeclare.providers.kafka.reassignment.pace import Pace

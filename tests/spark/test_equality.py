@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.judging import Labels
 from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.fleet.encoding import Row
 from kdeclare.fleet.facts import proves_order
@@ -18,7 +19,6 @@ from kdeclare.fleet.rows import DECLARED, FOUND, LIVE
 from kdeclare.fleet.spark.diffing import KEY, duplicates, findings
 from kdeclare.fleet.spark.wide import notices, told, wide_findings
 from kdeclare.fleet.whole import Judge, Judged, WholeCluster, found_in_cluster
-from kdeclare.policy.requests.outlook import Labels
 from kdeclare.providers.kafka.live import KafkaState
 from tests.unit.fleet.fleets import Fleet, random_fleet
 from tests.unit.fleet.wholes import NOW, A, RandomCluster, tables

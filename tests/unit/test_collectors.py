@@ -9,8 +9,8 @@ import pytest
 from kdeclare.app.connections import connections_to
 from kdeclare.core.collector import Collector, Expected, Sighting
 from kdeclare.core.parts import Connections, LiveState, Parts
-from kdeclare.core.patience import Patience
 from kdeclare.core.registry import load_collectors
+from kdeclare.core.visibility import Patience
 from kdeclare.engine.observation import identify_system, observe
 from kdeclare.providers.connect.collector import WORKERS, ConnectClients, WorkerSelection, WorkerState
 from kdeclare.providers.connect.worker_state import WorkerGroup

@@ -22,7 +22,6 @@ from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.executor.verifying import Verified, verify
 from kdeclare.engine.planning.by_hand import plan_apart
 from kdeclare.engine.planning.request import PlanRequest
-from kdeclare.policy.policy_judge import PolicyJudge
 from kdeclare.providers.kafka.plan_options import with_pace
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.pace import Pace
@@ -111,7 +110,7 @@ def _request(
         state=workspace.store.read(),
         scope=scope,
         diagnostics=wanted.diagnostics,
-        judge=PolicyJudge(in_force.policies),
+        judge=in_force.judge,
         names=project.scope,
     )
 

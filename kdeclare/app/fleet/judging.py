@@ -7,12 +7,12 @@ from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.policies import policies_in_force
 from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.judging import Labels
 from kdeclare.core.plan import Verdict
 from kdeclare.fleet.whole import Judge, Judged
 from kdeclare.policy.checking import check_live
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.requests.facts import Facts
-from kdeclare.policy.requests.outlook import Labels
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery

@@ -12,7 +12,6 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.judging import Judge
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
-from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import find_principal, type_of
@@ -20,6 +19,7 @@ from kdeclare.core.run import REQUEST_DEADLINE_S, OperationResult, RunResult, St
 from kdeclare.core.secret_hashes import KEY_MISSING
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.state import State
+from kdeclare.core.visibility import Patience
 from kdeclare.engine.executor.attempt import Attempt
 from kdeclare.engine.executor.entries import OverrideLine, RunLine, as_json, end_line, finish_line
 from kdeclare.engine.executor.expectations import Mismatch, changed_secrets, shown, stale_live, stale_owned

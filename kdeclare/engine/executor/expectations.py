@@ -9,10 +9,10 @@ from kdeclare.core.jsontypes import Json, canonical_json
 from kdeclare.core.operation_type import View, is_identity
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
-from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import type_of
 from kdeclare.core.secrets import SecretSource, find_records
+from kdeclare.core.visibility import Patience
 from kdeclare.engine.observation import observe, observe_expected, select_all
 from kdeclare.engine.planning import order
 

@@ -8,10 +8,10 @@ from kdeclare.core.completion import Completion, WorkTracker
 from kdeclare.core.faults import Fault
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.patience import VISIBILITY_TIMEOUT_S
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import OperationResult, Status
+from kdeclare.core.visibility import VISIBILITY_TIMEOUT_S
 from kdeclare.engine.executor.attempt import done
 from kdeclare.engine.observation import observe, select_all
 

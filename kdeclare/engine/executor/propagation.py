@@ -12,12 +12,11 @@ from kdeclare.core.clock import Clock
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
-from kdeclare.core.patience import VISIBILITY_TIMEOUT_S
-from kdeclare.core.pending_write import PendingWrite
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import find_invisible, type_of
 from kdeclare.core.run import Status
+from kdeclare.core.visibility import VISIBILITY_TIMEOUT_S, PendingWrite
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
 from kdeclare.engine.state.port import StateStore

@@ -43,7 +43,7 @@ def _find_created_by(run_id: str, store: StateStore) -> frozenset[ResourceId]:
             exit_code=ExitCode.STALE,
         )
     run = read_plan(store.plan_text(run_id), f"run {run_id}")
-    created = (type_of(op).find_object(op) for op in run.operations if type_of(op).creates)
+    created = (type_of(op).find_created(op) for op in run.operations)
     return frozenset(found for found in created if found is not None)
 
 

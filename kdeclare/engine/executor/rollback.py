@@ -11,7 +11,6 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import View, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
-from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Base, Ownership, Plan, Summary
 from kdeclare.core.planning import PlanInputs
 from kdeclare.core.registry import KINDS, OPERATION_TYPES, start_plan, type_of
@@ -20,13 +19,14 @@ from kdeclare.core.secret_hashes import KEY_MISSING, OTHER_KEY
 from kdeclare.core.secrets import SecretSource, find_records, replace_records
 from kdeclare.core.state import State
 from kdeclare.core.undoing import HAS_RECORDS, Undo, Unproven
+from kdeclare.core.visibility import Patience
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.expectations import find_unrevealable
 from kdeclare.engine.executor.ownership import owned_after
 from kdeclare.engine.observation import Observed, observe_expected, select_all
 from kdeclare.engine.planning import order
-from kdeclare.engine.planning.trimming import count_ongoing_work
+from kdeclare.engine.planning.trimming import count_ongoing_work, find_action
 
 CONFLICT = "conflict"
 IRREVERSIBLE = "irreversible"
@@ -72,7 +72,7 @@ def rollback_plan(
     """
     known = set(record.begun)
     begun = [op for op in run.operations if op.id in known and _may_have_acted(op, record)]
-    created = [found.name for op in begun if (found := _find_created(op)) is not None]
+    created = [found.name for op in begun if (found := type_of(op).find_created(op)) is not None]
     selections = select_all(begun)
     seen = observe_expected(connections, selections, created, patience or Patience(), await_unsettled=True)
     steps = [
@@ -130,7 +130,7 @@ def _steps(
     hidden, live = seen.pending | seen.unsettled, seen.live
     for op in reversed(begun):
         verb = type_of(op)
-        created = _find_created(op)
+        created = verb.find_created(op)
         if created is not None and created.name in hidden:
             undo = verb.invert(op, verb.expected_state(op), allow_data_loss=allow_data_loss)
             steps.append(_Step(op, None, undo, is_pending=True))
@@ -167,10 +167,6 @@ def _bind(step: _Step, record: RunRecord, live: LiveState, options: PlanOptions)
     if isinstance(found, Unproven):
         return replace(step, inverse=None, undo=Undo(conflicts=(found.code,)), unproven=found)
     return replace(step, inverse=found)
-
-
-def _find_created(op: Operation) -> ResourceId | None:
-    return type_of(op).find_object(op) if type_of(op).creates else None
 
 
 def _inverse(op: Operation, undo: Undo, now: Mapping[str, Json], live: LiveState) -> Operation | None:
@@ -306,12 +302,10 @@ def _changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
 
 def _change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
     """Undoing has risks of its own: to lower a retention that the run raised deletes records."""
-    deletes = any(type_of(op).deletes for op in operations)
-    creates = any(_find_created(op) is not None for op in operations)
-    action = Action.DELETE if deletes else Action.CREATE if creates else Action.UPDATE
+    action = find_action(operations)
     fields = tuple(f for op in operations for f in type_of(op).fields(op))
     fields = tuple(assess_field(id_.kind, action, f) for f in fields)
-    risk = highest_risk(fields, least=Risk.DESTRUCTIVE if deletes else Risk.SAFE)
+    risk = highest_risk(fields, least=Risk.DESTRUCTIVE if action is Action.DELETE else Risk.SAFE)
     return Change(id_, action, Reason.ROLLBACK, risk, fields)
 
 

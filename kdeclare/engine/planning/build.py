@@ -13,12 +13,12 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.patience import Patience
 from kdeclare.core.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
 from kdeclare.core.planning import CannotPlanError, PlanHooks, PlanInputs, Step, prepare_context
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import KINDS, start_plan
 from kdeclare.core.secrets import SecretSource
+from kdeclare.core.visibility import Patience
 from kdeclare.engine.observation import identify_system, observe_owned
 from kdeclare.engine.planning import order
 from kdeclare.engine.planning.compare import compare, unknown_names, what_to_observe

@@ -16,7 +16,7 @@ from kdeclare.core.operation_arguments import find_argument_error
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS, OPERATION_TYPES, type_of
-from kdeclare.engine.planning.trimming import count_ongoing_work
+from kdeclare.engine.planning.trimming import count_ongoing_work, find_action
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.scope import find_config_scope
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
@@ -165,9 +165,7 @@ def _change_errors(
         shown = "blocked" if change.blocked else change.action.value
         yield f"{change.id} is shown as {shown}, and operation '{operations[0].id}' acts on it"
         return
-    deletes = any(type_of(op).deletes for op in operations)
-    creates = any(op.verb == "topic.create" for op in operations)
-    action = Action.DELETE if deletes else Action.CREATE if creates else Action.UPDATE
+    action = find_action(operations)
     if action is not change.action:
         yield f"{change.id} is shown as {change.action.value}, and its operations {action.value} it"
         return
@@ -175,7 +173,7 @@ def _change_errors(
         yield from _creation_errors(change, operations)
     elif action is Action.UPDATE:
         yield from _update_errors(plan, change, operations, moved)
-    yield from _risk_errors(change, Risk.DESTRUCTIVE if deletes else Risk.SAFE)
+    yield from _risk_errors(change, Risk.DESTRUCTIVE if action is Action.DELETE else Risk.SAFE)
 
 
 def _risk_errors(change: Change, least: Risk) -> Iterator[str]:

@@ -10,8 +10,8 @@ from kdeclare.core.judging import NO_POLICIES, Judge
 from kdeclare.core.kind import Desired
 from kdeclare.core.name_scope import NameScope
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.patience import VISIBILITY_TIMEOUT_S
 from kdeclare.core.state import State
+from kdeclare.core.visibility import VISIBILITY_TIMEOUT_S
 from kdeclare.engine.planning.deletion_limit import DeletionLimit
 
 

@@ -127,3 +127,11 @@ def _recounted(plan: Plan, operations: Sequence[Operation], blocked: Set[str]) -
 def count_ongoing_work(operations: Iterable[Operation]) -> int:
     """Count the parts of work that go on after the requests of operations were answered."""
     return sum(sum(type_of(op).ongoing_work(op).values()) for op in operations)
+
+
+def find_action(operations: Sequence[Operation]) -> Action:
+    """Return what the operations of one resource do to it; deleting it counts for more than creating it."""
+    if any(type_of(op).deletes for op in operations):
+        return Action.DELETE
+    creates = any(type_of(op).find_created(op) is not None for op in operations)
+    return Action.CREATE if creates else Action.UPDATE

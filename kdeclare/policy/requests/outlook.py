@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kdeclare.core.judging import Labels
 from kdeclare.policy.interface import Action
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.providers.kafka.topic_effects import Effect
-
-Labels = Mapping[str, Mapping[str, str]]
-"""The labels of topics, by topic."""
 
 
 @dataclass(frozen=True)

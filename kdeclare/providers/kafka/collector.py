@@ -38,7 +38,7 @@ def collect_expected(connections: Connections, selection: KafkaSelection, expect
 
 
 def find_principal(connections: Connections) -> str | None:
-    """Return whom the brokers take kdeclare for. Raises Fault."""
+    """Return the principal that kdeclare is authenticated as. Raises Fault."""
     return connections.get(KafkaConnection).cluster.describe().principal
 
 

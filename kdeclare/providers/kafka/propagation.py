@@ -9,8 +9,8 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.operation_type import View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.pending_write import PendingWrite
 from kdeclare.core.registry import type_of
+from kdeclare.core.visibility import PendingWrite
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaConnection, select_topics
 from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.ids import ConfigScope

@@ -7,7 +7,7 @@ expected and not shown is either absent or *pending*; the controller knows which
 from collections.abc import Collection
 
 from kdeclare.core.collector import Sighting
-from kdeclare.core.patience import Patience
+from kdeclare.core.visibility import Patience
 from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
@@ -42,7 +42,7 @@ def observe_expected(
         said = find_existing(cluster, missing)
         awaited = said.exists | said.unsettled if await_unsettled else said.exists
         if not awaited or patience.monotonic() - begun >= patience.limit_s:
-            return Sighting(live, said.absent, said.exists, said.unsettled)
+            return Sighting(live, said.exists, said.unsettled)
         patience.progress(WAITING, len(expected) - len(awaited), len(expected))
         patience.sleep(step)
         step = min(2 * step, _LONGEST_STEP_S)

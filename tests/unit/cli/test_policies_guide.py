@@ -17,7 +17,7 @@ from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.policy import RequestMetadata, TopicActionsPolicy, rules
 from kdeclare.policy.cel.bindings import READERS
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.policy_judge import PolicyJudge
+from kdeclare.policy.judge import PolicyJudge
 from kdeclare.policy.testing.case_spec import RequestSpec
 from tests.engine.world import World, desired
 from tests.unit.cli.command_line import CommandLine
