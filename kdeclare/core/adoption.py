@@ -72,13 +72,12 @@ def adopt_settings(
 ) -> tuple[Change, Diagnostic]:
     """Return the change of settings, of which some are adopted, and what to say of that.
 
-    The other fields get reasons of their own, as they are owned or were unset. adopted: keys. drifted: paths.
+    The other fields get reasons of their own, as they are owned or were unset. adopted, drifted: paths.
     otherwise: the reason of fields that are neither.
     """
-    paths = {f"configs.{key}" for key in adopted}
-    found = adoption_of(desired, (f for f in change.fields if f.path in paths), settings=True)
+    found = adoption_of(desired, (f for f in change.fields if f.path in adopted), settings=True)
     fields = tuple(
-        f if f.path in paths else replace(f, reason=Reason.DRIFTED if f.path in drifted else otherwise)
+        f if f.path in adopted else replace(f, reason=Reason.DRIFTED if f.path in drifted else otherwise)
         for f in change.fields
     )
     blocked = change.blocked or (found.code if found.blocks else None)

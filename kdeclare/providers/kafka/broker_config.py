@@ -121,7 +121,7 @@ class BrokerConfigKind:
             risk = highest_risk(fields)
             change = Change(resource, Action.UPDATE, reason, risk, fields, desired.source)
             # what unmanagedConfigs: remove resets, it resets by what the manifest says once that was applied
-            adopted = [key for key in configs.unowned if key in body.configs or owned is None]
+            adopted = [f"configs.{key}" for key in configs.unowned if key in body.configs or owned is None]
             if adopted:
                 change, found = adopt_settings(change, desired, adopted, drifted, Reason.CHANGED)
                 known.append(found)

@@ -62,7 +62,7 @@ def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: Worke
     wishes = body.configs
     fields = [field for key in sorted(wishes) for field in _wished(side, key, wishes[key])]
     changing = {field.path.removeprefix("configs.") for field in fields}
-    adopted = sorted((changing & side.live.keys()) - side.owned.keys())
+    adopted = [f"configs.{key}" for key in sorted((changing & side.live.keys()) - side.owned.keys())]
     fields += [field for key in sorted(side.owned.keys() - wishes) for field in _undeclared(side, key)]
     drifted = tuple(f"configs.{key}" for key in sorted(side.owned) if _has_drifted(side, key))
     if not fields and any(not isinstance(wish, Unset) for wish in wishes.values()):
