@@ -38,6 +38,8 @@ _CLIENT = {
     "overlays": "Files or folders of manifests that merge over those of the same kind and name, in order.",
 }
 
+_DEFAULTS_MODEL = "DefaultsOf"
+"""How the name of the model of the Defaults of a kind begins."""
 _DEFAULTS = {
     "kind": "The kind of the resources that this is for.",
     "selector": "Which of them (default: all).",
@@ -115,10 +117,6 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "DefaultsSelector": {
         "names": "Names, or regular expressions (RE2) between slashes that match whole names.",
         "labels": "Labels that the manifest must all have.",
-    },
-    **{
-        f"DefaultsOf{kind}": _DEFAULTS
-        for kind in ("Topic", "BrokerConfig", "Reassignment", "ConnectWorkerConfig")
     },
     "PolicyTestSpec": {
         "defaults": "What the requests of all cases have in common.",
@@ -205,5 +203,10 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
 
 
 def field_doc(model: str, name: str) -> str | None:
-    """What a field of a model is for; None for one that nobody has described."""
+    """What a field of a model is for; None for one that nobody has described here.
+
+    Models of providers describe their fields themselves (pydantic's ``Field(description=...)``).
+    """
+    if model.startswith(_DEFAULTS_MODEL):
+        return _DEFAULTS.get(name)
     return FIELD_DOCS.get(model, _ENVELOPE).get(name)

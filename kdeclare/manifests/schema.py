@@ -15,6 +15,8 @@ from kdeclare.manifests.shapes import Declarable, envelope
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "Reference"
 _SUBSTITUTED = ("integer", "number", "boolean")
+_OF_FIELDS = ("default", "description")
+"""What a schema says of the field, whatever stands there."""
 
 
 class _Untitled(GenerateJsonSchema):
@@ -85,7 +87,7 @@ def _or_reference(schema: Json) -> Json:
     if not isinstance(schema, dict):
         return schema
     if schema.get("type") in _SUBSTITUTED:
-        inner = {key: value for key, value in schema.items() if key != "default"}
-        outer = {key: value for key, value in schema.items() if key == "default"}
+        outer = {key: schema[key] for key in _OF_FIELDS if key in schema}
+        inner = {key: value for key, value in schema.items() if key not in outer}
         return {"anyOf": [inner, {"$ref": f"#/$defs/{_REFERENCE}"}], **outer}
     return {key: _or_reference(value) for key, value in schema.items()}
