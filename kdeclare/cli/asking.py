@@ -4,11 +4,14 @@ import select
 import sys
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kdeclare.cli.console import Console
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exits import ExitCode
-from kdeclare.core.plan import Plan
+
+if TYPE_CHECKING:
+    from kdeclare.core.plan import Plan
 
 # s; how long a Ctrl-C can go unseen
 _STEP = 0.1
@@ -28,10 +31,10 @@ class Asking:
     yes: bool
     only_show: bool = False
     aside: bool = False
-    plan: Plan | None = None
+    plan: "Plan | None" = None
     since: float = 0.0
 
-    def __call__(self, plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
+    def __call__(self, plan: "Plan", notices: tuple[Diagnostic, ...]) -> bool:
         """See `app.apply.Confirm`. Raises KdeclareError where nobody can be asked, and for a bad plan."""
         self.plan = plan
         must_ask = bool(plan.operations) and not (self.yes or self.only_show or plan.has_errors)
@@ -50,7 +53,7 @@ class Asking:
         self.since = time.monotonic()
         return agreed
 
-    def _show(self, plan: Plan, *, must_be_seen: bool) -> None:
+    def _show(self, plan: "Plan", *, must_be_seen: bool) -> None:
         """Where all is in order and only ownership is taken, the run's own words say it all."""
         if self.aside:
             say = self.console.say if must_be_seen else self.console.note
@@ -60,7 +63,7 @@ class Asking:
         if says_more or not plan.ownership:
             self.console.out(_text(plan, self.console, for_stderr=False) + ("\n" if plan.has_changes else ""))
 
-    def _refused(self, plan: Plan) -> KdeclareError:
+    def _refused(self, plan: "Plan") -> KdeclareError:
         from kdeclare.report.outcome import plan_outcome
 
         code = plan_outcome(plan).exit_code
@@ -114,7 +117,7 @@ def _read_line() -> str:
     return sys.stdin.readline()
 
 
-def _text(plan: Plan, console: Console, *, for_stderr: bool) -> str:
+def _text(plan: "Plan", console: Console, *, for_stderr: bool) -> str:
     from kdeclare.report.plan_text import plan_text
 
     return plan_text(plan, console.err_style if for_stderr else console.style)

@@ -8,7 +8,6 @@ import typer
 
 from kdeclare.cli.asking import Asking
 from kdeclare.cli.console import Console
-from kdeclare.cli.kafka_flags import Configs, config_changes, keys, listed_pairs
 from kdeclare.cli.options import measured
 from kdeclare.cli.running import Manner, carry_out
 from kdeclare.core.exits import ExitCode
@@ -48,36 +47,6 @@ class Afterwards:
         from kdeclare.app.by_hand.run import Manners
 
         return Manners(scope, self.verify_timeout, write=self.write_manifest, tell=console.say)
-
-
-@dataclass(frozen=True)
-class ConfigChanges:
-    """Changes of configs, as kafka-configs writes them, and the two that it lacks."""
-
-    add_config: Annotated[
-        list[str] | None,
-        typer.Option(metavar="K=V[,…]", help="Set configs; K=[V1,V2] where a value holds commas."),
-    ] = None
-    delete_config: Annotated[list[str] | None, typer.Option(metavar="K[,…]", help="Take overrides away.")] = (
-        None
-    )
-    append_config: Annotated[
-        list[str] | None,
-        typer.Option(metavar="K=V[,…]", help="Put elements into a list, if they are not in it (KIP-339)."),
-    ] = None
-    subtract_config: Annotated[
-        list[str] | None,
-        typer.Option(metavar="K=V[,…]", help="Take elements out of a list (KIP-339)."),
-    ] = None
-
-    def configs(self) -> Configs:
-        """All of it. Raises BadParameter."""
-        return config_changes(
-            listed_pairs("--add-config", self.add_config),
-            keys(self.delete_config),
-            listed_pairs("--append-config", self.append_config),
-            listed_pairs("--subtract-config", self.subtract_config),
-        )
 
 
 def run_by_hand(

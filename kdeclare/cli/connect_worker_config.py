@@ -12,8 +12,7 @@ from kdeclare.cli.command import command
 from kdeclare.cli.connect_workers import Workers
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.kafka_flags import single_pairs
-from kdeclare.cli.options import Format, Yes, measured
+from kdeclare.cli.options import Format, Yes, measured, read_settings
 from kdeclare.core.diagnostics import error
 from kdeclare.core.exits import ExitCode
 
@@ -236,7 +235,7 @@ class _Asking:
 
 
 def _wanted(values: list[str] | None, remove: list[str] | None) -> dict[str, object]:
-    wanted: dict[str, object] = dict(single_pairs("KEY=VALUE", values))
+    wanted: dict[str, object] = dict(read_settings("KEY=VALUE", values))
     both = sorted(wanted.keys() & set(remove or ()))
     if both:
         raise typer.BadParameter(f"'{both[0]}' is to be set, too.", param_hint="--remove")

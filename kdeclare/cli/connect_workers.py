@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdeclare.cli.kafka_flags import single_pairs
-from kdeclare.cli.options import Where, measured
+from kdeclare.cli.options import Where, measured, read_settings
 
 if TYPE_CHECKING:
     from kdeclare.app.connect.which import Named
@@ -77,7 +76,7 @@ class Workers(Where):
     def _headers(self) -> dict[str, str]:
         from kdeclare.providers.connect.worker_state import HEADER_NAME  # every start would pay for it
 
-        headers = single_pairs("--header", self.header)
+        headers = read_settings("--header", self.header)
         for name, value in headers.items():
             if not HEADER_NAME.fullmatch(name):
                 raise typer.BadParameter(f"'{name}' is no name of an HTTP header.", param_hint="--header")

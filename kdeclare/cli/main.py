@@ -7,19 +7,22 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from kdeclare.cli.command import debugging, internal_error
+from kdeclare.cli.installed_commands import build_command, find_commands
 from kdeclare.cli.line import Line, Shared
 from kdeclare.cli.redaction import without_secrets
 from kdeclare.cli.terminal_text import sanitize_for_terminal
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.exits import ExitCode
 from kdeclare.version import VERSION
 
-_MODULES = {
+_OWN = {
     "init": "init",
     "new": "new",
     "validate": "validate",
@@ -28,9 +31,6 @@ _MODULES = {
     "show-manifest": "show_manifest",
     "apply": "apply",
     "rollback": "rollback",
-    "reassign": "reassign",
-    "topic": "topic",
-    "config": "config",
     "policy": "policy",
     "fleet": "fleet",
     "status": "status",
@@ -44,8 +44,18 @@ _MODULES = {
     "sandbox": "sandbox",
     "shell": "shell",
 }
-"""The commands and where they are; building them all would double the time that most commands take to
-begin, so only the one that is asked for is built."""
+"""kdeclare's own commands and where they are; building them all would double the time that most commands take
+to begin, so only the one that is asked for is built. Those of providers are found by entry points."""
+
+_RESERVED = frozenset(_OWN)
+
+_BEFORE_PROVIDERS = "rollback"
+"""The own command after which those of providers are listed."""
+
+_HELP_OPTIONS = frozenset({"-h", "--help"})
+
+_COMPLETING = "_KDECLARE_COMPLETE"
+"""The variable by which shells ask for completions."""
 
 _ALLOCATIONS = 200_000
 """How many objects more call for the collector. A plan makes many that live to its end and hardly a
@@ -80,18 +90,63 @@ def main(arguments: Sequence[str], shared: Shared | None = None) -> int:
         return _run(arguments, shared)
     except typer.TyperException as wrong:
         return _wrong_usage(wrong, next(iter(arguments), ""))
+    except KdeclareError as problem:  # of the command as a whole: it cannot be loaded
+        if debugging():
+            traceback.print_exc(file=sys.stderr)
+        for found in problem.diagnostics:
+            _say(_text_of(found))
+        return problem.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     except Exception as bug:  # noqa: BLE001  before or after the command itself
         if debugging():
             traceback.print_exc(file=sys.stderr)
-        problem = internal_error(bug)
-        _say(f"error: {problem.summary}\n  {problem.detail}\n  hint: {problem.hint}")
+        _say(_text_of(internal_error(bug)))
         return ExitCode.ERROR
 
 
-def application(first: str = "") -> typer.Typer:
-    """All commands; only that called ``first`` if there is one."""
+@dataclass(frozen=True, slots=True)
+class Application:
+    """root: the Click group that runs a command line. problems: of commands that cannot be used."""
+
+    root: Any
+    problems: tuple[Diagnostic, ...] = ()
+
+
+def build_application(first: str = "") -> Application:
+    """Build the command called ``first``; all commands if there is none of that name.
+
+    Raises KdeclareError where the one that is asked for cannot be used.
+    """
+    if first in _OWN:
+        return Application(_build_root((_OWN[first],)))
+    installed = find_commands(_RESERVED)
+    if first in installed.usable:
+        root = _build_root(())
+        root.add_command(build_command(installed.usable[first]))
+        return Application(root)
+    if first in installed.collisions:
+        raise KdeclareError(installed.collisions[first])
+    root, problems = _build_root(dict.fromkeys(_OWN.values())), [*installed.collisions.values()]
+    for command in installed.usable.values():
+        try:
+            root.add_command(build_command(command))
+        except KdeclareError as problem:
+            problems += problem.diagnostics
+    # as Typer has it: first the commands that do something, then the groups
+    places = {name: place for place, name in enumerate(_OWN)}
+    order = sorted(
+        root.commands,
+        key=lambda name: (
+            hasattr(root.commands[name], "commands"),
+            places.get(name, places[_BEFORE_PROVIDERS] + 0.5),
+        ),
+    )
+    root.commands = {name: root.commands[name] for name in order}
+    return Application(root, tuple(problems))
+
+
+def _build_root(modules: Iterable[str]) -> Any:
     app = typer.Typer(
         name="kdeclare",
         help=_HELP,
@@ -99,22 +154,39 @@ def application(first: str = "") -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+        context_settings={"help_option_names": sorted(_HELP_OPTIONS, key=len), "max_content_width": 110},
     )
     app.callback()(_root)
-    modules = [_MODULES[first]] if first in _MODULES else dict.fromkeys(_MODULES.values())
     for module in modules:
         importlib.import_module(f"kdeclare.cli.{module}").register(app)
-    return app
+    return typer.main.get_command(app)
 
 
 def _run(arguments: Sequence[str], shared: Shared | None) -> int:
     first = next(iter(arguments), "")
-    click_command = _built(first if first in _MODULES else "")
+    application = _built(first if _is_command(first) else "")
+    if not first.startswith("-") or _HELP_OPTIONS & set(arguments):
+        _say_problems(application)
+    click_command = application.root
     _refuse_single_dash(click_command, arguments)
     line = Line(shlex.join(["kdeclare", *without_secrets(arguments)]), shared)
     code = click_command.main(list(arguments), prog_name="kdeclare", standalone_mode=False, obj=line)
     return int(code or 0)
+
+
+def _is_command(name: str) -> bool:
+    """Whether there is a command of that name, be it one that cannot be used."""
+    if name in _OWN:
+        return True
+    installed = find_commands(_RESERVED)
+    return name in installed.usable or name in installed.collisions
+
+
+def _say_problems(application: Application) -> None:
+    """Name the commands that cannot be used, where all commands are listed."""
+    if not os.environ.get(_COMPLETING):  # words on the screen would be taken for what is offered
+        for problem in application.problems:
+            _say(_text_of(problem))
 
 
 def _refuse_single_dash(click_command: Any, arguments: Sequence[str]) -> None:
@@ -137,11 +209,11 @@ def _refuse_single_dash(click_command: Any, arguments: Sequence[str]) -> None:
 
 
 @functools.cache
-def _built(first: str) -> Any:
+def _built(first: str) -> Application:
     """What runs a command line. A shell would build it for every line, and many lines run in less time."""
-    click_command = typer.main.get_command(application(first))
-    _without_types(click_command)
-    return click_command
+    application = build_application(first)
+    _without_types(application.root)
+    return application
 
 
 def _without_types(click_command: Any) -> None:
@@ -174,7 +246,7 @@ def _wrong_usage(wrong: typer.TyperException, first: str) -> ExitCode:
     context = getattr(wrong, "ctx", None)
     message = wrong.format_message().replace("Value error, ", "")  # pydantic's words
     if context is None:
-        name = f"kdeclare {first}" if first in _MODULES else "kdeclare"
+        name = f"kdeclare {first}" if _is_command(first) else "kdeclare"
         _say(f"error: {message}\nTry '{name} --help'.")
     elif message == context.get_help():  # no arguments at all
         print(message, file=sys.stderr)
@@ -182,6 +254,10 @@ def _wrong_usage(wrong: typer.TyperException, first: str) -> ExitCode:
         _say(f"{context.get_usage()}\n")
         _say(f"error: {message}\nTry '{context.command_path} --help'.")
     return ExitCode.USAGE
+
+
+def _text_of(problem: Diagnostic) -> str:
+    return f"error: {problem.summary}\n  {problem.detail}\n  hint: {problem.hint}"
 
 
 def _say(text: str) -> None:

@@ -49,9 +49,9 @@ def topic(
     import shlex
 
     from kdeclare.app.scaffolds import TopicWish, new_topic
-    from kdeclare.cli.kafka_flags import single_pairs
+    from kdeclare.cli.options import read_settings
 
-    configs = single_pairs("--config", config)
+    configs = read_settings("--config", config)
     if any(len(text.splitlines()) > 1 for pair in configs.items() for text in pair):
         raise typer.BadParameter("a config has no line breaks.", param_hint="--config")
     wish = TopicWish(name, partitions, replication_factor, configs)

@@ -375,3 +375,23 @@ def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
             )
         found[key] = value
     return found
+
+
+def read_settings(option: str, texts: Iterable[str] | None) -> dict[str, str]:
+    """Return what KEY=VALUE says, a key at most once; the value may hold commas.
+
+    Raises BadParameter, which does not repeat what may be a secret.
+    """
+    found: dict[str, str] = {}
+    for number, pair in enumerate(texts or (), 1):
+        key, sign, value = pair.partition("=")
+        if not (key.strip() and sign):  # not repeated: it can be the rest of a password that has a comma
+            raise typer.BadParameter(
+                f"part {number} is not of the form KEY=VALUE, as in retention.ms=604800000; "
+                "brackets go round values with commas.",
+                param_hint=option,
+            )
+        if key.strip() in found:
+            raise typer.BadParameter(f"'{key.strip()}' is given twice.", param_hint=option)
+        found[key.strip()] = value.strip()
+    return found

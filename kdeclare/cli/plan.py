@@ -11,10 +11,10 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Graph, Paths, PlanFormat, Planning, Reach, VisibilityTimeout
 from kdeclare.core.exits import ExitCode
-from kdeclare.core.plan import Plan
 
 if TYPE_CHECKING:
     from kdeclare.app.workspace import Options
+    from kdeclare.core.plan import Plan
 
 _PLAN_EPILOG = epilog(
     "kdeclare plan                                        the whole project",
@@ -106,7 +106,7 @@ def _category(options: "Options") -> str | None:
     return plan_category(*names) if names else None
 
 
-def show_plan(console: Console, plan: Plan, *, graph: bool = False, identity: str | None = None) -> None:
+def show_plan(console: Console, plan: "Plan", *, graph: bool = False, identity: str | None = None) -> None:
     """To stdout, in the format that was asked for. identity: the id of a plan that was read from a file."""
     if console.output == "json":
         console.out_plan(plan)

@@ -5,11 +5,12 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from kdeclare.cli.terminal_text import sanitize_for_terminal
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-from kdeclare.cli.terminal_text import sanitize_for_terminal
-from kdeclare.core.run import MoveProgress
+    from kdeclare.core.run import MoveProgress
 
 _PATIENCE_S = 0.4
 """What is over sooner shows no bar: drawing one, and importing what draws, would only delay it."""

@@ -10,11 +10,11 @@ from kdeclare.cli.asking import Asking
 from kdeclare.cli.console import Console
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exits import ExitCode
-from kdeclare.core.run import RunResult
 
 if TYPE_CHECKING:
     from kdeclare.app.apply import How
     from kdeclare.app.workspace import Workspace
+    from kdeclare.core.run import RunResult
 
 T = TypeVar("T")
 
@@ -82,13 +82,13 @@ def carry_out(
 
 def run_shown(
     console: Console, workspace: "Workspace", identity: str | None = None
-) -> Callable[[RunResult, float], ExitCode]:
+) -> "Callable[[RunResult, float], ExitCode]":
     """Shows a run. identity: the plan's id where it was read from a file."""
     return lambda result, seconds: _shown(console, workspace, result, identity, seconds)
 
 
 def _shown(
-    console: Console, workspace: "Workspace", result: RunResult, identity: str | None, seconds: float
+    console: Console, workspace: "Workspace", result: "RunResult", identity: str | None, seconds: float
 ) -> ExitCode:
     from kdeclare.app.apply import undoes_manifests
     from kdeclare.report.outcome import run_outcome
@@ -109,7 +109,7 @@ def _shown(
     return outcome.exit_code
 
 
-def _page(workspace: "Workspace", result: RunResult, identity: str | None) -> str:
+def _page(workspace: "Workspace", result: "RunResult", identity: str | None) -> str:
     """Of the run as its journal tells it, or of its plan where there was nothing to run."""
     from kdeclare.app.history import show_run
     from kdeclare.report.plan_html import plan_html, run_html

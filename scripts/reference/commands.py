@@ -4,9 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import fields
 from typing import Any
 
-import typer
-
-from kdeclare.cli.main import application
+from kdeclare.cli.main import build_application
 from kdeclare.cli.options import Reach, Talk
 from scripts.reference.markdown import code, fence, page, prose, table
 
@@ -18,7 +16,7 @@ _HEAD = ("option", "what it means")
 
 def commands_page() -> str:
     """All commands with their arguments and options."""
-    app: Any = typer.main.get_command(application())
+    app: Any = build_application().root
     found = list(_commands(app, ("kdeclare",)))
     shared = [_row(p) for p in app.commands["plan"].params if p.name in _SHARED]
     return page(

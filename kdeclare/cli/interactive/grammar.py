@@ -6,10 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-import typer
-
 from kdeclare.cli.interactive.lines import ABOUT
-from kdeclare.cli.main import application
+from kdeclare.cli.main import build_application
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ _HELP = Parameter("help", ("--help",), about="Show what it does, and how.", is_f
 @cache
 def grammar() -> Command:
     """All that can be typed into a shell."""
-    root = _command(typer.main.get_command(application()))
+    root = _command(build_application().root)
     kept = {name: command for name, command in root.commands.items() if name != "shell"}
     own = {name: Command(name, about) for name, about in ABOUT.items()}
     helped = Command("help", ABOUT["help"], commands=kept)

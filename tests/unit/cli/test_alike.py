@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import typer
 
-from kdeclare.cli.main import application
+from kdeclare.cli.main import build_application
 from tests.unit.cli.cases_folder import Case, bring_about, cases
 from tests.unit.cli.command_line import CommandLine
 
@@ -18,7 +17,7 @@ MISTAKEN = [
 
 
 def options(name: str) -> set[str]:
-    command: Any = typer.main.get_command(application(name))
+    command: Any = build_application(name).root
     found = command.commands[name] if hasattr(command, "commands") else command
     return {spelling for param in found.params for spelling in param.opts if spelling.startswith("--")}
 

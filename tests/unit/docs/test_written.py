@@ -10,12 +10,11 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-import typer
 import yaml
 from jsonschema import Draft202012Validator
 
 from kdeclare.app.schema import manifest_schema, overlay_schema
-from kdeclare.cli.main import application
+from kdeclare.cli.main import build_application
 from tests.unit.docs.written import PAGES, ROOT, blocks, command_lines, links, name_of
 
 each_page = pytest.mark.parametrize("file", PAGES, ids=name_of)
@@ -139,4 +138,4 @@ def _schema() -> Any:
 
 @cache
 def _application() -> Any:
-    return typer.main.get_command(application())
+    return build_application().root

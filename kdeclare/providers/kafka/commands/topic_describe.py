@@ -9,8 +9,8 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Reach
-from kdeclare.cli.topic_names import TopicNames
 from kdeclare.core.exits import ExitCode
+from kdeclare.providers.kafka.commands.options import TopicNames
 
 if TYPE_CHECKING:
     from kdeclare.app.looking import WhichTopics

@@ -4,14 +4,13 @@ from typing import Annotated
 
 import typer
 
-from kdeclare.cli import config_looking
-from kdeclare.cli.by_hand import Afterwards, ConfigChanges, run_by_hand
+from kdeclare.cli.by_hand import Afterwards, run_by_hand
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.entities import Entities
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Careful, Format, Reach, Yes
 from kdeclare.core.exits import ExitCode
+from kdeclare.providers.kafka.commands.options import ConfigChanges, Entities
 
 _ALTER = epilog(
     "kdeclare config alter --topic orders --add-config retention.ms=604800000,min.insync.replicas=2",
@@ -21,12 +20,19 @@ _ALTER = epilog(
     codes=(0, 1, 3, 5, 6, 64, 130),
 )
 
+_DESCRIBE = epilog(
+    "kdeclare config describe --topic orders",
+    "kdeclare config describe --broker 1 --all      and what holds there otherwise",
+    "kdeclare config describe --entity-type brokers --entity-default",
+    codes=(0, 1, 64, 130),
+)
+
 
 def register(app: typer.Typer) -> None:
     """Put the commands into the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "alter", epilog=_ALTER)(alter)
-    config_looking.register(group)
+    command(group, "describe", epilog=_DESCRIBE)(describe)
     app.add_typer(group, name="config", help="Configs of topics and brokers by hand: alter, describe.")
 
 
@@ -85,3 +91,36 @@ def alter(
         careful.overrides(),
         yes=yes,
     )
+
+
+def describe(
+    *,
+    entities: Entities,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Also what is not set there, of all keys that kdeclare knows."),
+    ] = False,
+    output: Format = "text",
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Show configs of topics or brokers, and where each value comes from.
+
+    Without a name, of all of the type.
+    """
+    from kdeclare.app.looking_configs import describe_configs
+
+    which = entities.which()
+    workspace = reach.workspace()
+    console.progress("Reading the cluster", 0, 0)
+    view = describe_configs(workspace, which, everything=everything)
+    if console.is_json:
+        from kdeclare.report.configs_json import configs_document
+
+        console.out_json(configs_document(view))
+        return ExitCode.OK
+    from kdeclare.report.configs_text import configs_text
+
+    console.notices(view.diagnostics)
+    console.out(configs_text(view, console.width, console.style))
+    return ExitCode.OK

@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdeclare.cli import topic_looking
-from kdeclare.cli.by_hand import Afterwards, ConfigChanges, run_by_hand
+from kdeclare.cli.by_hand import Afterwards, run_by_hand
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.kafka_flags import Configs, replica_assignment, single_pairs
-from kdeclare.cli.options import Careful, DeleteByName, Format, Overriding, Reach, Yes
-from kdeclare.cli.topic_names import TopicNames
+from kdeclare.cli.options import Careful, DeleteByName, Format, Overriding, Reach, Yes, read_settings
 from kdeclare.core.exits import ExitCode
+from kdeclare.providers.kafka.commands import topic_describe
+from kdeclare.providers.kafka.commands.options import (
+    ConfigChanges,
+    Configs,
+    TopicNames,
+    replica_assignment,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +66,7 @@ def register(app: typer.Typer) -> None:
     command(group, "create", epilog=_CREATE)(create)
     command(group, "alter", epilog=_ALTER)(alter)
     command(group, "delete", epilog=_DELETE)(delete)
-    topic_looking.register(group)
+    topic_describe.register(group)
     app.add_typer(group, name="topic", help="Topics by hand: create, alter, delete, describe, list.")
 
 
@@ -99,7 +103,7 @@ def create(
             "out.",
             param_hint="--replica-assignment",
         )
-    configs = single_pairs("--config", config)
+    configs = read_settings("--config", config)
     asked = _asked(names.given(), from_file, partitions, replication_factor, replica_assignment, configs)
     workspace, manners = reach.workspace(), afterwards.manners(careful.scope(), console)
     return run_by_hand(

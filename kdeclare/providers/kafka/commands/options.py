@@ -1,0 +1,234 @@
+"""The options of Kafka's own tools (TopicCommand, ConfigCommand), and what their values mean."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdeclare.cli.options import read_settings
+from kdeclare.providers.kafka.ids import parse_broker_id
+
+if TYPE_CHECKING:
+    from kdeclare.app.looking_configs import WhichResources
+
+Configs = Mapping[str, object]
+"""As in a manifest's ``configs``: a value, ``{append, subtract}``, or None for no override."""
+
+_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
+"""ConfigCommand's own way of telling the commas between pairs from those in ``[a,b]``."""
+_TYPES = ("topics", "brokers")
+_OTHERS = ("users", "clients", "groups", "client-metrics", "ips", "broker-loggers")
+
+
+@dataclass(frozen=True)
+class TopicNames:
+    """Names of topics, as arguments or by Kafka's own option."""
+
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Topics by name; one with other characters than letters, digits, '.', '_' and '-' is a "
+            "regular expression that a whole name must match.",
+            show_default=False,
+        ),
+    ] = None
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", metavar="NAME[,…]", help="The same, as Kafka's tools take it. Repeatable."),
+    ] = None
+
+    def given(self) -> tuple[str, ...]:
+        """All of them, in order. Raises BadParameter for an empty one, which must not come to mean all."""
+        names = [*(self.names or ()), *separated(self.topic)]
+        if not all(names):
+            raise typer.BadParameter("a name is empty.", param_hint="NAME" if not self.topic else "--topic")
+        return tuple(names)
+
+
+def separated(texts: Iterable[str] | None) -> list[str]:
+    """What stands between commas, as Kafka's tools take several names."""
+    return [part.strip() for text in texts or () for part in text.split(",")]
+
+
+@dataclass(frozen=True)
+class Entities:
+    """Whose configs: the options of Kafka's own tool, and its shortcuts."""
+
+    entity_type: Annotated[
+        str | None, typer.Option(metavar="topics|brokers", help="Whose configs they are.")
+    ] = None
+    entity_name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Of this topic, or the broker with this id. Repeatable."),
+    ] = None
+    entity_default: Annotated[
+        bool, typer.Option("--entity-default", help="What is set for all brokers of the cluster.")
+    ] = False
+    topic: Annotated[
+        list[str] | None, typer.Option(metavar="NAME[,…]", help="Of these topics. Repeatable.")
+    ] = None
+    broker: Annotated[
+        list[str] | None, typer.Option(metavar="ID[,…]", help="Of these brokers. Repeatable.")
+    ] = None
+    broker_defaults: Annotated[
+        bool, typer.Option("--broker-defaults", help="What is set for all brokers of the cluster.")
+    ] = False
+
+    def which(self) -> "WhichResources":
+        """As the use-cases want it. Raises BadParameter for what contradicts itself, or is not there."""
+        from kdeclare.app.looking_configs import WhichResources
+        from kdeclare.providers.kafka.ids import ConfigScope
+
+        kind = self._kind()
+        names = [*(self.entity_name or ()), *separated(self.topic), *separated(self.broker)]
+        if not all(names):
+            raise typer.BadParameter("a name is empty.", param_hint="--entity-name")
+        default = self.entity_default or self.broker_defaults
+        if kind == "topics":
+            if default:
+                raise typer.BadParameter("topics have no default entity.", param_hint="--entity-default")
+            return WhichResources(ConfigScope.TOPIC, tuple(names))
+        return WhichResources(ConfigScope.BROKER, tuple(map(_broker_id, names)), default)
+
+    def _kind(self) -> str:
+        """The one type of entity that the options are about."""
+        shortcuts = {
+            "topics": ("--topic", bool(self.topic)),
+            "brokers": (
+                "--broker" if self.broker else "--broker-defaults",
+                bool(self.broker) or self.broker_defaults,
+            ),
+        }
+        given = {kind: option for kind, (option, used) in shortcuts.items() if used}
+        if self.entity_type is not None:
+            if self.entity_type not in _TYPES:
+                raise typer.BadParameter(_unsupported(self.entity_type), param_hint="--entity-type")
+            given.setdefault(self.entity_type, "--entity-type")
+        if len(given) > 1:
+            raise typer.BadParameter(
+                "one command is about one type of entity.", param_hint=" / ".join(given.values())
+            )
+        if not given:
+            raise typer.BadParameter("needs topics or brokers.", param_hint="--entity-type")
+        return next(iter(given))
+
+
+def _broker_id(text: str) -> str:
+    """The id as Kafka writes it. Raises BadParameter for what is none."""
+    plain = text.lstrip("0") or text[:1]
+    if parse_broker_id(plain) is None:
+        raise typer.BadParameter(f"'{text}' is no id of a broker; those are numbers.", param_hint="--broker")
+    return plain
+
+
+def _unsupported(kind: str) -> str:
+    known = "kdeclare knows topics and brokers"
+    if kind in _OTHERS:
+        return f"{known}; for {kind}, use Kafka's own kafka-configs.sh."
+    return f"'{kind}' is no type of entity; {known}."
+
+
+@dataclass(frozen=True)
+class ConfigChanges:
+    """Changes of configs, as kafka-configs writes them, and the two that it lacks."""
+
+    add_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V[,…]", help="Set configs; K=[V1,V2] where a value holds commas."),
+    ] = None
+    delete_config: Annotated[list[str] | None, typer.Option(metavar="K[,…]", help="Take overrides away.")] = (
+        None
+    )
+    append_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V[,…]", help="Put elements into a list, if they are not in it (KIP-339)."),
+    ] = None
+    subtract_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V[,…]", help="Take elements out of a list (KIP-339)."),
+    ] = None
+
+    def configs(self) -> Configs:
+        """All of it. Raises BadParameter."""
+        return config_changes(
+            listed_pairs("--add-config", self.add_config),
+            keys(self.delete_config),
+            listed_pairs("--append-config", self.append_config),
+            listed_pairs("--subtract-config", self.subtract_config),
+        )
+
+
+def replica_assignment(text: str | None) -> dict[int, tuple[int, ...]]:
+    """``1:2,2:3``: the brokers of partition 0, of partition 1 … Raises BadParameter."""
+    if text is None:
+        return {}
+    parts = [part.strip() for part in text.split(",")]
+    return {n: _brokers(part, text) for n, part in enumerate(parts)}
+
+
+def _brokers(part: str, text: str) -> tuple[int, ...]:
+    ids = [broker.strip() for broker in part.split(":")]
+    if not all(broker.isascii() and broker.isdigit() for broker in ids):
+        raise typer.BadParameter(
+            f"'{text}' is not of the form BROKER:BROKER,BROKER:BROKER, a list of brokers for each partition.",
+            param_hint="--replica-assignment",
+        )
+    if len(set(ids)) != len(ids):
+        raise typer.BadParameter(
+            f"'{part}' names a broker twice; a partition has one replica on a broker.",
+            param_hint="--replica-assignment",
+        )
+    return tuple(map(int, ids))
+
+
+def listed_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
+    """``k=v,k=[a,b]``: pairs, brackets round values with commas (ConfigCommand). Raises BadParameter."""
+    found = read_settings(option, (pair for text in texts or () for pair in _OUTSIDE_BRACKETS.split(text)))
+    return {key: _bare(value) for key, value in found.items()}
+
+
+def _bare(value: str) -> str:
+    in_brackets = value.startswith("[") and value.endswith("]")
+    return value[1:-1].strip() if in_brackets else value
+
+
+def keys(texts: Iterable[str] | None) -> tuple[str, ...]:
+    """``k1,k2``, as often as it was given."""
+    return tuple(dict.fromkeys(k.strip() for text in texts or () for k in text.split(",") if k.strip()))
+
+
+def config_changes(
+    values: Mapping[str, str],
+    deleted: Iterable[str],
+    appended: Mapping[str, str],
+    subtracted: Mapping[str, str],
+) -> Configs:
+    """All of it as configs. A key stands in one of them; only appended and subtracted go together.
+
+    Raises BadParameter.
+    """
+    parts: dict[str, object] = {
+        key: {
+            name: [element.strip() for element in given[key].split(",") if element.strip()]
+            for name, given in (("append", appended), ("subtract", subtracted))
+            if key in given
+        }
+        for key in {**appended, **subtracted}
+    }
+    configs: dict[str, object] = dict(values)
+    _joined(configs, dict.fromkeys(deleted), "--delete-config")
+    _joined(configs, parts, "--append-config and --subtract-config")
+    return configs
+
+
+def _joined(configs: dict[str, object], more: Configs, option: str) -> None:
+    both = sorted(configs.keys() & more.keys())
+    if both:
+        raise typer.BadParameter(
+            f"'{both[0]}' is to be changed in another way, too; Kafka takes one change of a key at a time.",
+            param_hint=option,
+        )
+    configs.update(more)

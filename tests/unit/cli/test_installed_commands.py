@@ -1,0 +1,175 @@
+"""Commands of installed distributions stand beside kdeclare's own, and cannot break them."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cli import main as command_line
+from kdeclare.cli.installed_commands import GROUP, find_commands
+from tests.unit.cli.command_line import CommandLine
+
+FITS = """
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.core.exits import ExitCode
+
+def register(app):
+    command(app, "shelf")(shelf)
+
+def shelf(*, console: Console) -> ExitCode:
+    "Put books on a shelf."
+    console.out("Books.\\n")
+    return ExitCode.OK
+"""
+GROUPED = """
+import typer
+
+def register(app):
+    group = typer.Typer()
+    group.command("dust")(lambda: print("Dusted."))
+    group.command("sort")(lambda: print("Sorted."))
+    app.add_typer(group, name="shelf", help="Shelves.")
+"""
+RAISES = "raise RuntimeError('no books')\n"
+OTHER_NAME = FITS.replace('"shelf"', '"plan"')
+ODD_SIGNATURE = """
+def register(app):
+    @app.command("shelf")
+    def shelf(books: 'Books'): ...
+"""
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Install a distribution that consists of one module with the same name."""
+    modules: list[str] = []
+
+    def have(distribution: str, text: str, commands: Mapping[str, str]) -> None:
+        folder = tmp_path_factory.mktemp(distribution)
+        metadata = folder / f"{distribution}-1.5.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.5\n")
+        points = "\n".join(f"{name} = {reference}" for name, reference in commands.items())
+        (metadata / "entry_points.txt").write_text(f"[{GROUP}]\n{points}\n")
+        (folder / f"{distribution}.py").write_text(text)
+        modules.append(distribution)
+        monkeypatch.syspath_prepend(str(folder))
+
+    forget()
+    yield have
+    for module in modules:
+        sys.modules.pop(module, None)
+    forget()
+
+
+def forget() -> None:
+    find_commands.cache_clear()
+    command_line._built.cache_clear()
+
+
+def listed(text: str) -> list[str]:
+    lines = text.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    return [line.split()[0] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [(FITS, ["shelf"], "Books.\n"), (GROUPED, ["shelf", "dust"], "Dusted.\n")],
+)
+def test_installed_command_runs_and_is_listed(
+    kdeclare: CommandLine, install: Install, text: str, line: list[str], says: str
+) -> None:
+    before = listed(kdeclare("--help").out)
+    forget()
+    install("library", text, {"shelf": "library:register"})
+    ran = kdeclare(*line)
+    assert (ran.code, ran.out, ran.err) == (0, says, "")
+    helped = kdeclare("--help")
+    assert helped.err == ""
+    assert [name for name in listed(helped.out) if name != "shelf"] == before
+    assert "shelf" in listed(helped.out)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "why"),
+    [
+        (RAISES, "library:register", "RuntimeError: no books"),
+        (FITS, "library:nothing", "AttributeError"),
+        (FITS, "no_such_module_at_all:register", "ModuleNotFoundError"),
+        (OTHER_NAME, "library:register", "library:register registers 'plan'"),
+        (ODD_SIGNATURE, "library:register", "NameError"),
+    ],
+)
+def test_command_that_cannot_be_loaded_is_named_and_breaks_no_other(
+    kdeclare: CommandLine, install: Install, text: str, reference: str, why: str
+) -> None:
+    before = listed(kdeclare("--help").out)
+    forget()
+    install("library", text, {"shelf": reference})
+    for line in (["shelf"], ["shelf", "--help"]):
+        ran = kdeclare(*line)
+        assert (ran.code, ran.out) == (1, "")
+        assert "error: Command cannot be loaded" in ran.err
+        assert "The command 'shelf' of the distribution library 1.5 cannot be loaded: " in ran.err
+        assert why in ran.err
+        assert "Traceback" not in ran.err
+    helped = kdeclare("--help")
+    assert helped.code == 0
+    assert listed(helped.out) == before
+    assert why in helped.err
+    assert kdeclare("validate").err == ""
+    assert kdeclare("topic", "list").code == 0
+
+
+@pytest.mark.parametrize("name", ["plan", "topic"])
+def test_own_commands_keep_their_names(kdeclare: CommandLine, install: Install, name: str) -> None:
+    install("library", FITS, {name: "library:register", "shelf": "library:register"})
+    ran = kdeclare(name, "--help")
+    assert ran.err == ""
+    assert "Books." not in ran.out
+    helped = kdeclare("--help")
+    assert f"The command '{name}' of the distribution library 1.5 cannot be used" in helped.err
+    assert listed(helped.out).count(name) == 1
+    assert "shelf" in listed(helped.out), "its other command is as good as before"
+
+
+def test_of_two_foreign_commands_with_one_name_none_is_taken(kdeclare: CommandLine, install: Install) -> None:
+    install("library", FITS, {"shelf": "library:register"})
+    install("cellar", FITS.replace("Books", "Jars"), {"shelf": "cellar:register"})
+    ran = kdeclare("shelf")
+    assert (ran.code, ran.out) == (1, "")
+    expected = "'shelf' comes from both the distribution cellar 1.5 and the distribution library 1.5."
+    assert expected in ran.err
+    helped = kdeclare("--help")
+    assert "shelf" not in listed(helped.out)
+    assert expected in helped.err
+
+
+def test_completion_says_nothing_of_broken_commands(kdeclare: CommandLine, install: Install) -> None:
+    install("library", RAISES, {"shelf": "library:register"})
+    kdeclare.monkeypatch.setenv("_KDECLARE_COMPLETE", "complete_bash")
+    kdeclare.monkeypatch.setenv("COMP_WORDS", "kdeclare top")
+    kdeclare.monkeypatch.setenv("COMP_CWORD", "1")
+    kdeclare.capsys.readouterr()
+    with pytest.raises(SystemExit):
+        kdeclare()
+    said = kdeclare.capsys.readouterr()
+    assert (said.out.split(), said.err) == (["topic"], "")
+
+
+def test_only_the_command_that_is_asked_for_is_imported(tmp_path: Path) -> None:
+    code = (
+        "import sys; from kdeclare.cli.main import main;"
+        "main(['topic', 'list', '--help']);"
+        "own = [m for m in sys.modules if m.startswith('kdeclare.providers.') and '.commands.' in m];"
+        "assert 'kdeclare.providers.kafka.commands.topic' in own;"
+        "assert not any(m.endswith(('.config', '.reassign')) for m in own), own;"
+        "assert 'kdeclare.cli.plan' not in sys.modules;"
+        "assert 'kdeclare.providers.kafka.provider' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
