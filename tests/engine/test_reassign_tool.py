@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from kdeclare.app.apply import How, roll_back
-from kdeclare.app.reassign import Ended, Ways, cancel, execute, generate, list_moves, verify
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.exits import ExitCode
@@ -17,6 +16,15 @@ from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.reassignment_json import Assignment, parse_reassignment
+from kdeclare.providers.kafka.commands.reassign_actions import (
+    Ended,
+    Ways,
+    cancel,
+    execute,
+    generate,
+    list_moves,
+    verify,
+)
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.port import Cluster, LogDir

@@ -56,8 +56,8 @@ def alter(
     (KIP-339). A sensitive value is best given by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and
     asks first.
     """
-    from kdeclare.app.by_hand.configs import alter_broker_configs, alter_topic_configs
     from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+    from kdeclare.providers.kafka.commands.changes import alter_broker_configs, alter_topic_configs
     from kdeclare.providers.kafka.ids import ConfigScope
 
     configs = changes.configs()
@@ -108,18 +108,18 @@ def describe(
 
     Without a name, of all of the type.
     """
-    from kdeclare.app.looking_configs import describe_configs
+    from kdeclare.providers.kafka.commands.describe_configs import describe_configs
 
     which = entities.which()
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
     view = describe_configs(workspace, which, everything=everything)
     if console.is_json:
-        from kdeclare.report.configs_json import configs_document
+        from kdeclare.providers.kafka.commands.documents import configs_document
 
         console.out_json(configs_document(view))
         return ExitCode.OK
-    from kdeclare.report.configs_text import configs_text
+    from kdeclare.providers.kafka.commands.config_text import configs_text
 
     console.notices(view.diagnostics)
     console.out(configs_text(view, console.width, console.style))

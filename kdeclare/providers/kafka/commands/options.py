@@ -11,7 +11,7 @@ from kdeclare.cli.options import read_settings
 from kdeclare.providers.kafka.ids import parse_broker_id
 
 if TYPE_CHECKING:
-    from kdeclare.app.looking_configs import WhichResources
+    from kdeclare.providers.kafka.commands.describe_configs import WhichResources
 
 Configs = Mapping[str, object]
 """As in a manifest's ``configs``: a value, ``{append, subtract}``, or None for no override."""
@@ -79,7 +79,7 @@ class Entities:
 
     def which(self) -> "WhichResources":
         """As the use-cases want it. Raises BadParameter for what contradicts itself, or is not there."""
-        from kdeclare.app.looking_configs import WhichResources
+        from kdeclare.providers.kafka.commands.describe_configs import WhichResources
         from kdeclare.providers.kafka.ids import ConfigScope
 
         kind = self._kind()

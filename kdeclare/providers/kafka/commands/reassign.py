@@ -18,8 +18,8 @@ from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.app.apply import How
-    from kdeclare.app.reassign import Ended
     from kdeclare.manifests.reassignment_json import Assignment
+    from kdeclare.providers.kafka.commands.reassign_actions import Ended
 
 _EPILOG = epilog(
     "kdeclare reassign --generate --topics-to-move-json-file topics.json --broker-list 1,2,3",
@@ -178,7 +178,7 @@ def reassign(
     if chosen == "generate":
         return _generate(console, details, servers)
     if chosen == "list":
-        from kdeclare.app.reassign import list_moves
+        from kdeclare.providers.kafka.commands.reassign_actions import list_moves
 
         console.out(list_moves(servers.workspace()))
         return ExitCode.OK
@@ -192,8 +192,8 @@ def reassign(
 
 
 def _generate(console: Console, details: Details, servers: Servers) -> ExitCode:
-    from kdeclare.app.reassign import generate
     from kdeclare.manifests.reassignment_json import parse_broker_list, parse_topics_to_move
+    from kdeclare.providers.kafka.commands.reassign_actions import generate
 
     file, listed = details.topics_to_move_json_file, details.broker_list
     assert file is not None  # see `Details.check`
@@ -208,7 +208,7 @@ def _generate(console: Console, details: Details, servers: Servers) -> ExitCode:
 
 
 def _verify(console: Console, details: Details, servers: Servers) -> ExitCode:
-    from kdeclare.app.reassign import verify
+    from kdeclare.providers.kafka.commands.reassign_actions import verify
 
     assignments = _assignments(details)
     console.progress("Connecting", 0, 0)
@@ -226,7 +226,7 @@ def _verify(console: Console, details: Details, servers: Servers) -> ExitCode:
 def _execute(
     console: Console, details: Details, overrides: Mapping[str, str], servers: Servers, asking: Asking
 ) -> ExitCode:
-    from kdeclare.app.reassign import Ways, execute
+    from kdeclare.providers.kafka.commands.reassign_actions import Ways, execute
 
     timeout_ms = _TIMEOUT_MS if details.timeout is None else details.timeout
     ways = Ways(
@@ -246,7 +246,7 @@ def _execute(
 def _cancel(
     console: Console, details: Details, overrides: Mapping[str, str], servers: Servers, asking: Asking
 ) -> ExitCode:
-    from kdeclare.app.reassign import cancel
+    from kdeclare.providers.kafka.commands.reassign_actions import cancel
 
     keep = details.preserve_throttles
     assignments = _assignments(details)

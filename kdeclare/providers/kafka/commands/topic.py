@@ -95,7 +95,7 @@ def create(
     What is not said is the brokers' default. Shows the plan and asks first; 'kdeclare rollback' deletes
     again what is still empty. Nothing is owned through it: see --write-manifest.
     """
-    from kdeclare.app.by_hand.topics import create_topics
+    from kdeclare.providers.kafka.commands.changes import create_topics
 
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
         raise typer.BadParameter(
@@ -141,7 +141,7 @@ def alter(
     partitions anew, moving the least, those that --partitions adds among them. Else --partitions adds some;
     fewer than there are is an error. Shows the plan and asks first.
     """
-    from kdeclare.app.by_hand.topics import alter_topics
+    from kdeclare.providers.kafka.commands.changes import alter_topics
 
     asked = _asked(
         names.given(), from_file, partitions, replication_factor, replica_assignment, changes.configs()
@@ -181,8 +181,8 @@ def delete(
     deleted by id: one that is created again under the same name meanwhile stays. Shows the plan and asks
     first.
     """
-    from kdeclare.app.by_hand.topics import delete_topics
     from kdeclare.app.scope import Scope
+    from kdeclare.providers.kafka.commands.changes import delete_topics
 
     overrides = overriding.overrides()
     wanted = _some(names.given())

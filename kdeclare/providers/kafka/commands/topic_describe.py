@@ -13,7 +13,7 @@ from kdeclare.core.exits import ExitCode
 from kdeclare.providers.kafka.commands.options import TopicNames
 
 if TYPE_CHECKING:
-    from kdeclare.app.looking import WhichTopics
+    from kdeclare.providers.kafka.commands.describe_topics import WhichTopics
     from kdeclare.providers.kafka.health import Condition
 
 _LIST_EPILOG = epilog(
@@ -108,18 +108,18 @@ def list_topics(
     console: Console,
 ) -> ExitCode:
     """List topics: partitions, replicas and health, a line each."""
-    from kdeclare.app.looking import list_topics as look
+    from kdeclare.providers.kafka.commands.describe_topics import list_topics as look
 
     which = _which(topics, exclude_internal, if_exists)
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
     view = look(workspace, which, configs=configs, sizes=sizes)
     if console.is_json:
-        from kdeclare.report.topics_json import topic_list_document
+        from kdeclare.providers.kafka.commands.documents import topic_list_document
 
         console.out_json(topic_list_document(view))
         return ExitCode.OK
-    from kdeclare.report.topic_list_text import topic_list_text, topic_names_text
+    from kdeclare.providers.kafka.commands.topic_text import topic_list_text, topic_names_text
 
     console.notices(view.diagnostics)
     if output == "names":
@@ -148,18 +148,18 @@ def describe(
     Leader, replicas and ISR of each partition, and how far it is from what it should be. The ISR is what
     the leader sees; replicas on their way in or out are marked with + and -.
     """
-    from kdeclare.app.looking import describe_topics
+    from kdeclare.providers.kafka.commands.describe_topics import describe_topics
 
     which = _which(topics, exclude_internal, if_exists)
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
     view = describe_topics(workspace, which, only.conditions(), overridden=topics_with_overrides, sizes=sizes)
     if console.is_json:
-        from kdeclare.report.topics_json import topics_document
+        from kdeclare.providers.kafka.commands.documents import topics_document
 
         console.out_json(topics_document(view))
         return ExitCode.OK
-    from kdeclare.report.topic_describe_text import topics_text
+    from kdeclare.providers.kafka.commands.topic_text import topics_text
 
     console.notices(view.diagnostics)
     console.out(topics_text(view, console.width, console.style))
@@ -167,6 +167,6 @@ def describe(
 
 
 def _which(topics: TopicNames, exclude_internal: bool, if_exists: bool) -> "WhichTopics":
-    from kdeclare.app.looking import WhichTopics
+    from kdeclare.providers.kafka.commands.describe_topics import WhichTopics
 
     return WhichTopics(topics.given(), exclude_internal, if_exists)

@@ -1,4 +1,4 @@
-"""What ``topic list`` and ``topic describe`` show, as plain data. The use-cases fill it."""
+"""What ad hoc commands show of topics and configs, as plain data."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.providers.kafka.health import Condition
+from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource
 
 
@@ -118,4 +119,26 @@ class TopicsView:
     only: tuple[Condition, ...] = ()
     overridden: bool = False
     with_sizes: bool = False
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceConfigs:
+    """Keys of one resource, sorted."""
+
+    resource: ConfigResource
+    entries: Mapping[str, ConfigEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigsView:
+    """Configs of several resources.
+
+    everything: also what is not set on the resource itself was asked for.
+    diagnostics: what could not be read.
+    """
+
+    cluster: str
+    resources: tuple[ResourceConfigs, ...]
+    everything: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -1,11 +1,25 @@
-"""The JSON Schemas of what ``topic list``, ``topic describe`` and ``config describe`` print."""
+"""The JSON documents of ad hoc commands that only read: what they hold, and how they are made."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
+from kdeclare.core.diagnostics import in_order
+from kdeclare.engine.planning.plan_document import diagnostic_document
 from kdeclare.engine.planning.planfile_schema import CLOSED, DiagnosticDocument
+from kdeclare.providers.kafka.commands.views import (
+    ConfigsView,
+    PartitionView,
+    TopicDetail,
+    TopicListView,
+    TopicsView,
+    TopicView,
+)
+from kdeclare.providers.kafka.health import Condition
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.live import ConfigEntry
 from kdeclare.report.schemas import schemas_of
 
 Kind = Literal[
@@ -172,7 +186,7 @@ class ConfigDescribeDocument(TypedDict):
     diagnostics: list[DiagnosticDocument]
 
 
-def looking_schemas() -> dict[str, dict[str, Any]]:
+def document_schemas() -> dict[str, dict[str, Any]]:
     """By name; see `schemas_of`."""
     return schemas_of(
         {
@@ -181,3 +195,99 @@ def looking_schemas() -> dict[str, dict[str, Any]]:
             "topic-list": TopicListDocument,
         }
     )
+
+
+FORMAT_VERSION = "1.0"
+_ENTITY_TYPES: Mapping[ConfigScope, str] = {ConfigScope.TOPIC: "topics", ConfigScope.BROKER: "brokers"}
+
+
+def configs_document(view: ConfigsView) -> dict[str, Any]:
+    """Configs of resources (docs/schemas/config-describe.schema.json)."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "cluster": view.cluster,
+        "resources": [
+            {
+                "entity_type": _ENTITY_TYPES[item.resource.scope],
+                "entity_name": item.resource.name or None,
+                "configs": config_documents(item.entries),
+            }
+            for item in view.resources
+        ],
+        "diagnostics": [diagnostic_document(d) for d in in_order(view.diagnostics)],
+    }
+
+
+def config_documents(entries: Mapping[str, ConfigEntry]) -> list[dict[str, Any]]:
+    """Keys by name; a sensitive value is null, as nobody is told it."""
+    return [
+        {
+            "key": key,
+            "value": None if entry.sensitive else entry.value,
+            "source": entry.source.value,
+            "sensitive": entry.sensitive,
+            "read_only": entry.read_only,
+            "beneath": entry.beneath,
+        }
+        for key, entry in sorted(entries.items())
+    ]
+
+
+def topic_list_document(view: TopicListView) -> dict[str, Any]:
+    """The topics, each as a whole (docs/schemas/topic-list.schema.json)."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "cluster": view.cluster,
+        "topics": [_topic(topic) for topic in view.topics],
+        "diagnostics": [diagnostic_document(d) for d in in_order(view.diagnostics)],
+    }
+
+
+def topics_document(view: TopicsView) -> dict[str, Any]:
+    """The topics with their partitions (docs/schemas/topic-describe.schema.json)."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "cluster": view.cluster,
+        "only": [condition.value for condition in view.only],
+        "topics_looked_at": view.of_topics,
+        "partitions_looked_at": view.of_partitions,
+        "topics": [_detail(detail) for detail in view.topics],
+        "diagnostics": [diagnostic_document(d) for d in in_order(view.diagnostics)],
+    }
+
+
+def _topic(topic: TopicView) -> dict[str, Any]:
+    overrides, sizes = topic.overrides, topic.sizes
+    return {
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "internal": topic.internal,
+        "partition_count": topic.partitions,
+        "replication_factor": topic.factors[0] if len(topic.factors) == 1 else None,
+        "replication_factors": list(topic.factors),
+        "counts": {condition.value: topic.counts.get(condition, 0) for condition in Condition},
+        "overrides": None if overrides is None else config_documents(overrides),
+        "sizes": sizes and {"data": sizes.data, "on_disk": sizes.on_disk},
+    }
+
+
+def _detail(detail: TopicDetail) -> dict[str, Any]:
+    configs = detail.topic.configs
+    return _topic(detail.topic) | {
+        "configs": None if configs is None else config_documents(configs),
+        "partitions": [_partition(partition) for partition in detail.partitions],
+    }
+
+
+def _partition(partition: PartitionView) -> dict[str, Any]:
+    return {
+        "partition": partition.index,
+        "leader": partition.leader,
+        "replicas": partition.replicas,
+        "isr": partition.isr,
+        "adding": partition.adding,
+        "removing": partition.removing,
+        "target": partition.target,
+        "conditions": [condition.value for condition in partition.conditions],
+        "sizes": partition.sizes,
+    }

@@ -2,17 +2,17 @@
 
 import pytest
 
-from kdeclare.app.looking_configs import WhichResources, describe_configs
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import Project
+from kdeclare.providers.kafka.commands.describe_configs import WhichResources, describe_configs
+from kdeclare.providers.kafka.commands.views import ConfigsView
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.report.config_views import ConfigsView
 
 TOPIC, BROKER = ConfigScope
 ALL_BROKERS = ConfigResource(BROKER, "")

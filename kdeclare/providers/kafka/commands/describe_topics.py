@@ -1,4 +1,4 @@
-"""Looking at topics: which there are, and how they are. Nothing is changed, and no state is read."""
+"""Topics and their partitions as they are. Nothing is changed, and no state is read."""
 
 from base64 import urlsafe_b64encode
 from collections import Counter
@@ -6,17 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from kdeclare.app.replica_sizes import ReplicaSizes
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, warning
 from kdeclare.core.faults import Fault
-from kdeclare.providers.kafka.consistent import topics_and_moves
-from kdeclare.providers.kafka.health import Condition, conditions
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import Move, Topic
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
-from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
-from kdeclare.report.topic_views import (
+from kdeclare.providers.kafka.commands.views import (
     PartitionView,
     Sizes,
     TopicDetail,
@@ -24,6 +17,12 @@ from kdeclare.report.topic_views import (
     TopicsView,
     TopicView,
 )
+from kdeclare.providers.kafka.consistent import topics_and_moves
+from kdeclare.providers.kafka.health import Condition, conditions
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import Move, Topic
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir
+from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
 
 MIN_ISR = "min.insync.replicas"
 _ABOUT_MIN_ISR = frozenset({Condition.UNDER_MIN_ISR, Condition.AT_MIN_ISR})
@@ -44,6 +43,36 @@ class WhichTopics:
     names: tuple[str, ...] = ()
     exclude_internal: bool = False
     if_exists: bool = False
+
+
+class ReplicaSizes:
+    """Bytes by replica (DescribeLogDirs, KIP-113)."""
+
+    def __init__(self, log_dirs: Mapping[int, Sequence[LogDir]]) -> None:
+        """log_dirs: by broker; one that is not here did not answer."""
+        self._held: dict[int, dict[TopicPartition, int]] = {}
+        self._arriving: dict[int, dict[TopicPartition, int]] = {}
+        self._in_part: set[int] = set()
+        for broker, dirs in log_dirs.items():
+            self._held[broker] = {at: size for one in dirs for at, size in one.sizes.items()}
+            self._arriving[broker] = {at: size for one in dirs for at, size in one.arriving.items()}
+            if any(one.error is not None for one in dirs):
+                self._in_part.add(broker)
+
+    def of(self, at: TopicPartition, brokers: Sequence[int]) -> tuple[int | None, ...]:
+        """Bytes of one partition's replicas, in the order of ``brokers``; None is not known."""
+        return tuple(self._one(at, broker) for broker in brokers)
+
+    def arriving(self, at: TopicPartition, brokers: Sequence[int]) -> int:
+        """Bytes of copies that are on their way into another directory of the same brokers."""
+        return sum(self._arriving.get(broker, {}).get(at, 0) for broker in brokers)
+
+    def _one(self, at: TopicPartition, broker: int) -> int | None:
+        held = self._held.get(broker)
+        if held is None:
+            return None
+        # what is nowhere may be in a directory that is offline; if all are there, it has not begun
+        return held.get(at, None if broker in self._in_part else 0)
 
 
 @dataclass(frozen=True, slots=True)

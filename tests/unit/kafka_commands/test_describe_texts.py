@@ -11,16 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from kdeclare.report.configs_json import configs_document
-from kdeclare.report.configs_text import configs_text
-from kdeclare.report.looking_schemas import looking_schemas
+from kdeclare.providers.kafka.commands.config_text import configs_text
+from kdeclare.providers.kafka.commands.documents import (
+    configs_document,
+    document_schemas,
+    topic_list_document,
+    topics_document,
+)
+from kdeclare.providers.kafka.commands.topic_text import topic_list_text, topic_names_text, topics_text
 from kdeclare.report.style import Style
 from kdeclare.report.table import SHORTENED, width_of
-from kdeclare.report.topic_describe_text import topics_text
-from kdeclare.report.topic_list_text import topic_list_text, topic_names_text
-from kdeclare.report.topics_json import topic_list_document, topics_document
+from tests.unit.kafka_commands.sample_topics import CONFIGS, DESCRIBED, LISTS
 from tests.unit.report.golden_files import check_golden, check_schema
-from tests.unit.report.sample_topics import CONFIGS, DESCRIBED, LISTS
 
 WIDTHS = (None, 80, 160)
 COLOURS = Style(on=True)
@@ -89,11 +91,11 @@ def test_moves_are_marked_and_explained_where_there_are_any() -> None:
 
 
 def _fits(name: str, document: dict[str, Any]) -> None:
-    Draft202012Validator(looking_schemas()[name]).validate(json.loads(json.dumps(document)))
+    Draft202012Validator(document_schemas()[name]).validate(json.loads(json.dumps(document)))
 
 
 def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
-    for name, schema in looking_schemas().items():
+    for name, schema in document_schemas().items():
         check_schema(name, schema)
 
 
@@ -117,7 +119,7 @@ def test_configs_fit_their_schema(name: str) -> None:
 def test_a_schema_refuses_what_it_does_not_name() -> None:
     document = topics_document(DESCRIBED["full"])
     document["topics"][0]["counts"]["sleepy"] = 1
-    assert not Draft202012Validator(looking_schemas()["topic-describe"]).is_valid(document)
+    assert not Draft202012Validator(document_schemas()["topic-describe"]).is_valid(document)
 
 
 def test_json_tells_moves_factors_and_what_is_not_known() -> None:

@@ -1,10 +1,10 @@
-"""The plan of a reassignment that is given partition by partition, as Kafka's own tool takes it.
+"""The plans of `kdeclare reassign`: of moves given partition by partition, and of stopping moves in flight.
 
-It is the plan of an ephemeral `Reassignment`, and what a manifest cannot say comes on top: log directories,
-a throttle for what is on its way already, and partitions that alone are denied.
+The first is the plan of an ephemeral `Reassignment`, and what a manifest cannot say comes on top: log
+directories, a throttle for what is on its way already, and partitions that alone are denied.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
@@ -12,29 +12,33 @@ from kdeclare.core.diagnostics import Diagnostic, denied, in_order, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
-from kdeclare.core.plan import Plan
+from kdeclare.core.plan import Base, ClusterRef, Plan, Summary
 from kdeclare.core.progress import Progress
 from kdeclare.core.registry import type_of
 from kdeclare.core.secrets import SecretSource
-from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.build import build_plan, check_cluster_id
 from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.diff import GUARD, PREFIX
 from kdeclare.providers.kafka.reassignment.leftovers import Entries, Leftovers, leftovers_of
+from kdeclare.providers.kafka.reassignment.operations.moves import CancelMoves
 from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, named
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle, throttling
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, Target
 from kdeclare.providers.kafka.risks import assess_placement_field
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
+from kdeclare.providers.kafka.topic_identity import identities
 
 RESOURCE = ResourceId("Reassignment", "reassign")
 RESIZED = ResourceId("Reassignment", "resized")
@@ -273,3 +277,76 @@ def _with_denied(plan: Plan, resized: Mapping[TopicPartition, Replicas], live: K
         diagnostics=in_order([*plan.diagnostics, *problems]),
         summary=replace(plan.summary, blocked=plan.summary.blocked + 1),
     )
+
+
+CANCELLED = ResourceId("Reassignment", "cancel")
+
+_CANCEL = CancelMoves()
+
+
+def cancel_plan(
+    request: PlanRequest,
+    live: KafkaState,
+    partitions: Collection[TopicPartition],
+    replicas: Collection[Replica] = (),
+) -> Plan:
+    """Cancel what of ``partitions`` is being moved, and send ``replicas`` back that change log directories.
+
+    request: without any resources. live: the topics with their moves, and their log directories.
+    Raises KdeclareError when the state is another cluster's.
+    """
+    state = request.state
+    if state is not None:
+        check_cluster_id(state.cluster_id, live.cluster.id, request.cluster_name)
+    moving = sorted(set(partitions) & live.moves.keys())
+    back = {r: path for r in sorted(set(replicas)) if (path := _origin(live, r))}
+    operations = [_cancelling(moving, live)] if moving else []
+    operations += [relocation(CANCELLED, back, live)] if back else []
+    fields = tuple(assess_placement_field(f) for op in operations for f in type_of(op).fields(op))
+    risk = highest_risk(fields, least=Risk.DISRUPTIVE)
+    change = Change(CANCELLED, Action.UPDATE, Reason.ASKED, risk, fields)
+    return Plan(
+        project=request.project,
+        env=request.env,
+        cluster=ClusterRef(live.cluster.id, request.cluster_name),
+        base=Base(state.lineage if state else None, state.serial if state else 0),
+        summary=Summary(update=1 if operations else 0),
+        changes=(change,) if operations else (),
+        operations=tuple(operations),
+        diagnostics=tuple(_cancel_grown(p, live) for p in moving if _cancel_grows(p, live)),
+    )
+
+
+def _cancel_grows(partition: TopicPartition, live: KafkaState) -> bool:
+    move = live.moves[partition]
+    return len(move.origin) > len(move.target)
+
+
+def _cancel_grown(partition: TopicPartition, live: KafkaState) -> Diagnostic:
+    move = live.moves[partition]
+    return warning(
+        "cancel-grows",
+        "Cancelling leaves more replicas than are wanted",
+        f"{partition} was sent elsewhere more than once, or is to lose replicas: a cancel leaves all of "
+        f"{list(move.origin)}, and it is heading for {list(move.target)}.",
+        hint="kdeclare rollback goes back to the recorded list instead.",
+        resource=str(CANCELLED),
+        subject=str(partition),
+    )
+
+
+def _origin(live: KafkaState, replica: Replica) -> str | None:
+    """The log directory that a replica is about to leave; one that a cancelled move was adding goes."""
+    move = live.moves.get(replica[0])
+    dirs = live.dirs.get(replica)
+    if dirs is None or dirs.arriving is None or (move and replica[1] in move.adding):
+        return None
+    return dirs.path
+
+
+def _cancelling(moving: Collection[TopicPartition], live: KafkaState) -> Operation:
+    heading: dict[str, Json] = {str(p): list(live.moves[p].target) for p in moving}
+    stays: dict[str, Json] = {str(p): list(live.moves[p].origin) for p in moving}
+    expect: Mapping[str, Json] = heading | identities(topics_of(heading), live)
+    bare = Operation(f"{_CANCEL.name}:{CANCELLED}", _CANCEL.name, CANCELLED, {"partitions": stays}, expect)
+    return with_inverse(_CANCEL, bare)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from kdeclare.core.secrets import SHOWN
+from kdeclare.providers.kafka.commands.views import ConfigsView, ResourceConfigs
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource
-from kdeclare.report.config_views import ConfigsView, ResourceConfigs
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.table import Cell, Column, Cut, Painted, table
 from kdeclare.report.values import clean, plural, show

@@ -1,16 +1,16 @@
-"""Looking at configs of topics and brokers. Nothing is changed, and no state is read."""
+"""Configs of topics and brokers as they are. Nothing is changed, and no state is read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
+from kdeclare.providers.kafka.commands.views import ConfigsView, ResourceConfigs
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
-from kdeclare.report.config_views import ConfigsView, ResourceConfigs
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,7 @@
 import pytest
 
 from kdeclare.manifests.reassignment_json import Assignment
-from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import Move
-from kdeclare.report.reassign_text import (
+from kdeclare.providers.kafka.commands.reassign_text import (
     VerifyState,
     cancelled,
     current_and_proposed,
@@ -14,6 +12,8 @@ from kdeclare.report.reassign_text import (
     started,
     verify_text,
 )
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Move
 from tests.cases import case
 
 FOO_0, FOO_1, FOO_2, FOO_10 = (TopicPartition("foo", n) for n in (0, 1, 2, 10))

@@ -4,18 +4,19 @@ from collections import Counter
 from collections.abc import Mapping
 
 from kdeclare.core.diagnostics import warning
-from kdeclare.providers.kafka.health import Condition, conditions
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition
-from kdeclare.report.config_views import ConfigsView, ResourceConfigs
-from kdeclare.report.topic_views import (
+from kdeclare.providers.kafka.commands.views import (
+    ConfigsView,
     PartitionView,
+    ResourceConfigs,
     Sizes,
     TopicDetail,
     TopicListView,
     TopicsView,
     TopicView,
 )
+from kdeclare.providers.kafka.health import Condition, conditions
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition
 
 MIB = 2**20
 UNREAD = warning("configs-unknown", "Configs cannot be read", "Topic 'orders': No.", subject="orders")

@@ -4,20 +4,24 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 
-from kdeclare.app.looking import WhichTopics, describe_topics, list_topics
-from kdeclare.app.replica_sizes import ReplicaSizes
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.faults import Fault
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import Project
+from kdeclare.providers.kafka.commands.describe_topics import (
+    ReplicaSizes,
+    WhichTopics,
+    describe_topics,
+    list_topics,
+)
+from kdeclare.providers.kafka.commands.views import Sizes, TopicsView
 from kdeclare.providers.kafka.health import Condition
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import LogDir, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.testing.partitions import PartitionState
-from kdeclare.report.topic_views import Sizes, TopicsView
 from tests.beds import all_created
 
 OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = Condition

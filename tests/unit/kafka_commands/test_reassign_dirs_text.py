@@ -2,15 +2,15 @@
 
 import pytest
 
-from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import ReplicaDirs
-from kdeclare.report.reassign_dirs_text import (
+from kdeclare.providers.kafka.commands.reassign_text import (
     DirState,
     dirs_not_started,
     dirs_started,
     dirs_text,
     throttles_cleared,
 )
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import ReplicaDirs
 
 AT = TopicPartition("mv", 0)
 

@@ -8,19 +8,19 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, warni
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.recovery import unfinished
-from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.reassignment import throttles
-from kdeclare.providers.kafka.reassignment.execute import Execution
-from kdeclare.providers.kafka.reassignment.leftovers import Entries, leftovers_of
-from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle
-from kdeclare.report.reassign_dirs_text import (
+from kdeclare.providers.kafka.commands.reassign_plan import Execution
+from kdeclare.providers.kafka.commands.reassign_text import (
     VERIFY_AGAIN,
     dirs_throttle_set,
     throttle_set,
     throttles_cleared,
 )
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.leftovers import Entries, leftovers_of
+from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle
 
 Out = Callable[[str], None]
 """Takes what the tool prints, piece by piece; each ends in a new line."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from kdeclare.app.apply import How, confirmed, judge_finished
 from kdeclare.app.connections import connections_to
 from kdeclare.app.policies import InForce, policies_in_force
-from kdeclare.app.reassign_checks import check_names, check_places, check_topics, existing_moves
-from kdeclare.app.reassign_throttles import Out, Told, clear, foreign, limits, settle_and_clear
 from kdeclare.app.recovering import recover_locked
 from kdeclare.app.scope import Scope
 from kdeclare.app.secrets import ProjectSecrets
@@ -19,33 +17,50 @@ from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.reassignment_json import ANY_LOG_DIR, Assignment
-from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.observe import observe, replica_dirs
-from kdeclare.providers.kafka.port import Cluster, LogDir
-from kdeclare.providers.kafka.reassignment.cancel import cancel_plan
-from kdeclare.providers.kafka.reassignment.execute import Execution, Replica, execution_plan, not_to_move
-from kdeclare.providers.kafka.reassignment.generate import left_out, proposal
-from kdeclare.providers.kafka.reassignment.operations.moves import CancelMoves
-from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, parse
-from kdeclare.providers.kafka.reassignment.pace import Pace
-from kdeclare.providers.kafka.selection import KafkaSelection
-from kdeclare.report.reassign_dirs_text import (
+from kdeclare.providers.kafka.commands.reassign_checks import (
+    check_names,
+    check_places,
+    check_topics,
+    existing_moves,
+)
+from kdeclare.providers.kafka.commands.reassign_plan import (
+    Execution,
+    Replica,
+    cancel_plan,
+    execution_plan,
+    not_to_move,
+)
+from kdeclare.providers.kafka.commands.reassign_text import (
     NO_MOVES,
     DirState,
-    dirs_not_started,
-    dirs_started,
-    dirs_text,
-)
-from kdeclare.report.reassign_text import (
     VerifyState,
     cancelled,
     current_and_proposed,
+    dirs_not_started,
+    dirs_started,
+    dirs_text,
     list_text,
     rollback_hint,
     started,
     verify_text,
 )
+from kdeclare.providers.kafka.commands.reassign_throttles import (
+    Out,
+    Told,
+    clear,
+    foreign,
+    limits,
+    settle_and_clear,
+)
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.observe import observe, replica_dirs
+from kdeclare.providers.kafka.port import Cluster, LogDir
+from kdeclare.providers.kafka.reassignment.generate import left_out, proposal
+from kdeclare.providers.kafka.reassignment.operations.moves import CancelMoves
+from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, parse
+from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.selection import KafkaSelection
 
 _CANCEL, _RELOCATE = CancelMoves(), RelocateReplicas()
 _POLL_S = 0.1

@@ -1,22 +1,25 @@
-"""Creating, altering and deleting topics by hand, many in one request (KIP-4)."""
+"""Changing topics and configs ad hoc, many in one request (KIP-4)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kdeclare.app.apply import How
 from kdeclare.app.by_hand.references import resolved
 from kdeclare.app.by_hand.run import Manners, by_hand
-from kdeclare.app.by_hand.there import look_for
 from kdeclare.app.by_hand.wanted import Wanted, certain
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.diagnostics import Diagnostic, error, warning
+from kdeclare.core.diagnostics import Diagnostic, Place, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
+from kdeclare.core.registry import KINDS
 from kdeclare.manifests.substitution import Unresolved
+from kdeclare.providers.kafka.broker_config import BrokerConfigSpec
+from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.topic.asked import Asked, altered, created
 from kdeclare.providers.kafka.topic.spec import TopicBody
+from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
 from kdeclare.report.by_hand_views import HandView
 
 BodyOf = Callable[[Asked], tuple[TopicBody, tuple[Diagnostic, ...]]]
@@ -35,7 +38,7 @@ def create_topics(
     """
 
     def ask(cluster: Cluster) -> Wanted:
-        wanted = _Wanted()
+        wanted = _Draft()
         there = cluster.topics([item.topic for item in asked])
         for item in wanted.last_of(asked):
             if item.topic in there and if_not_exists:
@@ -59,8 +62,8 @@ def alter_topics(
     """
 
     def ask(cluster: Cluster) -> Wanted:
-        wanted = _Wanted()
-        there = look_for(cluster, [item.topic for item in asked])
+        wanted = _Draft()
+        there = _find_existing(cluster, [item.topic for item in asked])
         items = [replace(item, topic=name) for item in asked for name in there.meant(item.topic)]
         for item in wanted.last_of(items):
             topic = there.topics.get(item.topic)
@@ -79,8 +82,8 @@ def delete_topics(
     """Delete topics; None when the person said no. Names and if_exists as for `alter_topics`."""
 
     def ask(cluster: Cluster) -> Wanted:
-        wanted = _Wanted()
-        there = look_for(cluster, names)
+        wanted = _Draft()
+        there = _find_existing(cluster, names)
         for item in wanted.last_of(Asked(name) for text in names for name in there.meant(text)):
             if item.topic in there.topics:
                 wanted.removals.add(item.resource)
@@ -92,7 +95,7 @@ def delete_topics(
 
 
 @dataclass
-class _Wanted:
+class _Draft:
     """What is wanted, while it is being put together."""
 
     desired: list[Desired] = field(default_factory=list)
@@ -169,3 +172,80 @@ def _repeated(item: Asked) -> Diagnostic:
         place=item.place,
         resource=str(item.resource),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Existing:
+    """topics: at least those that are meant and there. names: all there are, where some is missing."""
+
+    topics: Mapping[str, Topic]
+    names: frozenset[str] = frozenset()
+
+    def meant(self, text: str) -> tuple[str, ...]:
+        """The topics that a name or an expression stands for; what stands for none, for itself."""
+        return chosen([text], self.topics.keys()).found or (text,)
+
+    def missing(self, text: str, place: Place | None = None) -> Diagnostic:
+        """What to say of a name that stands for no topic."""
+        return replace(not_there(text, self.names), place=place, resource=f"Topic/{text}")
+
+
+def _find_existing(cluster: Cluster, texts: Sequence[str]) -> _Existing:
+    """Look for what is named. Raises KdeclareError for what is no regular expression, and Fault."""
+    everything = any(map(is_pattern, texts))
+    topics = cluster.topics(None if everything else list(dict.fromkeys(texts)))
+    missing = chosen(texts, topics.keys()).missing
+    if not missing:
+        return _Existing(topics)
+    return _Existing(topics, frozenset(topics if everything else cluster.topics()))
+
+
+_BROKERS = "BrokerConfig"
+
+
+def alter_topic_configs(
+    workspace: Workspace,
+    names: Sequence[str],
+    configs: Mapping[str, object],
+    manners: Manners,
+    how: How,
+    *,
+    if_exists: bool,
+) -> HandView | None:
+    """Change configs of topics; see `by_hand.topics.alter_topics`. Raises KdeclareError."""
+    asked = [Asked(name, configs=configs) for name in names]
+    return alter_topics(workspace, asked, manners, how, if_exists=if_exists)
+
+
+def alter_broker_configs(
+    workspace: Workspace,
+    names: Sequence[str],
+    configs: Mapping[str, object],
+    manners: Manners,
+    how: How,
+) -> HandView | None:
+    """Change dynamic configs (KIP-226) of brokers by id, or of ``cluster-default``. Raises KdeclareError."""
+    kind = KINDS[_BROKERS]
+
+    def ask(cluster: Cluster) -> Wanted:
+        desired: list[Desired] = []
+        failed: dict[str, tuple[Diagnostic, ...]] = {}
+        diagnostics: list[Diagnostic] = []
+        for name in dict.fromkeys(names):
+            resource = ResourceId(_BROKERS, name)
+            try:
+                read = resolved(workspace, configs, str(resource))
+            except Unresolved as problem:
+                failed[str(resource)] = (problem.diagnostic,)
+                continue
+            body, problems = kind.parse(name, BrokerConfigSpec(configs=read))
+            said = tuple(problem.diagnostic for problem in problems)
+            wrong = certain(said)
+            if wrong:
+                failed[str(resource)] = wrong
+                continue
+            diagnostics += said
+            desired.append(Desired(resource, body))
+        return Wanted(tuple(desired), failed=failed, diagnostics=tuple(diagnostics))
+
+    return by_hand(workspace, ask, manners, how)
