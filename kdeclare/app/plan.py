@@ -12,6 +12,7 @@ from kdeclare.app.scope import EVERYTHING, Scope
 from kdeclare.app.secrets import ProjectSecrets, seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
+from kdeclare.core.parts import PlanOptions
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import KINDS
@@ -20,8 +21,9 @@ from kdeclare.engine.planning.planfile import plan_file_text, write_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import Loaded, load
+from kdeclare.manifests.project import Project
 from kdeclare.providers.kafka.config.wishes import LITERAL_SECRET, UNKNOWN_CONFIG
-from kdeclare.providers.kafka.plan_options import with_pace
+from kdeclare.providers.kafka.plan_options import find_kafka_options, with_pace
 from kdeclare.providers.kafka.port import Cluster
 
 CHECKS = (name_collisions("Topic"),)
@@ -110,13 +112,18 @@ def plan_for(
             scope,
             complete=loaded.complete,
             adopt=scope.adopt or project.adopts,
-            options=with_pace(scope.options, project.environment.pace),
+            options=complete_options(scope.options, project),
         ),
         diagnostics=(*loaded.diagnostics, *in_force.diagnostics),
         judge=in_force.judge,
         names=project.scope,
     )
     return Planned(build_plan(request, connections_to(cluster), secrets, progress), secrets, notices)
+
+
+def complete_options(options: PlanOptions, project: Project) -> PlanOptions:
+    """Return what was chosen for a plan, and what the environment says where nothing was."""
+    return with_pace(options, find_kafka_options(options).pace.over(project.environment.pace))
 
 
 def save_plan(plan: Plan, path: Path) -> str:

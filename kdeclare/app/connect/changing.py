@@ -7,7 +7,7 @@ cluster and no state have a part in it, so it stands in no history; manifests th
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kdeclare.app.by_hand.references import resolved
+from kdeclare.app.adhoc.references import resolve_references
 from kdeclare.app.connect.following import followed, send
 from kdeclare.app.connect.looking import told_overrides
 from kdeclare.app.connect.which import Chosen, Named, chosen
@@ -88,7 +88,7 @@ def _proposed(
 def _read(workspace: Workspace, wanted: Wanted) -> tuple[Changes, tuple[Diagnostic, ...]]:
     """Values with their references read, and what there is to say of them. Raises KdeclareError."""
     try:
-        values = resolved(workspace, wanted, "")
+        values = resolve_references(workspace, wanted, "")
     except Unresolved as problem:
         raise KdeclareError(replace(problem.diagnostic, resource=None)) from None
     said: list[Diagnostic] = []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.by_hand import run
+from kdeclare.app.adhoc import run
 from kdeclare.core.faults import Fault
 from kdeclare.providers.kafka.port import NewTopic
 from tests.beds import all_created

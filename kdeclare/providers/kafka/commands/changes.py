@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from kdeclare.app.adhoc.references import resolve_references
+from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run_adhoc
 from kdeclare.app.apply import How
-from kdeclare.app.by_hand.references import resolved
-from kdeclare.app.by_hand.run import Manners, by_hand
-from kdeclare.app.by_hand.wanted import Wanted, certain
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, Place, error, warning
 from kdeclare.core.ids import ResourceId
@@ -15,29 +14,40 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.registry import KINDS
 from kdeclare.manifests.substitution import Unresolved
 from kdeclare.providers.kafka.broker_config import BrokerConfigSpec
+from kdeclare.providers.kafka.collector import KafkaConnection
+from kdeclare.providers.kafka.commands.topic_summary import summarize_topic
+from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.topic.asked import Asked, altered, created
 from kdeclare.providers.kafka.topic.spec import TopicBody
 from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
-from kdeclare.report.by_hand_views import HandView
+from kdeclare.report.adhoc_views import AdhocResult, AdhocWords
+
+Ask = Callable[[Cluster], AdhocRequest]
+"""Makes of the command line what is asked for, given what the cluster has."""
 
 BodyOf = Callable[[Asked], tuple[TopicBody, tuple[Diagnostic, ...]]]
 """What an instruction makes of its topic, and what is wrong with it."""
 
+WORDS = AdhocWords(
+    ongoing="replicas are on their way",
+    follow_hint="'kdeclare status --watch' follows the moves.",
+    look_hint="'kdeclare topic describe' shows what is there.",
+)
 _THERE = "It is there already."
 _GONE = "It is not there."
 
 
 def create_topics(
-    workspace: Workspace, asked: Sequence[Asked], manners: Manners, how: How, *, if_not_exists: bool
-) -> HandView | None:
+    workspace: Workspace, asked: Sequence[Asked], options: AdhocOptions, how: How, *, if_not_exists: bool
+) -> AdhocResult | None:
     """Create topics; None when the person said no.
 
     if_not_exists: leave those out that are there, instead of failing for them. Raises KdeclareError.
     """
 
-    def ask(cluster: Cluster) -> Wanted:
+    def ask(cluster: Cluster) -> AdhocRequest:
         wanted = _Draft()
         there = cluster.topics([item.topic for item in asked])
         for item in wanted.last_of(asked):
@@ -49,19 +59,19 @@ def create_topics(
                 wanted.add(workspace, item, created)
         return wanted.done()
 
-    return by_hand(workspace, ask, manners, how)
+    return run_adhoc(workspace, _command(ask), options, how)
 
 
 def alter_topics(
-    workspace: Workspace, asked: Sequence[Asked], manners: Manners, how: How, *, if_exists: bool
-) -> HandView | None:
+    workspace: Workspace, asked: Sequence[Asked], options: AdhocOptions, how: How, *, if_exists: bool
+) -> AdhocResult | None:
     """Change topics as KIP-4 has it; None when the person said no.
 
     A name can be a regular expression (see `topic_selection`): then all topics of such names are meant.
     if_exists: leave those out that are not there, instead of failing for them. Raises KdeclareError.
     """
 
-    def ask(cluster: Cluster) -> Wanted:
+    def ask(cluster: Cluster) -> AdhocRequest:
         wanted = _Draft()
         there = _find_existing(cluster, [item.topic for item in asked])
         items = [replace(item, topic=name) for item in asked for name in there.meant(item.topic)]
@@ -73,15 +83,15 @@ def alter_topics(
                 wanted.miss(item.resource, if_exists=if_exists, why=there.missing(item.topic, item.place))
         return wanted.done()
 
-    return by_hand(workspace, ask, manners, how)
+    return run_adhoc(workspace, _command(ask), options, how)
 
 
 def delete_topics(
-    workspace: Workspace, names: Sequence[str], manners: Manners, how: How, *, if_exists: bool
-) -> HandView | None:
+    workspace: Workspace, names: Sequence[str], options: AdhocOptions, how: How, *, if_exists: bool
+) -> AdhocResult | None:
     """Delete topics; None when the person said no. Names and if_exists as for `alter_topics`."""
 
-    def ask(cluster: Cluster) -> Wanted:
+    def ask(cluster: Cluster) -> AdhocRequest:
         wanted = _Draft()
         there = _find_existing(cluster, names)
         for item in wanted.last_of(Asked(name) for text in names for name in there.meant(text)):
@@ -91,7 +101,18 @@ def delete_topics(
                 wanted.miss(item.resource, if_exists=if_exists, why=there.missing(item.topic))
         return wanted.done()
 
-    return by_hand(workspace, ask, manners, how)
+    return run_adhoc(workspace, _command(ask), options, how)
+
+
+def _command(ask: Ask) -> AdhocCommand:
+    return AdhocCommand(
+        lambda connections: ask(connections.get(KafkaConnection).cluster), summarize_topic, WORDS
+    )
+
+
+def _find_certain(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The errors among them; whether a key is unknown is for the cluster to say."""
+    return tuple(d for d in diagnostics if d.is_error and d.code != UNKNOWN_CONFIG)
 
 
 @dataclass
@@ -118,13 +139,13 @@ class _Draft:
     def add(self, workspace: Workspace, item: Asked, body_of: BodyOf) -> None:
         """Want what an instruction says, unless something is wrong with it."""
         try:
-            item = replace(item, configs=resolved(workspace, item.configs, str(item.resource)))
+            item = replace(item, configs=resolve_references(workspace, item.configs, str(item.resource)))
         except Unresolved as problem:
             self.fail(item.resource, replace(problem.diagnostic, place=item.place))
             return
         body, said = body_of(item)
         diagnostics = tuple(replace(d, place=d.place or item.place) for d in said)
-        wrong = certain(diagnostics)
+        wrong = _find_certain(diagnostics)
         if wrong:
             self.failed[str(item.resource)] = wrong
             return
@@ -142,9 +163,9 @@ class _Draft:
         else:
             self.fail(resource, why)
 
-    def done(self) -> Wanted:
+    def done(self) -> AdhocRequest:
         """As a value."""
-        return Wanted(
+        return AdhocRequest(
             tuple(self.desired),
             frozenset(self.removals),
             self.failed,
@@ -175,7 +196,7 @@ def _repeated(item: Asked) -> Diagnostic:
 
 
 @dataclass(frozen=True, slots=True)
-class _Existing:
+class ExistingTopics:
     """topics: at least those that are meant and there. names: all there are, where some is missing."""
 
     topics: Mapping[str, Topic]
@@ -190,14 +211,14 @@ class _Existing:
         return replace(not_there(text, self.names), place=place, resource=f"Topic/{text}")
 
 
-def _find_existing(cluster: Cluster, texts: Sequence[str]) -> _Existing:
+def _find_existing(cluster: Cluster, texts: Sequence[str]) -> ExistingTopics:
     """Look for what is named. Raises KdeclareError for what is no regular expression, and Fault."""
     everything = any(map(is_pattern, texts))
     topics = cluster.topics(None if everything else list(dict.fromkeys(texts)))
     missing = chosen(texts, topics.keys()).missing
     if not missing:
-        return _Existing(topics)
-    return _Existing(topics, frozenset(topics if everything else cluster.topics()))
+        return ExistingTopics(topics)
+    return ExistingTopics(topics, frozenset(topics if everything else cluster.topics()))
 
 
 _BROKERS = "BrokerConfig"
@@ -207,45 +228,45 @@ def alter_topic_configs(
     workspace: Workspace,
     names: Sequence[str],
     configs: Mapping[str, object],
-    manners: Manners,
+    options: AdhocOptions,
     how: How,
     *,
     if_exists: bool,
-) -> HandView | None:
-    """Change configs of topics; see `by_hand.topics.alter_topics`. Raises KdeclareError."""
+) -> AdhocResult | None:
+    """Change configs of topics; see `alter_topics`. Raises KdeclareError."""
     asked = [Asked(name, configs=configs) for name in names]
-    return alter_topics(workspace, asked, manners, how, if_exists=if_exists)
+    return alter_topics(workspace, asked, options, how, if_exists=if_exists)
 
 
 def alter_broker_configs(
     workspace: Workspace,
     names: Sequence[str],
     configs: Mapping[str, object],
-    manners: Manners,
+    options: AdhocOptions,
     how: How,
-) -> HandView | None:
+) -> AdhocResult | None:
     """Change dynamic configs (KIP-226) of brokers by id, or of ``cluster-default``. Raises KdeclareError."""
     kind = KINDS[_BROKERS]
 
-    def ask(cluster: Cluster) -> Wanted:
+    def ask(cluster: Cluster) -> AdhocRequest:
         desired: list[Desired] = []
         failed: dict[str, tuple[Diagnostic, ...]] = {}
         diagnostics: list[Diagnostic] = []
         for name in dict.fromkeys(names):
             resource = ResourceId(_BROKERS, name)
             try:
-                read = resolved(workspace, configs, str(resource))
+                read = resolve_references(workspace, configs, str(resource))
             except Unresolved as problem:
                 failed[str(resource)] = (problem.diagnostic,)
                 continue
             body, problems = kind.parse(name, BrokerConfigSpec(configs=read))
             said = tuple(problem.diagnostic for problem in problems)
-            wrong = certain(said)
+            wrong = _find_certain(said)
             if wrong:
                 failed[str(resource)] = wrong
                 continue
             diagnostics += said
             desired.append(Desired(resource, body))
-        return Wanted(tuple(desired), failed=failed, diagnostics=tuple(diagnostics))
+        return AdhocRequest(tuple(desired), failed=failed, diagnostics=tuple(diagnostics))
 
-    return by_hand(workspace, ask, manners, how)
+    return run_adhoc(workspace, _command(ask), options, how)

@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from kdeclare.cli.by_hand import Afterwards, run_by_hand
+from kdeclare.cli.adhoc import run_and_show
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Careful, Format, Reach, Yes
 from kdeclare.core.exits import ExitCode
-from kdeclare.providers.kafka.commands.options import ConfigChanges, Entities
+from kdeclare.providers.kafka.commands.options import Afterwards, ConfigChanges, Entities
 
 _ALTER = epilog(
     "kdeclare config alter --topic orders --add-config retention.ms=604800000,min.insync.replicas=2",
@@ -72,22 +72,22 @@ def alter(
             "name topics or brokers: --topic NAME, --broker ID or --broker-defaults.",
             param_hint="--entity-name",
         )
-    workspace, manners = reach.workspace(), afterwards.manners(careful.scope(), console)
+    workspace, options = reach.workspace(), afterwards.options(careful.scope(), console)
     if which.scope is ConfigScope.TOPIC:
-        return run_by_hand(
+        return run_and_show(
             console,
             "Change these configs?",
             lambda how: alter_topic_configs(
-                workspace, which.names, configs, manners, how, if_exists=if_exists
+                workspace, which.names, configs, options, how, if_exists=if_exists
             ),
             careful.overrides(),
             yes=yes,
         )
     brokers = [*which.names, *([CLUSTER_DEFAULT] if which.default else [])]
-    return run_by_hand(
+    return run_and_show(
         console,
         "Change these configs?",
-        lambda how: alter_broker_configs(workspace, brokers, configs, manners, how),
+        lambda how: alter_broker_configs(workspace, brokers, configs, options, how),
         careful.overrides(),
         yes=yes,
     )

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kdeclare.cli.adhoc import VerifyTimeout, WriteManifest
+from kdeclare.cli.console import Console
 from kdeclare.cli.options import read_settings
 from kdeclare.providers.kafka.ids import parse_broker_id
 
 if TYPE_CHECKING:
+    from kdeclare.app.adhoc.run import AdhocOptions
+    from kdeclare.app.scope import Scope
     from kdeclare.providers.kafka.commands.describe_configs import WhichResources
 
 Configs = Mapping[str, object]
@@ -129,6 +133,23 @@ def _unsupported(kind: str) -> str:
     if kind in _OTHERS:
         return f"{known}; for {kind}, use Kafka's own kafka-configs.sh."
     return f"'{kind}' is no type of entity; {known}."
+
+
+@dataclass(frozen=True)
+class Afterwards:
+    """What is done once the cluster has done its part."""
+
+    write_manifest: WriteManifest = False
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for moves of replicas to end.")] = (
+        False
+    )
+    verify_timeout: VerifyTimeout = 30.0
+
+    def options(self, scope: "Scope", console: Console) -> "AdhocOptions":
+        """Return them as the use cases take them."""
+        from kdeclare.app.adhoc.run import AdhocOptions
+
+        return AdhocOptions(scope, self.verify_timeout, write=self.write_manifest, tell=console.say)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdeclare.cli.by_hand import Afterwards, run_by_hand
+from kdeclare.cli.adhoc import run_and_show
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
@@ -14,6 +14,7 @@ from kdeclare.cli.options import Careful, DeleteByName, Format, Overriding, Reac
 from kdeclare.core.exits import ExitCode
 from kdeclare.providers.kafka.commands import topic_describe
 from kdeclare.providers.kafka.commands.options import (
+    Afterwards,
     ConfigChanges,
     Configs,
     TopicNames,
@@ -105,11 +106,11 @@ def create(
         )
     configs = read_settings("--config", config)
     asked = _asked(names.given(), from_file, partitions, replication_factor, replica_assignment, configs)
-    workspace, manners = reach.workspace(), afterwards.manners(careful.scope(), console)
-    return run_by_hand(
+    workspace, options = reach.workspace(), afterwards.options(careful.scope(), console)
+    return run_and_show(
         console,
         "Create these topics?",
-        lambda how: create_topics(workspace, asked, manners, how, if_not_exists=if_not_exists),
+        lambda how: create_topics(workspace, asked, options, how, if_not_exists=if_not_exists),
         careful.overrides(),
         yes=yes,
     )
@@ -152,11 +153,17 @@ def alter(
             param_hint="alter",
         )
     workspace = reach.workspace()
-    manners = replace(afterwards.manners(careful.scope(), console), throttle=throttle)
-    return run_by_hand(
+    scope = careful.scope()
+    if throttle is not None:
+        from kdeclare.providers.kafka.plan_options import with_pace
+        from kdeclare.providers.kafka.reassignment.pace import Pace
+
+        scope = replace(scope, options=with_pace(scope.options, Pace(throttle=throttle)))
+    options = afterwards.options(scope, console)
+    return run_and_show(
         console,
         "Change these topics?",
-        lambda how: alter_topics(workspace, asked, manners, how, if_exists=if_exists),
+        lambda how: alter_topics(workspace, asked, options, how, if_exists=if_exists),
         careful.overrides(),
         yes=yes,
         wait=not afterwards.no_wait,
@@ -187,11 +194,11 @@ def delete(
     overrides = overriding.overrides()
     wanted = _some(names.given())
     scope = Scope(overrides=overrides, delete_by_name=delete_by_name)
-    workspace, manners = reach.workspace(), afterwards.manners(scope, console)
-    return run_by_hand(
+    workspace, options = reach.workspace(), afterwards.options(scope, console)
+    return run_and_show(
         console,
         "Delete these topics, and their records?",
-        lambda how: delete_topics(workspace, wanted, manners, how, if_exists=if_exists),
+        lambda how: delete_topics(workspace, wanted, options, how, if_exists=if_exists),
         overrides,
         yes=yes,
     )

@@ -1,13 +1,13 @@
-"""What the commands by hand have in common: plan apart, ask, run, verify; nothing is owned through them."""
+"""Run what a command asks for ad hoc: plan it, ask, run and verify. Nothing comes to be owned through it."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kdeclare.app.adhoc.owners import owner_notices, owners_of
+from kdeclare.app.adhoc.results import result_of, result_without_plan
 from kdeclare.app.apply import How, confirmed
-from kdeclare.app.by_hand.items import nothing_to_plan, viewed
-from kdeclare.app.by_hand.owners import owner_notices, owners_of
-from kdeclare.app.by_hand.wanted import Wanted
 from kdeclare.app.connections import connections_to
+from kdeclare.app.plan import complete_options
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked
 from kdeclare.app.scope import Scope
@@ -17,39 +17,76 @@ from kdeclare.app.write_back import prepare
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, warning
 from kdeclare.core.faults import Fault
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.executor.verifying import Verified, verify
 from kdeclare.engine.planning.by_hand import plan_apart
 from kdeclare.engine.planning.request import PlanRequest
-from kdeclare.providers.kafka.plan_options import with_pace
-from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.reassignment.pace import Pace
-from kdeclare.report.by_hand_views import DEEDS, HandView
+from kdeclare.report.adhoc_views import DEEDS, AdhocResult, AdhocWords, Summary
 from kdeclare.report.manifest_diff import manifest_diff
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
-    """How a command by hand goes about it.
+class AdhocRequest:
+    """What a command asks for, as far as it is possible.
 
-    scope: guards, preflight, moves of others. verify_s: how long to wait until what was done is seen.
-    throttle: of moves between brokers, in bytes a second. write: put into the manifests what was done.
-    tell: shows, before anybody is asked, what would be written.
+    failed: what is not, by resource. left_out: resources of which nothing is to be done, with the reason.
+    diagnostics: about what is left, of resources. All resources are named once, over all four.
+    """
+
+    desired: tuple[Desired, ...] = ()
+    removals: frozenset[ResourceId] = frozenset()
+    failed: Mapping[str, tuple[Diagnostic, ...]] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def is_left(self) -> bool:
+        """Whether there is anything that has not failed."""
+        ids = {str(desired.id) for desired in self.desired} | {str(id_) for id_ in self.removals}
+        return not ids <= self.failed.keys()
+
+
+def _summarize_nothing(resource: ResourceId, live: LiveState) -> Summary | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class AdhocCommand:
+    """One command of a provider.
+
+    ask: makes of the command line what is asked for, given what the systems have. Raises KdeclareError and
+        Fault.
+    summarize: returns what is to be said of a resource as it is afterwards, if there is anything.
+    words: what its provider calls what happens.
+    """
+
+    ask: Callable[[Connections], AdhocRequest]
+    summarize: Callable[[ResourceId, LiveState], Summary | None] = _summarize_nothing
+    words: AdhocWords = field(default_factory=AdhocWords)
+
+
+@dataclass(frozen=True, slots=True)
+class AdhocOptions:
+    """What was chosen for one command line.
+
+    scope: guards, preflight, and what was chosen about single systems. verify_s: how long to wait until what
+    was done is seen. write: put into the manifests what was done. tell: shows, before anybody is asked, what
+    would be written.
     """
 
     scope: Scope = field(default_factory=Scope)
     verify_s: float = 30.0
-    throttle: int | None = None
     write: bool = False
     tell: Callable[[str], None] = lambda _: None
 
 
-Ask = Callable[[Cluster], Wanted]
-"""Makes of the command line what is wanted, given what the cluster has."""
-
-
-def by_hand(workspace: Workspace, ask: Ask, manners: Manners, how: How) -> HandView | None:
+def run_adhoc(
+    workspace: Workspace, command: AdhocCommand, options: AdhocOptions, how: How
+) -> AdhocResult | None:
     """Plan, ask, run and verify; None when the person said no. Raises KdeclareError."""
     with (
         policies_in_force(workspace, overrides=how.overrides) as in_force,
@@ -60,47 +97,49 @@ def by_hand(workspace: Workspace, ask: Ask, manners: Manners, how: How) -> HandV
             *in_force.diagnostics,
             *recover_locked(workspace, cluster, how.command, progress=how.progress),
         )
-        wanted = ask(cluster)
+        connections = connections_to(cluster)
+        wanted = command.ask(connections)
         if not wanted.is_left:
-            return nothing_to_plan(wanted)
+            return result_without_plan(wanted.failed, wanted.left_out)
         desired, secrets = seal_secrets(
             workspace, wanted.desired, workspace.store.read(), cluster, how.progress
         )
         owners = owners_of(workspace)
         wanted = replace(wanted, desired=owners.labelled(desired))
-        manners = replace(manners, scope=replace(manners.scope, protected=owners.protected(wanted.removals)))
-        request = _request(workspace, wanted, manners, in_force, how)
-        apart = plan_apart(request, connections_to(cluster), secrets, how.progress)
+        scope = replace(options.scope, protected=owners.protected(wanted.removals))
+        request = _request(workspace, wanted, scope, in_force, how)
+        apart = plan_apart(request, connections, secrets, how.progress)
         wanted = replace(wanted, failed={**wanted.failed, **apart.failed})
         if not wanted.is_left:
-            return nothing_to_plan(wanted)
+            return result_without_plan(wanted.failed, wanted.left_out)
         notices = (*notices, *_failures(wanted.failed))
-        if manners.write:
+        if options.write:
             prepared = prepare(workspace, apart.plan.changes)
-            manners.tell(manifest_diff(prepared.files))
+            options.tell(manifest_diff(prepared.files))
             notices = (*notices, *prepared.notices, *_nothing_to_write(apart.plan))
         else:
             notices = (*notices, *owner_notices(workspace, apart.plan, owners))
         run = confirmed(workspace, cluster, apart.plan, secrets, how, in_force, notices)
         if run is None:
             return None
-        verified, unseen = _verified(cluster, run, manners)
-        view = replace(viewed(run, wanted, verified), notices=unseen, beforehand=notices)
-        return _written(workspace, view) if manners.write else view
+        verified, unseen = _verify(connections, run, options.verify_s, command.words.look_hint)
+        asked = [desired.id for desired in wanted.desired] + list(wanted.removals)
+        result = result_of(run, asked, wanted.failed, wanted.left_out, verified, command.summarize)
+        result = replace(result, notices=unseen, beforehand=notices, words=command.words)
+        return _write_manifests(workspace, result) if options.write else result
 
 
 def _request(
-    workspace: Workspace, wanted: Wanted, manners: Manners, in_force: InForce, how: How
+    workspace: Workspace, wanted: AdhocRequest, scope: Scope, in_force: InForce, how: How
 ) -> PlanRequest:
     project = workspace.project
-    pace = Pace(throttle=manners.throttle).over(project.environment.pace)
     scope = replace(
-        manners.scope,
+        scope,
         complete=False,
         by_hand=True,
         removals=wanted.removals,
         overrides=how.overrides,
-        options=with_pace(manners.scope.options, pace),
+        options=complete_options(scope.options, project),
     )
     return PlanRequest(
         project=project.name,
@@ -119,49 +158,49 @@ def _failures(failed: Mapping[str, Sequence[Diagnostic]]) -> tuple[Diagnostic, .
     return tuple(problem for problems in failed.values() for problem in problems)
 
 
-def _verified(
-    cluster: Cluster, run: RunResult, manners: Manners
+def _verify(
+    connections: Connections, run: RunResult, seconds: float, hint: str
 ) -> tuple[Verified | None, tuple[Diagnostic, ...]]:
     """What was seen, and why nothing was. Moves that go on count: where they are heading is expected."""
     done = [op for op in run.plan.operations if (r := run.results.get(op.id)) and r.is_good]
     if run.interrupted or not done:
         return None, ()
     try:
-        return verify(connections_to(cluster), done, SystemClock(), manners.verify_s), ()
+        return verify(connections, done, SystemClock(), seconds), ()
     except Fault as fault:
-        return None, (_unverified(str(fault)),)
+        return None, (_unverified(str(fault), hint),)
     except KeyboardInterrupt:
-        return None, (_unverified("interrupted"),)
+        return None, (_unverified("interrupted", hint),)
 
 
-def _unverified(why: str) -> Diagnostic:
+def _unverified(why: str, hint: str) -> Diagnostic:
     return warning(
         "not-verified",
         "What was done was not seen",
         f"Metadata could not be read afterwards: {why}.",
-        hint="'kdeclare topic describe' shows what is there.",
+        hint=hint,
     )
 
 
-def _written(workspace: Workspace, view: HandView) -> HandView:
+def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
     """Put into the manifests what was done. That this failed takes nothing back in the cluster."""
-    done = {item.resource for item in view.items if item.came in DEEDS}
-    changes = view.run.plan.changes if view.run else ()
+    done = {item.resource for item in result.items if item.outcome in DEEDS}
+    changes = result.run.plan.changes if result.run else ()
     try:
         prepared = prepare(workspace, [change for change in changes if str(change.id) in done])
         prepared.write()
     except KdeclareError as problem:
-        return replace(view, notices=(*view.notices, *problem.diagnostics))
+        return replace(result, notices=(*result.notices, *problem.diagnostics))
     written = tuple(edit.file for edit in prepared.files)
-    return replace(view, written=written, notices=(*view.notices, *_behind(view, done)))
+    return replace(result, written=written, notices=(*result.notices, *_behind(result, done)))
 
 
-def _behind(view: HandView, written: Collection[str]) -> Iterator[Diagnostic]:
+def _behind(result: AdhocResult, written: Collection[str]) -> Iterator[Diagnostic]:
     """What was done of a resource of which something else failed is not in its manifest."""
-    run = view.run
+    run = result.run
     for op in run.plan.operations if run else ():
-        result = run.results.get(op.id) if run else None
-        if result and result.status is Status.DONE and str(op.resource) not in written:
+        ended = run.results.get(op.id) if run else None
+        if ended and ended.status is Status.DONE and str(op.resource) not in written:
             yield error(
                 "manifest-behind",
                 "A manifest was not written",

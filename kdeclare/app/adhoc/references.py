@@ -1,4 +1,4 @@
-"""References in what is asked for by hand: the same as in manifests."""
+"""References in what is asked for ad hoc: the same as in manifests."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,8 +7,10 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.manifests.substitution import Scope, Unresolved, substitute
 
 
-def resolved(workspace: Workspace, configs: Mapping[str, object], resource: str) -> dict[str, object]:
-    """Configs with their references read; a list's and a part's elements, too.
+def resolve_references(
+    workspace: Workspace, settings: Mapping[str, object], resource: str
+) -> dict[str, object]:
+    """Return settings with their references read; a list's and a part's elements, too.
 
     Raises Unresolved with a diagnostic that names the resource.
     """
@@ -23,6 +25,6 @@ def resolved(workspace: Workspace, configs: Mapping[str, object], resource: str)
         return {name: read(item) for name, item in value.items()} if isinstance(value, Mapping) else value
 
     try:
-        return {key: read(value) for key, value in configs.items()}
+        return {key: read(value) for key, value in settings.items()}
     except Unresolved as problem:
         raise Unresolved(replace(problem.diagnostic, resource=resource)) from None
