@@ -52,6 +52,9 @@ class OperationType(Protocol):
     name: str
     arguments: type
     """The TypedDict that its arguments are, in a plan file."""
+    done_label: tuple[str, str] | None = None
+    """What one and what several of it are called once they are done (``topic created``, ``topics created``);
+    empty where that is not worth a word, None where its name has to do."""
     validates: bool = False
     """Whether the system can check it without doing it (validate-only)."""
     completion: Completion | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.plan import Plan
+from kdeclare.core.registry import OPERATION_TYPES
 from kdeclare.core.run import RunResult, Status
 from kdeclare.report.diagnostics_text import diagnostics_text
 from kdeclare.report.outcome import Outcome, run_outcome
@@ -13,22 +14,6 @@ from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, duration, listed, plural
 from kdeclare.report.verdicts_text import policies_text, spoken
 
-_DEEDS = {
-    "topic.create": ("topic created", "topics created"),
-    "topic.delete": ("topic deleted", "topics deleted"),
-    "partitions.increase": ("topic given more partitions", "topics given more partitions"),
-    "configs.alter": ("resource configured", "resources configured"),
-    "partitions.reassign": ("reassignment done", "reassignments done"),
-    "throttle.set": ("throttle set", "throttles set"),
-    "throttle.clear": ("throttle cleared", "throttles cleared"),
-    "leaders.elect": ("election of preferred leaders", "elections of preferred leaders"),
-    "moves.cancel": ("cancellation of moves", "cancellations of moves"),
-    "replicas.relocate": ("change of log directories", "changes of log directories"),
-    "connect.worker-config.patch": (
-        "group of Connect workers configured",
-        "groups of Connect workers configured",
-    ),
-}
 _FOLD = 20
 
 
@@ -58,9 +43,12 @@ def run_text(run: RunResult, style: Style = PLAIN, seconds: float | None = None)
 
 def deeds(verbs: Iterable[str]) -> str:
     """``2 topics created, 5 resources configured``."""
-    counts = Counter(verb for verb in verbs if verb != "moves.await")  # only waits
-    known = [verb for verb in _DEEDS if verb in counts]
-    parts = [plural(counts.pop(verb), *_DEEDS[verb]) for verb in known]
+    counts = Counter(verbs)
+    parts = []
+    for verb, known in OPERATION_TYPES.items():
+        if verb in counts and known.done_label is not None:
+            count = counts.pop(verb)
+            parts.append(plural(count, *known.done_label) if any(known.done_label) else "")
     return listed([*parts, *(f"{count:,} × {clean(verb)}" for verb, count in sorted(counts.items()))])
 
 

@@ -39,6 +39,7 @@ class PatchWorkers(OperationType):
     """
 
     name = "connect.worker-config.patch"
+    done_label = ("group of Connect workers configured", "groups of Connect workers configured")
     arguments = PatchWorkersArgs
     validates = True
     propagates = True

@@ -52,6 +52,7 @@ class AlterConfigs(KafkaOperationType):
     """
 
     name = "configs.alter"
+    done_label = ("resource configured", "resources configured")
     arguments = AlterConfigsArgs
     validates = True
 

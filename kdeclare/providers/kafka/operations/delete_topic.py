@@ -49,6 +49,7 @@ class DeleteTopic(TopicOperationType):
     """
 
     name = "topic.delete"
+    done_label = ("topic deleted", "topics deleted")
     arguments = DeleteTopicArgs
     deletes = True
 

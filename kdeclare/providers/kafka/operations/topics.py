@@ -90,6 +90,7 @@ class CreateTopic(TopicOperationType):
     ABSENT: ClassVar[View] = {"topic": "absent", "partitions": None, "configs": None}
 
     name = "topic.create"
+    done_label = ("topic created", "topics created")
     arguments = CreateTopicArgs
     validates = True
     creates = True
@@ -191,6 +192,7 @@ class IncreasePartitions(TopicOperationType):
     """args: {topic, total, assignments}; assignments of the added partitions in order, or None."""
 
     name = "partitions.increase"
+    done_label = ("topic given more partitions", "topics given more partitions")
     arguments = IncreasePartitionsArgs
     validates = True
     creates = True

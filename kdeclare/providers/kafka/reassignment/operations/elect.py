@@ -30,6 +30,7 @@ class ElectLeaders(KafkaOperationType):
     """args: {partitions: {<topic>-<n>: preferred leader}}. Begins when none of them is being moved."""
 
     name = "leaders.elect"
+    done_label = ("election of preferred leaders", "elections of preferred leaders")
     arguments = ElectArgs
     has_timeout = True
     awaits = MOVES

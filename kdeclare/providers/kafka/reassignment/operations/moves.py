@@ -25,6 +25,7 @@ class AwaitMoves(PartitionsOperationType):
     """
 
     name = "moves.await"
+    done_label = ("", "")
     arguments = MovesArgs
     awaits = MOVES
     is_auxiliary = True
@@ -62,6 +63,7 @@ class CancelMoves(PartitionsOperationType):
     """
 
     name = "moves.cancel"
+    done_label = ("cancellation of moves", "cancellations of moves")
     arguments = MovesArgs
     has_timeout = True
 

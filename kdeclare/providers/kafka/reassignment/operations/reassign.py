@@ -35,6 +35,7 @@ class ReassignPartitions(PartitionsOperationType):
     """
 
     name = "partitions.reassign"
+    done_label = ("reassignment done", "reassignments done")
     arguments = ReassignArgs
     has_timeout = True
     completion = MOVES

@@ -30,6 +30,7 @@ class RelocateReplicas(KafkaOperationType):
     """
 
     name = "replicas.relocate"
+    done_label = ("change of log directories", "changes of log directories")
     arguments = RelocateArgs
     is_shown_late = False  # brokers are asked about their own folders
 

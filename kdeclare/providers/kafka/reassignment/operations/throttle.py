@@ -92,6 +92,7 @@ class SetThrottle(ThrottleOperationType):
     """Puts the entries there; nothing moves before the brokers show them."""
 
     name = "throttle.set"
+    done_label = ("throttle set", "throttles set")
     arguments = ThrottleArgs
     propagates = True
 
@@ -147,6 +148,7 @@ class ClearThrottle(ThrottleOperationType):
     """Takes the entries away, once none of its partitions is being moved. Another's rate stays."""
 
     name = "throttle.clear"
+    done_label = ("throttle cleared", "throttles cleared")
     arguments = ThrottleArgs
     awaits = MOVES
     is_cleanup = True
