@@ -4,12 +4,14 @@ A kind implements what it has something to say for. Generic code asks through th
 what holds where a kind does not implement a capability.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
-from kdeclare.core.changes import Action, FieldChange
+from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
@@ -93,6 +95,46 @@ class ProtectsObjects(Protocol):
 
 
 @runtime_checkable
+class RatesByLiveState(Protocol):
+    """A kind that rates some fields by what the system has: plans can show less than `assess_field` knows."""
+
+    def is_rated_by_live_state(self, field: FieldChange) -> bool:
+        """Whether the risk of this field depends on what the system has."""
+
+
+Values = tuple[Json, ...]
+"""The values of one field one after the other: what it is, and what it becomes; between them, its steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a plan file shows of one resource, and what its operations do, both by the path of the field.
+
+    shared: what all operations of the plan do whose work goes on after their requests: of two resources that
+        state the same, only one has an operation.
+    """
+
+    shown: Mapping[str, Values]
+    done: Mapping[str, Values]
+    shared: Mapping[str, Values]
+
+
+@runtime_checkable
+class ProvesFields(Protocol):
+    """A kind whose changes show fields in other words than its operations have them, or fewer fields.
+
+    A plan file with a resource of any other kind is believed only where it shows each field as operations
+    change it, and in one step.
+    """
+
+    def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
+        """Return the field with the path and values that it has whether a diff or an operation says it."""
+
+    def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
+        """Return those paths where nothing is hidden although what is shown and done differ."""
+
+
+@runtime_checkable
 class Exportable(Protocol):
     """A kind whose live resources can be imported."""
 
@@ -138,6 +180,11 @@ def _fleet_comparable(kind: object) -> FleetComparable | None:
     return kind if isinstance(kind, FleetComparable) else None
 
 
+@cache
+def _proving_fields(kind: object) -> ProvesFields | None:
+    return kind if isinstance(kind, ProvesFields) else None
+
+
 def find_exclusive_fields(kind: object) -> Mapping[str, frozenset[str]]:
     """Return the fields of a kind that cannot stand beside others; none by default."""
     return kind.exclusive_fields if isinstance(kind, HasExclusiveFields) else {}
@@ -147,6 +194,24 @@ def assess_field(kind: str, action: Action, field: FieldChange) -> FieldChange:
     """Return the field with its risk; as it is where the kind is not installed, or knows of no risk."""
     known = _assessing_risks(KINDS.get(kind))
     return known.assess_field(action, field) if known is not None else field
+
+
+def is_rated_by_live_state(kind: str, field: FieldChange) -> bool:
+    """Whether a plan may show a lower risk of a field than `assess_field` knows."""
+    known = KINDS.get(kind)
+    return isinstance(known, RatesByLiveState) and known.is_rated_by_live_state(field)
+
+
+def normalize_field(resource: ResourceId, field: FieldChange) -> FieldChange:
+    """Return the field as it is compared between what a plan shows and what its operations do."""
+    known = _proving_fields(KINDS.get(resource.kind))
+    return known.normalize_field(resource, field) if known is not None else field
+
+
+def find_proven_fields(change: Change, evidence: Evidence) -> Set[str]:
+    """Return those paths where nothing is hidden although what is shown and done differ; none by default."""
+    known = _proving_fields(KINDS.get(change.id.kind))
+    return known.find_proven_fields(change, evidence) if known is not None else frozenset()
 
 
 def find_static_diagnostics(desired: Desired) -> tuple[Diagnostic, ...]:

@@ -73,6 +73,8 @@ class OperationType(Protocol):
     """Whether it removes what the run has set for its own sake, and so runs also when the run is stopped."""
     is_shown_late: bool = False
     """Whether the system can acknowledge it before all its members show it in the live state."""
+    manner: frozenset[str] = frozenset()
+    """The arguments that say how the work is done, not what it does: undoing it need not have the same."""
 
     def __hash__(self) -> int:
         """Return the hash of the object itself, as every object has it."""
@@ -108,6 +110,14 @@ class OperationType(Protocol):
         """Return the resource that ``op`` creates or deletes as a whole; None where it does neither."""
         return op.resource if self.creates or self.deletes else None
 
+    def is_confined(self, op: Operation) -> bool:
+        """Whether ``op`` may be done to its resource, and its arguments act on that and on nothing else.
+
+        It is what a plan file is believed by: read the arguments, and compare what they name with
+        ``op.resource``. Where nothing says so, the file is refused.
+        """
+        return False
+
     def is_temporary(self, op: Operation) -> bool:
         """Whether ``op`` sets what is to be removed again, so that even a late effect is looked for."""
         return False
@@ -130,7 +140,11 @@ class OperationType(Protocol):
         """Return the view once ``op`` has been done."""
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return what ``op`` changes, for people; where no diff has said it (a rollback)."""
+        """Return all that ``op`` changes: its arguments, and what they were planned on (``op.expect``).
+
+        A rollback shows it, and a plan file is refused where it shows other fields than these. Only what
+        comes or goes as a whole can have none.
+        """
 
     def less(self, op: Operation, subjects: Set[str]) -> Operation | None:
         """Return the part of ``op`` that leaves these subjects of policies alone; None if there is none."""

@@ -42,6 +42,8 @@ class Provider:
     find_invisible: returns the acknowledged writes that the system does not show yet; None for a system that
         shows every write at once. Raises Fault.
     find_principal: returns the principal that kdeclare is authenticated as. Raises Fault.
+    auxiliary_kinds: names under which auxiliary operations of several resources stand. No resource of them is
+        ever declared or owned.
     find_cleanup: finds what can be removed now of what earlier runs left behind; returns None if they left
         nothing for this provider. Raises Fault.
     contract: the version of the contract that it was written for.
@@ -57,3 +59,4 @@ class Provider:
     find_invisible: Callable[[Connections, Sequence[PendingWrite]], Sequence[PendingWrite]] | None = None
     find_principal: Callable[[Connections], str | None] | None = None
     find_cleanup: Callable[[CleanupRequest], Cleanup | None] | None = None
+    auxiliary_kinds: frozenset[str] = frozenset()

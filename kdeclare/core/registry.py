@@ -61,6 +61,11 @@ def load_collectors() -> tuple[Collects, ...]:
     return tuple(collector for provider in load_providers() for collector in provider.collectors)
 
 
+def find_auxiliary_kinds() -> frozenset[str]:
+    """Return the names under which auxiliary operations of several resources stand."""
+    return frozenset(name for provider in load_providers() for name in provider.auxiliary_kinds)
+
+
 def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
     """Return the hooks of all installed providers for one plan."""
     return tuple(provider.start_plan(inputs) for provider in load_providers() if provider.start_plan)

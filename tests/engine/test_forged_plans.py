@@ -247,6 +247,66 @@ def test_forged_plan_is_refused(
     assert "x.plan" in refused(document)
 
 
+def add_detour(document: Document) -> None:
+    """Records older than a millisecond are gone before the value is as shown."""
+    op = op_of(document, "configs.alter")
+    detour = copy.deepcopy(op) | {"id": "detour"}
+    detour["args"]["ops"] = [{"key": "retention.ms", "op": "SET", "value": "1"}]
+    detour["inverse"]["args"]["ops"] = [{"key": "retention.ms", "op": "SET", "value": "1000"}]
+    detour["expect"] = {e: v for e, v in op["expect"].items() if e != "cleanup.policy"}
+    op["expect"]["retention.ms"] = "1"
+    op["needs"].append("detour")
+    back = {"key": "retention.ms", "op": "SET", "value": "1"}
+    op["inverse"]["args"]["ops"] = [
+        back if o["key"] == "retention.ms" else o for o in op["inverse"]["args"]["ops"]
+    ]
+    document["operations"].insert(document["operations"].index(op), detour)
+
+
+def test_a_detour_over_another_value_is_refused(world: World) -> None:
+    document = document_of(alteration(world))
+    add_detour(document)
+    assert "retention.ms is changed more than once" in refused(document)
+
+
+def test_thread_pools_may_take_a_detour_only_towards_what_is_shown(world: World) -> None:
+    plan = world.plan(desired("BrokerConfig", "1", configs={"log.cleaner.threads": "8"}))
+    document = document_of(plan)
+    first, *_, last = document["operations"]
+    assert first is not last
+    believe(signed(document))
+    first["args"]["ops"][0]["value"] = "1000"
+    document["operations"][1]["expect"]["log.cleaner.threads"] = "1000"
+    document["operations"][1]["inverse"]["args"]["ops"][0]["value"] = "1000"
+    assert "log.cleaner.threads" in refused(document)
+
+
+@pytest.mark.parametrize("verb", ["partitions.increase", "configs.alter"])
+def test_a_deletion_does_nothing_else(world: World, verb: str) -> None:
+    extra = copy.deepcopy(op_of(document_of(alteration(world)), verb))
+    document = document_of(deletion(World(MemoryCluster({1: "a", 2: "b", 3: "c"}))))
+    document["operations"].insert(0, extra)
+    document["changes"][0]["fields"] = []
+    assert "does more" in refused(document)
+
+
+def test_what_comes_and_what_goes_has_an_operation(world: World) -> None:
+    document = document_of(creation(world))
+    document["operations"], document["changes"][0]["fields"] = [], []
+    assert "no operation changes it" in refused(document)
+
+
+@pytest.mark.parametrize("expect", [{"cleanup.policy": 5}, {"cleanup.policy": {}}])
+def test_what_no_cluster_ever_has_is_refused_and_no_crash(world: World, expect: Document) -> None:
+    world.apply(topic("t", partitions=1, configs={"cleanup.policy": ["delete"]}))
+    document = document_of(world.plan(topic("t", configs={"cleanup.policy": {"append": ["compact"]}})))
+    op = op_of(document, "configs.alter")
+    op["expect"] |= expect
+    op["irreversible"] = "It stays."
+    op.pop("inverse")
+    assert "shows other changes than it makes" in refused(document)
+
+
 THROTTLES = [
     {"TOPIC/t": {"retention.ms": "1"}},
     {"TOPIC/t": {"leader.replication.throttled.replicas": "x"}, "group/x": {}},

@@ -22,7 +22,10 @@ from kdeclare.providers.connect.workers.group_json import group_from
 from kdeclare.providers.connect.workers.standing import IN_STEP, not_reached, refusing
 from kdeclare.providers.connect.workers.values import is_mark, kept, kept_of, shown_of
 
-_REFUSED = "refused"
+REFUSED = "refused"
+"""What a worker is that has to be told again."""
+WORKERS = "workers."
+"""Of the path of a field that is about one worker; its URL follows."""
 
 
 def group_of(op: Operation) -> WorkerGroup:
@@ -51,6 +54,10 @@ class PatchWorkers(OperationType):
             return Explanation(FaultCause.NOT_AUTHORIZED, right)
         return Explanation()
 
+    def is_confined(self, op: Operation) -> bool:
+        """To a resource that says which workers it is about, under a name of its own."""
+        return op.resource.kind == "ConnectWorkerConfig"
+
     def select(self, op: Operation) -> Selections:
         """Its workers."""
         return (WorkerSelection(frozenset({group_of(op)})),)
@@ -67,7 +74,7 @@ class PatchWorkers(OperationType):
             for item in op.args["ops"]
         }
         late = {standing.url for standing in refusing(seen)}
-        return view | {url: _REFUSED if url in late else IN_STEP for url in _again(op)}
+        return view | {url: REFUSED if url in late else IN_STEP for url in _again(op)}
 
     def expected_state(self, op: Operation) -> View:
         """The overrides once the ops are done; the workers are all in step."""
@@ -75,9 +82,9 @@ class PatchWorkers(OperationType):
         return {**op.expect, **done, **dict.fromkeys(_again(op), IN_STEP)}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """One a key."""
+        """One a key, and one a worker that is told again."""
         after = self.expected_state(op)
-        return tuple(
+        keys = (
             FieldChange(
                 f"configs.{item['key']}",
                 FieldOp(item["op"]),
@@ -86,6 +93,8 @@ class PatchWorkers(OperationType):
             )
             for item in op.args["ops"]
         )
+        again = (FieldChange(f"{WORKERS}{url}", FieldOp.CHANGE, REFUSED, IN_STEP) for url in _again(op))
+        return (*keys, *again)
 
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
         """It is about no topic."""

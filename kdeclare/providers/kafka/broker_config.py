@@ -1,12 +1,13 @@
 """Kind `BrokerConfig`: dynamic configs of one broker, or of all of them by default."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.adoption import SettingsLifecycle, adopt_settings
+from kdeclare.core.capabilities import Evidence
 from kdeclare.core.changes import Action, Change, FieldChange, Reason, highest_risk
 from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic, error, warning
@@ -26,12 +27,13 @@ from kdeclare.providers.kafka.config.wishes import Wish, literal_secret, parse_w
 from kdeclare.providers.kafka.export import config_lines
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT as CLUSTER_DEFAULT
 from kdeclare.providers.kafka.operations.alter_configs import own_source
+from kdeclare.providers.kafka.plan_evidence import find_proven_of_brokers, normalize_config
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.risks import assess_broker_field
 from kdeclare.providers.kafka.selection import KafkaSelection
 
-CLUSTER_DEFAULT = "cluster-default"
 CLUSTER_DEFAULTS = ConfigResource(ConfigScope.BROKER, "")
 
 HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
@@ -132,6 +134,14 @@ class BrokerConfigKind:
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""
         return assess_broker_field(field)
+
+    def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
+        """See `providers.kafka.plan_evidence`."""
+        return normalize_config(ConfigScope.BROKER, field)
+
+    def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
+        """See `providers.kafka.plan_evidence`."""
+        return find_proven_of_brokers(evidence)
 
     def plan_operations(
         self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext

@@ -8,6 +8,7 @@ from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
 from kdeclare.providers.kafka.planning import KafkaPlanning
 from kdeclare.providers.kafka.propagation import find_invisible
+from kdeclare.providers.kafka.reassignment.batching import TOGETHER
 from kdeclare.providers.kafka.reassignment.cleanup import find_cleanup
 from kdeclare.providers.kafka.reassignment.kind import ReassignmentKind
 from kdeclare.providers.kafka.reassignment.operations.elect import ElectLeaders
@@ -38,4 +39,5 @@ PROVIDER = Provider(
     find_invisible=find_invisible,
     find_principal=find_principal,
     find_cleanup=find_cleanup,
+    auxiliary_kinds=frozenset({TOGETHER.kind}),
 )

@@ -1,9 +1,11 @@
 """Kind `ConnectWorkerConfig`: dynamic overrides that the workers of a Connect cluster share (KIP-1185)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import replace
 
 from pydantic import BaseModel
 
+from kdeclare.core.capabilities import Evidence
 from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.ids import ResourceId
@@ -13,6 +15,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.secrets import Secret
 from kdeclare.providers.connect.collector import WorkerSelection, WorkerState
+from kdeclare.providers.connect.operations import REFUSED, WORKERS
 from kdeclare.providers.connect.worker_config.body_json import body_from, body_json, record_of
 from kdeclare.providers.connect.worker_config.diff import diff_worker_config, group_for
 from kdeclare.providers.connect.worker_config.operations import keys_of, worker_operation
@@ -52,6 +55,14 @@ class ConnectWorkerConfigKind:
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""
         return assess_worker_field(field)
+
+    def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
+        """The field; what a worker that has to be told again is before, is said in words only."""
+        return replace(field, before=REFUSED) if field.path.startswith(WORKERS) else field
+
+    def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
+        """None: operations say all of it."""
+        return frozenset()
 
     def list_exclusive_settings(self, name: str, body: WorkerConfigBody) -> Mapping[str, Json]:
         """Its keys at each of its workers; of secrets nobody can tell whether they are the same."""

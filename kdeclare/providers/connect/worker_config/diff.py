@@ -12,6 +12,7 @@ from kdeclare.core.kind import Desired, Difference
 from kdeclare.core.secret_hashes import matches
 from kdeclare.core.secrets import SHOWN, Secret
 from kdeclare.providers.connect.collector import WorkerState
+from kdeclare.providers.connect.operations import WORKERS
 from kdeclare.providers.connect.worker_config.body_json import record_of
 from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody
 from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
@@ -21,9 +22,6 @@ from kdeclare.providers.connect.workers.standing import IN_STEP, refusing, silen
 from kdeclare.providers.connect.workers.values import shown
 from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish
 from kdeclare.providers.kafka.risks import assess_worker_field
-
-PREFIX = "workers."
-"""Of the path of a field that is about one worker; its URL follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: Worke
     fields += [field for key in sorted(side.owned.keys() - wishes) for field in _undeclared(side, key)]
     drifted = tuple(f"configs.{key}" for key in sorted(side.owned) if _has_drifted(side, key))
     if not fields and any(not isinstance(wish, Unset) for wish in wishes.values()):
-        late = [FieldChange(f"{PREFIX}{s.url}", FieldOp.CHANGE, s.why, IN_STEP) for s in refusing(seen)]
+        late = [FieldChange(f"{WORKERS}{s.url}", FieldOp.CHANGE, s.why, IN_STEP) for s in refusing(seen)]
         fields, drifted = late, (*drifted, *(field.path for field in late))
     change = None
     known = list(findings(seen, body.warn_before_s, str(side.resource), desired.source))

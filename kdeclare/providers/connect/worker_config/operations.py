@@ -11,9 +11,9 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.secrets import Secret, is_secret
 from kdeclare.providers.connect.collector import WorkerState
-from kdeclare.providers.connect.operations import PatchWorkers
+from kdeclare.providers.connect.operations import WORKERS, PatchWorkers
 from kdeclare.providers.connect.worker_config.body_json import record_of
-from kdeclare.providers.connect.worker_config.diff import PREFIX, group_for
+from kdeclare.providers.connect.worker_config.diff import group_for
 from kdeclare.providers.connect.workers.group_json import group_json
 from kdeclare.providers.kafka.config.config_ops import config_fields, key_of
 from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish
@@ -29,7 +29,7 @@ def worker_operation(change: Change, desired: Desired | None, live: WorkerState,
     body = desired.body if desired else None
     records: Mapping[str, Json] = (owned or {}).get("configs", {})
     fields = config_fields(change.fields)
-    again = [] if fields else [f.path.removeprefix(PREFIX) for f in change.fields if _is_worker(f)]
+    again = [] if fields else [f.path.removeprefix(WORKERS) for f in change.fields if _is_worker(f)]
     wishes: Mapping[str, Wish] = body.configs if body else {}
     ops = [_as_is(key, wish) for key, wish in sorted(wishes.items()) if not isinstance(wish, Unset)]
     args: dict[str, Json] = {
@@ -49,7 +49,7 @@ def keys_of(operations: Sequence[Operation]) -> frozenset[str]:
 
 
 def _is_worker(field: FieldChange) -> bool:
-    return field.path.startswith(PREFIX)
+    return field.path.startswith(WORKERS)
 
 
 def _as_is(key: str, wish: Wish) -> dict[str, Json]:

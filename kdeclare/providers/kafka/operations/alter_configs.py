@@ -7,6 +7,7 @@ from typing import Any
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Result
+from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import View, is_identity, is_other_object
 from kdeclare.core.operations import Operation
@@ -25,6 +26,9 @@ from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic_effects import Effect
 from kdeclare.providers.kafka.topic_identity import identities, identity_claims
+
+CLUSTER_DEFAULT = "cluster-default"
+"""The name of the `BrokerConfig` that is for all brokers."""
 
 
 def entity(op: Operation) -> ConfigResource:
@@ -61,6 +65,13 @@ class AlterConfigs(KafkaOperationType):
         resource = entity(op)
         named = f"topic {resource.name}" if resource.scope is ConfigScope.TOPIC else "the cluster"
         return f"AlterConfigs on {named}"
+
+    def is_confined(self, op: Operation) -> bool:
+        """To the topic or broker with the configs."""
+        scope, name = entity(op)
+        if scope is ConfigScope.TOPIC:
+            return op.resource == ResourceId("Topic", name)
+        return op.resource == ResourceId("BrokerConfig", name or CLUSTER_DEFAULT)
 
     def select(self, op: Operation) -> Selections:
         """Just the keys that it touches."""

@@ -57,6 +57,10 @@ class DeleteTopic(TopicOperationType):
         """The topic, where its id is known."""
         return frozenset({name_topic(op)}) if op.args.get("topic_id") else frozenset()
 
+    def is_confined(self, op: Operation) -> bool:
+        """To the topic that it names, and was planned on."""
+        return super().is_confined(op) and op.args.get("topic_id") in (None, op.expect.get(self.element))
+
     def view(self, op: Operation, live: LiveState) -> View:
         """Its id: a topic of the same name that was created since is another topic."""
         state = live.get(KafkaState)

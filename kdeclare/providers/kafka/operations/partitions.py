@@ -32,6 +32,10 @@ class PartitionsOperationType(KafkaOperationType):
         replicas: dict[str, Json] = {p: None if r is None else list(r) for p, r in found.items()}
         return replicas | identities(topics_of(op.args["partitions"]), state)
 
+    def is_confined(self, op: Operation) -> bool:
+        """To the topic of its partitions; a reassignment shows each of them."""
+        return is_confined_to_topics(op, topics_of(op.args["partitions"]))
+
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a partition whose replicas become others."""
         return tuple(
@@ -73,6 +77,12 @@ def part(verb: OperationType, op: Operation, names: Sequence[str]) -> Operation:
     expect = {element: op.expect[element] for element in elements if element in op.expect}
     bare = replace(op, args=args, expect=expect)
     return with_args(bare, args) if verb.is_auxiliary else with_inverse(verb, bare)
+
+
+def is_confined_to_topics(op: Operation, topics: Set[str]) -> bool:
+    """Whether an operation is of a reassignment, which shows each partition, or just of their topic."""
+    kind, name = op.resource.kind, op.resource.name
+    return kind == "Reassignment" or (kind == "Topic" and topics == {name})
 
 
 def topics_of(partitions: Iterable[str]) -> frozenset[str]:

@@ -56,6 +56,10 @@ class TopicOperationType(KafkaOperationType):
         """The topic."""
         return ResourceId("Topic", name_topic(op))
 
+    def is_confined(self, op: Operation) -> bool:
+        """To the topic that it names."""
+        return op.resource == ResourceId("Topic", name_topic(op))
+
     def select(self, op: Operation) -> Selections:
         """The topic itself."""
         return (KafkaSelection(frozenset({name_topic(op)})),)
@@ -219,6 +223,16 @@ class IncreasePartitions(TopicOperationType):
         added = _lists(op.args["assignments"]) or ()
         replicas = dict(enumerate(added, start=before))
         return {name_topic(op): Effect(partitions=total, replicas=replicas, fields=frozenset({self.element}))}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """The count, and the replicas of added partitions where it says them."""
+        first = op.expect.get(self.element) or 0
+        added = enumerate(op.args["assignments"] or (), start=first)
+        replicas = (
+            FieldChange(f"replicas.{name_topic(op)}-{number}", FieldOp.CHANGE, None, brokers)
+            for number, brokers in added
+        )
+        return (*super().fields(op), *replicas)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The count, and the topic's identity."""

@@ -16,11 +16,12 @@ from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.plan_options import find_kafka_options
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.batching import TOGETHER
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, read_leftovers
 from kdeclare.providers.kafka.reassignment.operations.elect import election
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, throttling
 
-RESOURCE = ResourceId("Moves", "leftovers")
+RESOURCE = ResourceId(TOGETHER.kind, "leftovers")
 _CLEAR = ClearThrottle()
 
 

@@ -1,9 +1,10 @@
 """Kind `Reassignment`: where replicas are to be, partition by partition or by a rule for topics."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from pydantic import BaseModel
 
+from kdeclare.core.capabilities import Evidence
 from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.ids import ResourceId
@@ -14,6 +15,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import topics_of
+from kdeclare.providers.kafka.plan_evidence import find_proven_of_reassignment
 from kdeclare.providers.kafka.reassignment.body_json import reassignment_from, reassignment_json
 from kdeclare.providers.kafka.reassignment.diff import PREFIX, diff_reassignment
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
@@ -63,6 +65,14 @@ class ReassignmentKind:
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""
         return assess_placement_field(field)
+
+    def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
+        """The field: operations name partitions as it does."""
+        return field
+
+    def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
+        """See `providers.kafka.plan_evidence`."""
+        return find_proven_of_reassignment(evidence)
 
     def list_exclusive_settings(self, name: str, body: ReassignmentBody) -> Mapping[str, Json]:
         """The replicas of its partitions, and with them the replication factor of their topics."""

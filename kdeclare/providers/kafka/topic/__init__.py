@@ -1,9 +1,10 @@
 """Kind `Topic`: partitions, replication factor or assignments, and configs."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 
 from pydantic import BaseModel
 
+from kdeclare.core.capabilities import Evidence
 from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic
@@ -14,8 +15,10 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.planning import CannotPlanError
 from kdeclare.providers.kafka.collector import KafkaConnection
+from kdeclare.providers.kafka.config.config_ops import PREFIX
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.plan_evidence import find_proven_of_topic, normalize_topic_field
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement, PlacementError
 from kdeclare.providers.kafka.risks import assess_topic_field
@@ -61,6 +64,18 @@ class TopicKind:
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""
         return assess_topic_field(action, field)
+
+    def is_rated_by_live_state(self, field: FieldChange) -> bool:
+        """A config that is or becomes unset: then it is the brokers' value that holds."""
+        return field.path.startswith(PREFIX) and None in (field.before, field.after)
+
+    def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
+        """See `providers.kafka.plan_evidence`."""
+        return normalize_topic_field(resource.name, field)
+
+    def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
+        """See `providers.kafka.plan_evidence`."""
+        return find_proven_of_topic(change.id.name, change.action, evidence)
 
     def find_static_diagnostics(self, desired: Desired) -> tuple[Diagnostic, ...]:
         """What can be said of the replication factor where that is declared, too."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from kdeclare.core.changes import FieldChange
 from kdeclare.core.faults import Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -33,6 +34,10 @@ class AwaitMoves(PartitionsOperationType):
     def expected_state(self, op: Operation) -> View:
         """Where they were heading."""
         return op.expect
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """None: it only waits."""
+        return ()
 
     def produces(self, op: Operation) -> frozenset[str]:
         """Nothing that was not to be expected."""
@@ -66,6 +71,11 @@ class CancelMoves(PartitionsOperationType):
     done_label = ("cancellation of moves", "cancellations of moves")
     arguments = MovesArgs
     has_timeout = True
+    manner = frozenset({"pace"})
+
+    def is_confined(self, op: Operation) -> bool:
+        """To a reassignment: a topic says where its replicas are to be."""
+        return op.resource.kind == "Reassignment"
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The replicas that are left of its partitions."""

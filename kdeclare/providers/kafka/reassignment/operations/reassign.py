@@ -39,6 +39,7 @@ class ReassignPartitions(PartitionsOperationType):
     arguments = ReassignArgs
     has_timeout = True
     completion = MOVES
+    manner = frozenset({"pace", "pause_s", "group", "client_guard"})
 
     def find_pause_s(self, op: Operation) -> float:
         """The pause between batches."""

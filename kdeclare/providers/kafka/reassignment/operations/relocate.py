@@ -34,6 +34,10 @@ class RelocateReplicas(KafkaOperationType):
     arguments = RelocateArgs
     is_shown_late = False  # brokers are asked about their own folders
 
+    def is_confined(self, op: Operation) -> bool:
+        """To a reassignment, which shows each replica."""
+        return op.resource.kind == "Reassignment"
+
     def select(self, op: Operation) -> Selections:
         """Where the replicas of its topics are."""
         return (

@@ -1,0 +1,108 @@
+"""What the operations of a plan file prove of the fields that it shows of Kafka's kinds.
+
+A change names partitions within its topic, and can show a replication factor only; operations name the
+replicas of every partition. Thread pools change in several operations, and a change shows where they lead.
+"""
+
+from collections.abc import Set
+from dataclasses import replace
+
+from kdeclare.core.capabilities import Evidence, Values
+from kdeclare.core.changes import Action, FieldChange
+from kdeclare.core.jsontypes import Json
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.config_ops import PREFIX, key_of
+from kdeclare.providers.kafka.config.thread_pools import THREAD_POOLS
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.reassignment.throttles import ALL_RATES
+
+FACTOR = "replicationFactor"
+_REPLICAS = "replicas."
+_ASSIGNMENTS = "assignments."
+_COUNTS = frozenset({"partitions", FACTOR})
+
+
+def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
+    """Return a config with its values as Kafka takes them: a list and its text are the same."""
+    if not field.path.startswith(PREFIX):
+        return field
+    keys, key = catalog(scope), key_of(field)
+
+    def normalize(value: Json) -> Json:
+        if isinstance(value, list | tuple):
+            return ",".join(map(str, value))
+        return keys.canonical(key, value) if isinstance(value, str) else value
+
+    return replace(field, before=normalize(field.before), after=normalize(field.after))
+
+
+def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
+    """Return a field of a topic with replicas named by topic and partition, as operations have them."""
+    number = field.path.removeprefix(_ASSIGNMENTS)
+    if number != field.path:
+        return replace(field, path=f"{_REPLICAS}{topic}-{number}")
+    return normalize_config(ConfigScope.TOPIC, field)
+
+
+def find_proven_of_topic(topic: str, action: Action, evidence: Evidence) -> Set[str]:
+    """Return what a topic shows and does otherwise, and hides nothing by."""
+    shown, done = evidence.shown, evidence.done
+    if action is Action.CREATE:
+        # the counts follow from assignments, which only state them in other words
+        return _COUNTS - shown.keys() if any(path.startswith(_REPLICAS) for path in shown) else frozenset()
+    proven = find_moved_elsewhere(evidence)
+    factor = shown.get(FACTOR)
+    for path, values in done.items():
+        if not path.startswith(_REPLICAS):
+            continue
+        # an added partition has no records: it can be made first, and moved then
+        is_added = values[0] is None and shown.get(path, values)[-1] == values[-1]
+        # kdeclare chose the replicas
+        is_resized = path not in shown and len(values) == 2 and _is_resized(factor, values)
+        if is_added or is_resized:
+            proven.add(path)
+    resized = any(_is_resized(factor, values) for path, values in done.items() if _is_of(topic, path))
+    if (
+        factor is not None
+        and FACTOR not in done
+        and (resized or any(_is_of(topic, path) for path in evidence.shared))
+    ):
+        proven.add(FACTOR)
+    return proven
+
+
+def find_proven_of_reassignment(evidence: Evidence) -> Set[str]:
+    """Return what a reassignment leaves to another resource, and the rates around its moves."""
+    return find_moved_elsewhere(evidence) | {rate for rate in ALL_RATES if rate not in evidence.done}
+
+
+def find_proven_of_brokers(evidence: Evidence) -> Set[str]:
+    """Return the thread pools that get where the plan shows, step by step in one direction."""
+    pools = {f"{PREFIX}{key}" for key in THREAD_POOLS} & evidence.shown.keys() & evidence.done.keys()
+    return {path for path in pools if _leads_there(evidence.shown[path], evidence.done[path])}
+
+
+def find_moved_elsewhere(evidence: Evidence) -> set[str]:
+    """Return the replicas that the operation of another resource moves, which shows where.
+
+    Two rules for one partition can differ in where it goes; then a second plan settles it.
+    """
+    idle = evidence.shown.keys() - evidence.done.keys()
+    return {path for path in idle if path.startswith(_REPLICAS) and path in evidence.shared}
+
+
+def _is_resized(factor: Values | None, replicas: Values) -> bool:
+    return factor is not None and isinstance(replicas[-1], list) and len(replicas[-1]) == factor[-1]
+
+
+def _is_of(topic: str, path: str) -> bool:
+    name, _, number = path.removeprefix(_REPLICAS).rpartition("-")
+    return path.startswith(_REPLICAS) and name == topic and number.isdecimal()
+
+
+def _leads_there(shown: Values, done: Values) -> bool:
+    """Whether the values go from the first to the last that is shown, and always in the same direction."""
+    if (shown[0], shown[-1]) != (done[0], done[-1]):
+        return False
+    sizes = [int(value) for value in done if isinstance(value, str) and value.isdecimal()]
+    return sizes in (sorted(sizes), sorted(sizes, reverse=True))

@@ -1,0 +1,203 @@
+"""A plan file with a kind that kdeclare has never heard of does what it shows, or is refused."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kdeclare.app.scope import Scope
+from kdeclare.core.operation_type import OperationType
+from kdeclare.core.operations import Operation
+from kdeclare.core.plan import Plan
+from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.engine.test_forged_plans import Document, believe, document_of, refused, signed
+from tests.engine.world import World, desired
+from tests.foreign import ChangeQueue, Shed, shed
+
+__all__ = ["shed"]
+
+Forge = Callable[[Document], None]
+
+
+@pytest.fixture
+def world(shed: Shed) -> World:
+    return World(MemoryCluster())
+
+
+def creation(world: World) -> Plan:
+    return world.plan(desired("Queue", "orders", size=5, durable=True))
+
+
+def update(world: World) -> Plan:
+    world.apply(desired("Queue", "orders", size=5))
+    return world.plan(desired("Queue", "orders", size=9, durable=True))
+
+
+def deletion(world: World) -> Plan:
+    world.apply(desired("Queue", "orders"), desired("Queue", "returns"))
+    return world.plan(desired("Queue", "returns"), scope=Scope(allow_deletes=True))
+
+
+def of_op(**parts: Any) -> Forge:
+    """Change the operation; of its args and expectations, only those that are named."""
+
+    def forge(document: Document) -> None:
+        (op,) = document["operations"]
+        merge(op, parts)
+
+    return forge
+
+
+def merge(op: Document, parts: Document) -> None:
+    """Of another verb, all of the args are named."""
+    for name, value in parts.items():
+        merges = name == "expect" or (name == "args" and "verb" not in parts)
+        op[name] = op[name] | value if merges else value
+
+
+def of_change(**parts: Any) -> Forge:
+    def forge(document: Document) -> None:
+        document["changes"][0].update(parts)
+
+    return forge
+
+
+def of_field(number: int, **parts: Any) -> Forge:
+    def forge(document: Document) -> None:
+        document["changes"][0]["fields"][number].update(parts)
+
+    return forge
+
+
+def add(**parts: Any) -> Forge:
+    """One operation more, after the other; nobody compares how it is undone."""
+
+    def forge(document: Document) -> None:
+        first = document["operations"][0]
+        more = copy.deepcopy(first) | {"id": "more", "needs": [first["id"]], "irreversible": "It stays."}
+        more.pop("inverse")
+        merge(more, parts)
+        document["operations"].append(more)
+
+    return forge
+
+
+def drop(name: str) -> Forge:
+    def forge(document: Document) -> None:
+        document[name] = []
+
+    return forge
+
+
+def hide_field(document: Document) -> None:
+    document["changes"][0]["fields"].pop()
+
+
+def hide_expectation(document: Document) -> None:
+    document["operations"][0]["expect"].pop("durable")
+
+
+INVERSE = {"verb": "queue.remove", "args": {"queue": "returns", "speed": "fast"}}
+
+FORGERIES: list[tuple[str, Callable[[World], Plan], Forge]] = [
+    ("another queue is created", creation, of_op(args={"queue": "returns"})),
+    ("a larger queue is created", creation, of_op(args={"size": 500})),
+    ("a field is hidden", creation, hide_field),
+    ("an argument has another type", creation, of_op(args={"size": "5"})),
+    ("an argument is unknown", creation, of_op(args={"colour": "red"})),
+    ("a creation is shown as an update", creation, of_change(action="update")),
+    ("a creation is shown as blocked", creation, of_change(blocked="policy-violation")),
+    ("undoing it removes another queue", creation, of_op(inverse=INVERSE)),
+    ("nothing is created", creation, drop("operations")),
+    ("nothing is shown", creation, drop("changes")),
+    ("a topic is created as well", creation,
+     add(verb="topic.create", resource="Topic/t",
+         args={"topic": "t", "partitions": 1, "replication_factor": 1, "assignments": None, "configs": {}},
+         expect={"topic": "absent", "partitions": None, "configs": None})),
+    ("a topic is created in its name", creation,
+     of_op(verb="topic.create", args={"topic": "orders", "partitions": 1, "replication_factor": 1,
+                                      "assignments": None, "configs": {}})),
+    ("another queue is changed", update, of_op(args={"queue": "returns"})),
+    ("another size is set", update, of_op(args={"size": 1})),
+    ("another size is shown", update, of_field(0, after=7)),
+    ("another size is shown as the one before", update, of_field(0, before=7)),
+    ("another field is shown", update, of_field(0, path="colour")),
+    ("a change is hidden", update, hide_field),
+    ("nothing is shown to change", update, of_change(fields=[])),
+    ("the size takes a detour", update, add(args={"size": 9}, expect={"size": 1, "durable": True})),
+    ("it does not say what it expects", update, hide_expectation),
+    ("another queue is changed as well", update, add(resource="Queue/returns", args={"queue": "returns"})),
+    ("another queue is removed", deletion, of_op(args={"queue": "returns"})),
+    ("a removal is shown as an update", deletion, of_change(action="update")),
+    ("a removal is shown as safe", deletion, of_change(risk="safe", risks=["safe"])),
+    ("undoing a removal makes another queue", deletion,
+     of_op(inverse={"verb": "queue.create", "args": {"queue": "orders", "size": 1, "durable": False}})),
+    ("a removal does more", deletion,
+     add(verb="queue.change", args={"queue": "orders", "size": 1, "durable": False})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [creation, update, deletion])
+def test_plan_of_a_foreign_kind_is_believed(world: World, make: Callable[[World], Plan]) -> None:
+    believe(signed(document_of(make(world))))
+
+
+@pytest.mark.parametrize(("make", "forge"), [f[1:] for f in FORGERIES], ids=[f[0] for f in FORGERIES])
+def test_forged_plan_of_a_foreign_kind_is_refused(
+    world: World, make: Callable[[World], Plan], forge: Forge
+) -> None:
+    document = document_of(make(world))
+    believe(signed(document))
+    forge(document)
+    assert "'x.plan' shows other changes than it makes" in refused(document)
+
+
+def test_how_it_is_undone_may_differ(world: World) -> None:
+    document = document_of(creation(world))
+    document["operations"][0]["inverse"]["args"]["speed"] = "slow"
+    believe(signed(document))
+
+
+SILENT = ["is_confined", "claims", "fields", "invert", "expected_state"]
+
+
+@pytest.mark.parametrize("silent", SILENT)
+def test_operation_type_that_says_nothing_is_not_believed(
+    world: World, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes a provider can leave something out: then its plans are no plan files."""
+    document = document_of(update(world))
+    monkeypatch.setattr(ChangeQueue, silent, getattr(OperationType, silent))
+    assert "queue.change" in refused(document)
+
+
+def test_operation_type_that_changes_nothing_to_show_is_not_believed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = document_of(update(world))
+    monkeypatch.setattr(ChangeQueue, "fields", lambda self, op: ())
+    document["changes"][0]["fields"] = []
+    assert "do not say what they change" in refused(document)
+
+
+def test_operation_type_that_fails_on_what_it_reads_is_not_believed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: ChangeQueue, op: Operation) -> bool:
+        return bool(op.args["no such argument"])
+
+    document = document_of(update(world))
+    monkeypatch.setattr(ChangeQueue, "is_confined", fail)
+    assert "queue.change" in refused(document)
+
+
+def test_believed_plan_is_carried_out(world: World, shed: Shed) -> None:
+    text = signed(document_of(creation(world)))
+    believe(text)
+    assert world.apply(desired("Queue", "orders", size=5, durable=True)).complete
+    assert shed.queues == {"orders": {"size": 5, "durable": True}}
+    assert json.loads(text)["operations"][0]["args"]["size"] == 5
+    assert world.rollback().complete
+    assert shed.queues == {}

@@ -1,0 +1,262 @@
+"""A small provider of somebody else: queues in a shed. kdeclare is never changed for it.
+
+A module with tests takes the fixture ``shed`` from here; the provider is installed while such a test runs.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from typing import Literal, Self
+
+import pytest
+from pydantic import BaseModel, ConfigDict, with_config
+from typing_extensions import TypedDict
+
+from kdeclare.core import installed_providers, registry
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.collector import Collector, Selections
+from kdeclare.core.faults import Outcome
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.installed_providers import GROUP, find_providers, load_providers
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired, Difference, Problem
+from kdeclare.core.manifest_text import manifest
+from kdeclare.core.operation_arguments import CLOSED
+from kdeclare.core.operation_type import OperationType, View, with_inverse
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.provider import Provider
+from kdeclare.core.secrets import SecretSource
+from kdeclare.core.undoing import Undo
+
+
+@dataclass
+class Shed:
+    """The system: how much each queue holds at most, and whether what it holds survives a fire."""
+
+    queues: dict[str, dict[str, Json]] = field(default_factory=dict)
+
+
+SHED = Shed()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSelection:
+    """All queues: there are few."""
+
+    def merge(self, others: Sequence[Self]) -> Self:
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """The queues as they were read."""
+
+    by_name: Mapping[str, Mapping[str, Json]]
+
+
+def read_queues(connections: Connections, selection: QueueSelection) -> Queues:
+    return Queues({name: dict(values) for name, values in SHED.queues.items()})
+
+
+class QueueSpec(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    size: int = 10
+    durable: bool = False
+
+
+@with_config(CLOSED)
+class QueueArguments(TypedDict):
+    queue: str
+    size: int
+    durable: bool
+
+
+@with_config(CLOSED)
+class RemoveArguments(TypedDict):
+    queue: str
+    speed: Literal["slow", "fast"]
+
+
+class QueueOperationType(OperationType):
+    """args: {queue, size, durable}. Its view is each value of the queue; None where there is no queue."""
+
+    arguments: type = QueueArguments
+
+    def is_confined(self, op: Operation) -> bool:
+        return op.resource == ResourceId("Queue", str(op.args["queue"]))
+
+    def select(self, op: Operation) -> Selections:
+        return (QueueSelection(),)
+
+    def view(self, op: Operation, live: LiveState) -> View:
+        return look(live, str(op.args["queue"]))
+
+    def expected_state(self, op: Operation) -> View:
+        return {"size": op.args["size"], "durable": op.args["durable"]}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        return fields_between(op.expect, self.expected_state(op))
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        return {element: f"queues/{op.args['queue']}/{element}" for element in ("size", "durable")}
+
+    def item(self, op: Operation) -> str:
+        return str(op.args["queue"])
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        return frozenset(self.claims(op).values())
+
+    def execute(
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
+    ) -> Mapping[str, Outcome]:
+        if not validate_only:
+            for op in ops:
+                SHED.queues[str(op.args["queue"])] = dict(self.expected_state(op))
+        return {op.id: None for op in ops}
+
+
+class CreateQueue(QueueOperationType):
+    name = "queue.create"
+    creates = True
+
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        return Undo("queue.remove", {"queue": op.args["queue"], "speed": "fast"})
+
+
+class ChangeQueue(QueueOperationType):
+    name = "queue.change"
+
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        if now != self.expected_state(op):
+            return Undo(conflicts=("the queue",))
+        return Undo(self.name, {**op.args, **op.expect})
+
+
+class RemoveQueue(QueueOperationType):
+    """args: {queue, speed}."""
+
+    name = "queue.remove"
+    arguments = RemoveArguments
+    deletes = True
+    manner = frozenset({"speed"})
+
+    def expected_state(self, op: Operation) -> View:
+        return {"size": None, "durable": None}
+
+    def execute(
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
+    ) -> Mapping[str, Outcome]:
+        if not validate_only:
+            for op in ops:
+                SHED.queues.pop(str(op.args["queue"]), None)
+        return {op.id: None for op in ops}
+
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        return Undo("queue.create", {"queue": op.args["queue"], **op.expect})
+
+
+def look(live: LiveState, name: str) -> dict[str, Json]:
+    values = live.get(Queues).by_name.get(name, {})
+    return {"size": values.get("size"), "durable": values.get("durable")}
+
+
+def fields_between(before: View, after: View) -> tuple[FieldChange, ...]:
+    return tuple(
+        FieldChange(name, FieldOp.CHANGE, before[name], after[name])
+        for name in ("size", "durable")
+        if before[name] != after[name]
+    )
+
+
+class QueueKind:
+    """Queues; what they are declared to be, they are made."""
+
+    name = "Queue"
+    spec: type[BaseModel] = QueueSpec
+
+    def parse(self, name: str, spec: QueueSpec) -> tuple[QueueSpec, tuple[Problem, ...]]:
+        return spec, ()
+
+    def select(self, name: str, body: QueueSpec | None, owned: Json) -> Selections:
+        return (QueueSelection(),)
+
+    def diff(
+        self,
+        resource: ResourceId,
+        desired: Desired | None,
+        live: LiveState,
+        owned: Json,
+        context: PlanContext,
+    ) -> Difference:
+        now = look(live, resource.name)
+        if desired is None:
+            fields = fields_between(now, {"size": None, "durable": None})
+            gone = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE, fields)
+            return Difference(gone if fields else None)
+        body: QueueSpec = desired.body
+        wanted: dict[str, Json] = {"size": body.size, "durable": body.durable}
+        fields = fields_between(now, wanted)
+        if not fields:
+            return Difference(None, wanted)
+        action = Action.CREATE if now["size"] is None else Action.UPDATE
+        reason = Reason.DECLARED if action is Action.CREATE else Reason.CHANGED
+        return Difference(Change(resource, action, reason, Risk.SAFE, fields, desired.source), wanted)
+
+    def plan_operations(
+        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
+    ) -> tuple[Operation, ...]:
+        args: dict[str, Json] = {"queue": change.id.name}
+        if desired is None:
+            args |= {"speed": "slow"}
+        else:
+            args |= {"size": desired.body.size, "durable": desired.body.durable}
+        verb = {Action.CREATE: CREATE, Action.UPDATE: CHANGE, Action.DELETE: REMOVE}[change.action]
+        bare = Operation(f"{verb.name}:{change.id}", verb.name, change.id, args, look(live, change.id.name))
+        return (with_inverse(verb, bare),)
+
+    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        return after if all_done else before
+
+    def export(self, live: LiveState) -> Mapping[str, str]:
+        return {
+            name: manifest(self.name, name, [f"size: {values['size']}"])
+            for name, values in live.get(Queues).by_name.items()
+        }
+
+
+CREATE, CHANGE, REMOVE = CreateQueue(), ChangeQueue(), RemoveQueue()
+PROVIDER = Provider(
+    "shed",
+    kinds=(QueueKind(),),
+    operation_types=(CREATE, CHANGE, REMOVE),
+    builds_on=("kafka",),
+    collectors=(Collector(QueueSelection, read_queues, always=QueueSelection()),),
+)
+
+
+@pytest.fixture
+def shed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shed]:
+    """An empty shed, with its provider installed beside kdeclare's own."""
+    _forget()
+    point = EntryPoint("shed", f"{__name__}:PROVIDER", GROUP)
+    points = [*entry_points(group=GROUP), point]
+    monkeypatch.setattr(installed_providers, "entry_points", lambda group: points)
+    SHED.queues.clear()
+    yield SHED
+    _forget()
+
+
+def _forget() -> None:
+    for cached in (find_providers, load_providers, registry.KINDS._load, registry.OPERATION_TYPES._load):  # type: ignore[attr-defined]
+        cached.cache_clear()
