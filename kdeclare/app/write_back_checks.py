@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from kdeclare.core.capabilities import encode_body
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, gist
+from kdeclare.core.diagnostics import UNKNOWN_SETTING, Diagnostic, KdeclareError, Place, error, gist
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
@@ -12,7 +12,7 @@ from kdeclare.core.secrets import is_secret
 from kdeclare.manifests.load import Loaded
 from kdeclare.providers.kafka.config.catalog import Catalog, catalog
 from kdeclare.providers.kafka.config.scope import find_config_scope
-from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG, Wish
+from kdeclare.providers.kafka.config.wishes import Wish
 
 _CONFIGS = "configs"
 
@@ -21,7 +21,7 @@ def check_outcome(before: Loaded, after: Loaded, changes: Iterable[Change]) -> N
     """Raises KdeclareError (``not-as-wanted``) unless the edits do what ``changes`` say and no more."""
     known = {_key(problem) for problem in before.diagnostics}
     # whether there is a key that the catalogue does not know is for the cluster to say, and it took it
-    new = [d for d in after.diagnostics if d.is_error and d.code != UNKNOWN_CONFIG and _key(d) not in known]
+    new = [d for d in after.diagnostics if d.is_error and d.code != UNKNOWN_SETTING and _key(d) not in known]
     if new:
         raise KdeclareError(_refused(f"The manifests would be wrong: {gist(new)}", new[0]))
     were, are = ({item.id: item for item in loaded.desired} for loaded in (before, after))

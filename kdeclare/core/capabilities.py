@@ -52,6 +52,14 @@ class SharesSettings(Protocol):
 
 
 @runtime_checkable
+class AffectsResources(Protocol):
+    """A kind whose resources change what resources of other names or kinds are."""
+
+    def find_affected(self, body: Any) -> Collection[ResourceId]:
+        """Return the other resources that it names, whether they are declared or not."""
+
+
+@runtime_checkable
 class BodyCodec(Protocol):
     """A kind whose bodies can be written as plain data."""
 
@@ -224,6 +232,11 @@ def list_exclusive_settings(desired: Desired) -> Mapping[str, Json]:
     """Return the values that only one resource may state, by a name of what they belong to."""
     kind = _sharing_settings(KINDS[desired.id.kind])
     return kind.list_exclusive_settings(desired.id.name, desired.body) if kind is not None else {}
+
+
+def find_affected(kind: object, body: Any) -> Collection[ResourceId]:
+    """Return the other resources that a resource of a kind changes, as far as its body names them."""
+    return kind.find_affected(body) if isinstance(kind, AffectsResources) else ()
 
 
 def record_identity(

@@ -7,6 +7,9 @@ from functools import partial
 
 from kdeclare.core.exits import ExitCode
 
+UNKNOWN_SETTING = "unknown-config"
+"""The code of an error about a setting that kdeclare does not know, and that the live system may have."""
+
 
 class Severity(StrEnum):
     """How bad a diagnostic is.

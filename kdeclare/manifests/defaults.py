@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.core.capabilities import find_exclusive_fields
-from kdeclare.core.diagnostics import Diagnostic, error, warning
+from kdeclare.core.diagnostics import UNKNOWN_SETTING, Diagnostic, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import NAME, Kind, Problem
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
@@ -25,7 +25,6 @@ from kdeclare.manifests.reading import Reader, holds_broken
 from kdeclare.manifests.schema_errors import explain
 from kdeclare.manifests.shapes import Shapes, TextMap
 from kdeclare.manifests.wording import dotted
-from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG
 
 DEFAULTS = "Defaults"
 
@@ -275,7 +274,7 @@ def _spec_alone(given: Given, fields: list[tuple[Node, Node]]) -> Node:
 
 
 def _is_certain(problem: Diagnostic) -> bool:
-    return problem.is_error and problem.code != UNKNOWN_CONFIG
+    return problem.is_error and problem.code != UNKNOWN_SETTING
 
 
 def _ambiguous(first: Given, second: Given, theirs: FieldPath, mine: FieldPath) -> Diagnostic:

@@ -4,15 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from yaml.nodes import Node
 
+from kdeclare.core.capabilities import find_affected
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
-from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired, Kind
 from kdeclare.core.name_scope import NameScope, out_of_scope
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
 from kdeclare.core.registry import KINDS
 from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.nodes import find
-from kdeclare.providers.kafka.collector import select_topics
 
 
 def read_name_scope(stated: Mapping[str, list[str]], root: Node) -> NameScope:
@@ -26,13 +25,11 @@ def read_name_scope(stated: Mapping[str, list[str]], root: Node) -> NameScope:
 def check_scope(
     desired: Iterable[Desired], scope: NameScope, kinds: Mapping[str, Kind]
 ) -> Iterator[Diagnostic]:
-    """Yield an error for each declared resource that is outside the scope, or names a topic that is."""
+    """Yield an error for each declared resource that is outside the scope, or is about one that is."""
     if not scope.entries:
         return
     for item in desired:
-        topics = select_topics(kinds[item.id.kind].select(item.id.name, item.body, None))
-        named = (ResourceId("Topic", topic) for topic in topics)
-        forbidden = scope.find_forbidden({item.id, *named})
+        forbidden = scope.find_forbidden({item.id, *find_affected(kinds[item.id.kind], item.body)})
         if forbidden:
             yield out_of_scope(item.id, forbidden, scope, item.source)
 

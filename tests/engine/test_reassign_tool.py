@@ -15,7 +15,6 @@ from kdeclare.core.plan import Plan
 from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import Project
-from kdeclare.manifests.reassignment_json import Assignment, parse_reassignment
 from kdeclare.providers.kafka.commands.reassign_actions import (
     Ended,
     Ways,
@@ -25,6 +24,7 @@ from kdeclare.providers.kafka.commands.reassign_actions import (
     list_moves,
     verify,
 )
+from kdeclare.providers.kafka.commands.reassignment_json import Assignment, parse_reassignment
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.port import Cluster, LogDir

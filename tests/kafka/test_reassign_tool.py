@@ -11,8 +11,12 @@ from pathlib import Path
 import pytest
 
 from kdeclare import sandbox as kafka_sandbox
-from kdeclare.manifests.reassignment_json import Assignment, parse_reassignment, reassignment_json
 from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.commands.reassignment_json import (
+    Assignment,
+    parse_reassignment,
+    reassignment_json,
+)
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.sandbox import SandboxSettings, SandboxStatus, run_kafka_tool

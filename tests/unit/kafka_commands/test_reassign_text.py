@@ -2,7 +2,6 @@
 
 import pytest
 
-from kdeclare.manifests.reassignment_json import Assignment
 from kdeclare.providers.kafka.commands.reassign_text import (
     VerifyState,
     cancelled,
@@ -12,6 +11,7 @@ from kdeclare.providers.kafka.commands.reassign_text import (
     started,
     verify_text,
 )
+from kdeclare.providers.kafka.commands.reassignment_json import Assignment
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from tests.cases import case

@@ -18,8 +18,8 @@ from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.app.apply import How
-    from kdeclare.manifests.reassignment_json import Assignment
     from kdeclare.providers.kafka.commands.reassign_actions import Ended
+    from kdeclare.providers.kafka.commands.reassignment_json import Assignment
 
 _EPILOG = epilog(
     "kdeclare reassign --generate --topics-to-move-json-file topics.json --broker-list 1,2,3",
@@ -192,8 +192,8 @@ def reassign(
 
 
 def _generate(console: Console, details: Details, servers: Servers) -> ExitCode:
-    from kdeclare.manifests.reassignment_json import parse_broker_list, parse_topics_to_move
     from kdeclare.providers.kafka.commands.reassign_actions import generate
+    from kdeclare.providers.kafka.commands.reassignment_json import parse_broker_list, parse_topics_to_move
 
     file, listed = details.topics_to_move_json_file, details.broker_list
     assert file is not None  # see `Details.check`
@@ -293,7 +293,7 @@ def _shown(console: Console, ended: "Ended") -> ExitCode:
 
 
 def _assignments(details: Details) -> "tuple[Assignment, ...]":
-    from kdeclare.manifests.reassignment_json import parse_reassignment
+    from kdeclare.providers.kafka.commands.reassignment_json import parse_reassignment
 
     file = details.reassignment_json_file
     assert file is not None  # see `Details.check`

@@ -16,7 +16,6 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.planning.request import PlanRequest
-from kdeclare.manifests.reassignment_json import ANY_LOG_DIR, Assignment
 from kdeclare.providers.kafka.commands.reassign_checks import (
     check_names,
     check_places,
@@ -52,6 +51,7 @@ from kdeclare.providers.kafka.commands.reassign_throttles import (
     limits,
     settle_and_clear,
 )
+from kdeclare.providers.kafka.commands.reassignment_json import ANY_LOG_DIR, Assignment
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe, replica_dirs

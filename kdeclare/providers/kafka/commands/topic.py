@@ -219,7 +219,7 @@ def _asked(
     flags = Asked("", partitions, factor, replicas, configs)
     entries = []
     if file is not None:
-        from kdeclare.manifests.requests import read_requests
+        from kdeclare.providers.kafka.commands.topics_file import read_requests
 
         entries = [_completed(entry, flags) for entry in read_requests(file)]
     return [*(replace(flags, topic=name) for name in _some(names, entries)), *entries]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from kdeclare.core.diagnostics import Diagnostic, Place, Severity, error, warning
+from kdeclare.core.diagnostics import UNKNOWN_SETTING, Diagnostic, Place, Severity, error, warning
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Problem
 from kdeclare.core.references import Referenced
@@ -17,7 +17,7 @@ from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, catalog
 from kdeclare.providers.kafka.config.catalog.prefixes import split_prefix
 from kdeclare.providers.kafka.ids import ConfigScope
 
-UNKNOWN_CONFIG = "unknown-config"
+UNKNOWN_CONFIG = UNKNOWN_SETTING
 LITERAL_SECRET = "literal-secret"
 
 _MAX_BYTES = 32767

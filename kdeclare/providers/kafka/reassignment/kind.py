@@ -1,6 +1,6 @@
 """Kind `Reassignment`: where replicas are to be, partition by partition or by a rule for topics."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 
 from pydantic import BaseModel
 
@@ -65,6 +65,10 @@ class ReassignmentKind:
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""
         return assess_placement_field(field)
+
+    def find_affected(self, body: ReassignmentBody) -> Collection[ResourceId]:
+        """The topics that it names; those of patterns are known when it is planned."""
+        return [ResourceId("Topic", topic) for topic in sorted(body.names)]
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
         """The field: operations name partitions as it does."""
