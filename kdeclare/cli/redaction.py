@@ -1,24 +1,26 @@
 """Command lines without the secrets that were typed into them: for histories and messages."""
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 SHOWN = "(sensitive)"
 """What stands for a value; plans say the same."""
 
+_PROGRAM = "kdeclare"
 _OPTIONS = frozenset({"--config", "--add-config", "--append-config", "--subtract-config"})
-"""Whose values are config keys with values: ``k=v``, or ``k=v,k=[v,v]``."""
+"""Whose values are settings: ``k=v``, or ``k=v,k=[v,v]``."""
 _SPARK = "--conf"
-"""Settings of Spark are known by no catalogue: one is kept from view when its name tells what it is."""
-_WORKERS = ("connect", "worker-config")
-"""Whose arguments are config keys with values."""
+"""Settings of Spark are known by no provider: one is kept from view when its name tells what it is."""
 _TELLING = ("access", "credential", "key", "password", "secret", "token")
+_SECRET_OPTIONS = ("credential", "passphrase", "password", "secret", "token")
+"""By these words in its name an option has a value to keep from view, unless it is that of a file."""
 
 
 def without_secrets(arguments: Sequence[str]) -> list[str]:
-    """The same arguments, with `SHOWN` for each literal value of a config key that Kafka keeps secret.
+    """The same arguments, with `SHOWN` for each literal value of a setting that a provider keeps secret.
 
-    So for a key that is unknown: brokers take it, and never show its value. References (``${env.NAME}``)
-    stay, as they give nothing away.
+    So for a setting that no provider knows: systems take it, and may never show its value. References
+    (``${env.NAME}``) stay, as they give nothing away.
     """
     return list(_redacted(arguments))
 
@@ -29,29 +31,42 @@ def holds_secret(arguments: Sequence[str]) -> bool:
 
 
 def _redacted(arguments: Sequence[str]) -> Iterator[str]:
+    words = arguments[1:] if list(arguments[:1]) == [_PROGRAM] else arguments  # at a prompt, both are typed
+    command = tuple(takewhile(lambda word: not word.startswith("-") and "=" not in word, words))
     before = ""
-    workers = tuple(arguments[:2]) == _WORKERS
     for argument in arguments:
         option, sign, value = argument.partition("=")
-        if before in _OPTIONS or before == _SPARK:
-            yield _hidden(argument, before)
+        if before:
+            yield _hidden(command, before, argument)
             before = ""
-            continue
-        before = argument
-        if workers and sign and not option.startswith("-"):
-            yield f"{option}={SHOWN}" if _is_workers_secret(option, value) else argument
-            continue
-        yield f"{option}={_hidden(value, option)}" if sign and option in (*_OPTIONS, _SPARK) else argument
+        elif not option.startswith("-"):
+            hides = bool(sign) and not _is_reference(value) and _is_secret(command, "", option, value)
+            yield f"{option}={SHOWN}" if hides else argument
+        elif sign and _holds_settings(option):
+            yield f"{option}={_hidden(command, option, value)}"
+        else:
+            before = option if _holds_settings(option) else ""
+            yield argument
 
 
-def _hidden(text: str, option: str) -> str:
+def _holds_settings(option: str) -> bool:
+    return option in _OPTIONS or option == _SPARK or _is_secret_option(option)
+
+
+def _is_secret_option(option: str) -> bool:
+    return any(word in option for word in _SECRET_OPTIONS) and not option.endswith("-file")
+
+
+def _hidden(command: tuple[str, ...], option: str, text: str) -> str:
+    if _is_secret_option(option):
+        return text if _is_reference(text) else SHOWN
     shown: list[str] = []
     hiding = False
     for element in text.split(","):  # whatever brackets mean to others: what may be a secret is none to show
         key, sign, value = element.partition("=")
         if not sign and hiding:
             continue  # the rest of a value that has commas
-        hiding = bool(sign) and not _is_reference(value) and _is_secret(key.strip(), option)
+        hiding = bool(sign) and not _is_reference(value) and _is_secret(command, option, key.strip(), value)
         shown.append(f"{key}={SHOWN}" if hiding else element)
     return ",".join(shown)
 
@@ -62,18 +77,16 @@ def _is_reference(value: str) -> bool:
     return is_single(value.strip().removeprefix("[").removesuffix("]"))
 
 
-def _is_secret(key: str, option: str) -> bool:
+def _is_secret(command: tuple[str, ...], option: str, key: str, value: str) -> bool:
     if option == _SPARK:
         return any(word in key.lower() for word in _TELLING)
-    from kdeclare.providers.kafka.config.catalog import catalog
-    from kdeclare.providers.kafka.ids import ConfigScope
+    from kdeclare.core.diagnostics import KdeclareError
+    from kdeclare.core.provider import TypedSetting
+    from kdeclare.core.registry import is_secret_setting
 
-    known = [info for scope in ConfigScope if (info := catalog(scope).get(key))]
-    return not known or any(info.is_secret for info in known)
-
-
-def _is_workers_secret(key: str, value: str) -> bool:
-    """Of Connect's workers, whose placeholders are no secret either."""
-    from kdeclare.providers.connect.workers.values import is_placeholder, is_sensitive
-
-    return is_sensitive(key) and not is_placeholder(value) and not _is_reference(value)
+    try:
+        found = is_secret_setting(TypedSetting(command, option, key, value))
+    except KdeclareError:  # a provider cannot be loaded, and may know it
+        return True
+    # an argument that no provider knows as a setting is none
+    return bool(option) if found is None else found

@@ -32,6 +32,19 @@ class Collects(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class TypedSetting:
+    """A setting in a command line, as a person typed it: ``key=value``.
+
+    command: the words that the line begins with. option: whose value it is in; empty where it is an argument.
+    """
+
+    command: tuple[str, ...]
+    option: str
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
     """What one package adds to kdeclare.
 
@@ -46,6 +59,8 @@ class Provider:
         ever declared or owned.
     find_cleanup: finds what can be removed now of what earlier runs left behind; returns None if they left
         nothing for this provider. Raises Fault.
+    is_secret_setting: says whether the value of a typed setting must stay out of histories and messages; None
+        for a setting that it does not know. The value of a setting that no provider knows stays out.
     contract: the version of the contract that it was written for.
     """
 
@@ -60,3 +75,4 @@ class Provider:
     find_principal: Callable[[Connections], str | None] | None = None
     find_cleanup: Callable[[CleanupRequest], Cleanup | None] | None = None
     auxiliary_kinds: frozenset[str] = frozenset()
+    is_secret_setting: Callable[[TypedSetting], bool | None] | None = None

@@ -12,7 +12,7 @@ from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.planning import PlanHooks, PlanInputs
-from kdeclare.core.provider import Collects
+from kdeclare.core.provider import Collects, TypedSetting
 from kdeclare.core.unknown_operation import UnknownOperationType
 from kdeclare.core.visibility import PendingWrite
 
@@ -88,6 +88,13 @@ def find_principal(connections: Connections) -> str | None:
         if found is not None:
             return found
     return None
+
+
+def is_secret_setting(setting: TypedSetting) -> bool | None:
+    """Whether the value of a typed setting is secret to any provider; None where none knows it."""
+    found = [p.is_secret_setting(setting) for p in load_providers() if p.is_secret_setting is not None]
+    known = [answer for answer in found if answer is not None]
+    return any(known) if known else None
 
 
 def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:

@@ -4,6 +4,7 @@ from kdeclare.core.provider import Provider
 from kdeclare.providers.connect.collector import WORKERS
 from kdeclare.providers.connect.operations import PatchWorkers
 from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind
+from kdeclare.providers.connect.workers.values import is_secret_setting
 
 PROVIDER = Provider(
     "connect",
@@ -11,4 +12,5 @@ PROVIDER = Provider(
     operation_types=(PatchWorkers(),),
     builds_on=("kafka",),
     collectors=(WORKERS,),
+    is_secret_setting=is_secret_setting,
 )

@@ -3,6 +3,7 @@
 from kdeclare.core.provider import Provider
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
 from kdeclare.providers.kafka.collector import CLUSTER, find_principal
+from kdeclare.providers.kafka.config.catalog import is_secret_setting
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
@@ -40,4 +41,5 @@ PROVIDER = Provider(
     find_principal=find_principal,
     find_cleanup=find_cleanup,
     auxiliary_kinds=frozenset({TOGETHER.kind}),
+    is_secret_setting=is_secret_setting,
 )

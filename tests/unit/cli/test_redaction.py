@@ -9,10 +9,15 @@ from hypothesis import strategies as st
 from kdeclare.cli import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.interactive.configs import settings
+from kdeclare.cli.interactive.history import is_secret
 from kdeclare.cli.line import Line
 from kdeclare.cli.main import main
 from kdeclare.cli.options import Talk
 from kdeclare.cli.redaction import holds_secret, without_secrets
+from kdeclare.core import registry
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.installed_providers import load_providers
+from kdeclare.core.provider import Provider, TypedSetting
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.ids import ConfigScope
 
@@ -108,3 +113,47 @@ def test_of_connect_workers() -> None:
     assert without_secrets(line) == [*line[:3], f"{password}=(sensitive)", line[4]]
     for value in ("${file:/etc/secrets:keystore}", "${env.STORE}"):
         assert without_secrets([*line[:3], f"{password}={value}"])[3] == f"{password}={value}"
+
+
+@pytest.mark.parametrize("program", [[], ["kdeclare"]])
+def test_of_connect_workers_also_where_the_program_is_named(program: list[str]) -> None:
+    line = [*program, "connect", "worker-config", "patch"]
+    assert without_secrets([*line, "some.password=x"]) == [*line, "some.password=(sensitive)"]
+    assert is_secret(" ".join([*line, "some.password=x"]))
+
+
+def test_arguments_of_other_commands_are_no_settings() -> None:
+    line = ["plan", "--selector", "some.password=x", "a=b.yaml"]
+    assert without_secrets(line) == line
+
+
+@pytest.mark.parametrize("option", ["--password", "--api-token", "--client-secret"])
+def test_options_are_judged_by_their_names(option: str) -> None:
+    assert without_secrets(["shelf", option, "a,b=c"]) == ["shelf", option, "(sensitive)"]
+    assert without_secrets(["shelf", f"{option}=x"]) == ["shelf", f"{option}=(sensitive)"]
+    for kept in ("${env.NAME}", "${file.PATH}"):
+        assert without_secrets(["shelf", option, kept]) == ["shelf", option, kept]
+    assert without_secrets(["shelf", f"{option}-file", "x"]) == ["shelf", f"{option}-file", "x"]
+
+
+def judge(setting: TypedSetting) -> bool | None:
+    return {"isbn": False, "code": True}.get(setting.key)
+
+
+def test_installed_providers_say_which_settings_are_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = Provider("library", (), (), is_secret_setting=judge)
+    monkeypatch.setattr(registry, "load_providers", lambda: (*load_providers(), theirs))
+    line = ["shelf", "--config", "isbn=1,code=2,retention.ms=3,other=4"]
+    hidden = "isbn=1,code=(sensitive),retention.ms=3,other=(sensitive)"
+    assert without_secrets(line) == [*line[:2], hidden]
+    assert without_secrets(["shelf", "code=2", "isbn=1"]) == ["shelf", "code=(sensitive)", "isbn=1"]
+
+
+def test_all_is_secret_where_a_provider_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> tuple[Provider, ...]:
+        raise KdeclareError(error("provider-broken", "Provider cannot be loaded"))
+
+    monkeypatch.setattr(registry, "load_providers", broken)
+    line = ["topic", "alter", "--config", "retention.ms=1"]
+    assert without_secrets(line) == [*line[:3], "retention.ms=(sensitive)"]
+    assert without_secrets(["shelf", "code=2"]) == ["shelf", "code=(sensitive)"]

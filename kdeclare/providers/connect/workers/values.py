@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.provider import TypedSetting
 from kdeclare.core.secret_hashes import SecretHasher, can_compare, hash_like, matches, refuse_missing_key
 from kdeclare.core.secrets import SHOWN, is_secret
 
@@ -20,6 +21,7 @@ _SENSITIVE = re.compile(
 
 _PLACEHOLDER = re.compile(r"\$\{[^{}]*?:(?:[^{}]*?:)?[^{}]*?\}")
 """ConfigTransformer.DEFAULT_PATTERN: ``${provider:[path:]key}``."""
+_COMMAND = ("connect", "worker-config")
 _MARK = 8
 
 
@@ -31,6 +33,16 @@ def is_sensitive(key: str) -> bool:
 def is_placeholder(text: str) -> bool:
     """Whether a text is placeholders and nothing else."""
     return bool(text) and not _PLACEHOLDER.sub("", text)
+
+
+def is_secret_setting(setting: TypedSetting) -> bool | None:
+    """Whether the value of a typed key is secret to workers; None where it is about something else.
+
+    The keys of workers are arguments. Placeholders are no secrets.
+    """
+    if setting.option or setting.command[:2] != _COMMAND:
+        return None
+    return is_sensitive(setting.key) and not is_placeholder(setting.value)
 
 
 def shown(key: str, raw: str | None) -> Json:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from kdeclare.core.provider import TypedSetting
 from kdeclare.providers.kafka.config.catalog.prefixes import CLUSTER_WIDE_WITH_LISTENER, strip_prefix
 from kdeclare.providers.kafka.ids import ConfigScope
 
@@ -113,3 +114,14 @@ def catalog(scope: ConfigScope) -> Catalog:
         for name, item in json.loads(text)["keys"].items()
     }
     return Catalog(scope, keys)
+
+
+def is_secret_setting(setting: TypedSetting) -> bool | None:
+    """Whether Kafka keeps the value of a typed key secret, in any scope; None for a key that is in none.
+
+    Arguments of commands are names, and no settings.
+    """
+    if not setting.option:
+        return None
+    known = [info for scope in ConfigScope if (info := catalog(scope).get(setting.key))]
+    return any(info.is_secret for info in known) if known else None
