@@ -10,6 +10,7 @@ from kdeclare.core.units import SIZES, TIMES, in_units
 UNSET = "(unset)"
 _FOREVER = 2**63 - 1
 _ENDLESS = {"retention.ms", "retention.bytes", "log.retention.ms", "log.retention.bytes"}
+_BYTES_PER_SECOND = ("throttled.rate", ".bytes.per.second", "byte_rate")
 _LIKE_REMOTE = {"local.retention.ms", "local.retention.bytes"}
 
 
@@ -83,7 +84,7 @@ def _text(value: str, path: str) -> str:
 
 def _explained(path: str, value: str) -> str:
     key = key_of(path)
-    if not key.endswith((".ms", ".bytes", ".rate")) or not value.lstrip("-").isascii():
+    if not key.endswith((".ms", ".bytes", *_BYTES_PER_SECOND)) or not value.lstrip("-").isascii():
         return ""
     try:
         number = int(value)
@@ -95,11 +96,8 @@ def _explained(path: str, value: str) -> str:
         return " (as retention)"
     if key.endswith(".ms"):
         reading = in_units(number, TIMES)
-    elif key.endswith(".bytes"):
-        reading = in_units(number, SIZES)
-    elif key.endswith("throttled.rate"):
-        reading = in_units(number, SIZES)
-        reading = reading and f"{reading}/s"
     else:
-        reading = ""
+        reading = in_units(number, SIZES)
+        if reading and not key.endswith(".bytes"):
+            reading = f"{reading}/s"
     return f" ({reading})" if reading else ""

@@ -21,6 +21,8 @@ from kdeclare.report.values import clean, duration, plural, show
         ("configs.max.message.bytes", "1048588", "1048588 (≈ 1 MiB)"),
         ("configs.segment.bytes", "1610612736", "1610612736 (≈ 1.5 GiB)"),
         ("configs.follower.replication.throttled.rate", "52428800", "52428800 (50 MiB/s)"),
+        ("configs.log.cleaner.io.max.bytes.per.second", "1048576", "1048576 (1 MiB/s)"),
+        ("limits.send_byte_rate", 1048576, "1048576 (1 MiB/s)"),
         ("configs.min.insync.replicas", "604800000", "604800000"),
         ("configs.retention.ms", "many", "many"),
         ("configs.retention.ms", "", '""'),
