@@ -14,12 +14,12 @@ import sys
 import time
 from threading import Event
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.judging import NO_POLICIES
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import Connections
 from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS
 from kdeclare.engine.executor.apply import Applier
@@ -29,6 +29,7 @@ from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 
@@ -81,17 +82,17 @@ def measure(count: int) -> dict[str, float]:
         seconds[step] = round(time.perf_counter() - started, 3)
         started = time.perf_counter()
 
-    plan = build_plan(request, connections_to(cluster), secrets, quietly)
+    plan = build_plan(request, Connections(KafkaConnection(cluster)), secrets, quietly)
     lap("plan")
     read_plan(plan_file_text(plan)[0], "it")
     lap("file")
-    assert not stale_live(connections_to(cluster), plan.operations)
+    assert not stale_live(Connections(KafkaConnection(cluster)), plan.operations)
     lap("check")
     store = MemoryStore()
     with store.lock("benchmark"):
         applier = Applier(
             store,
-            connections_to(cluster),
+            Connections(KafkaConnection(cluster)),
             secrets,
             quietly,
             "me",

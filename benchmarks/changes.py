@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from kdeclare.app.connections import connections_to
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import Connections
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.testing import MemoryCluster
 
 
@@ -38,14 +39,14 @@ def _declared(name: str, labels: dict[str, str], spec: dict[str, object]) -> Des
 
 def _plan(desired: Sequence[Desired], cluster: MemoryCluster) -> Plan:
     request = PlanRequest("bench", "default", "memory", tuple(desired), None)
-    return build_plan(request, connections_to(cluster), _NoSecrets(), quietly)
+    return build_plan(request, Connections(KafkaConnection(cluster)), _NoSecrets(), quietly)
 
 
 def _apply(plan: Plan, cluster: MemoryCluster) -> None:
     from kdeclare.core.registry import OPERATION_TYPES
 
     OPERATION_TYPES["topic.create"].execute(
-        connections_to(cluster), plan.operations, _NoSecrets(), validate_only=False
+        Connections(KafkaConnection(cluster)), plan.operations, _NoSecrets(), validate_only=False
     )
 
 

@@ -24,7 +24,7 @@ from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.parts import PlanOptions
+from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plan import Plan, Summary, Verdict, VerdictOutcome
 from kdeclare.core.progress import Progress
 from kdeclare.core.run import MoveProgress, OperationResult, RunResult, Status
@@ -43,6 +43,7 @@ __all__ = [
     "AuditSummary",
     "Change",
     "Confirm",
+    "Connections",
     "Diagnostic",
     "ExitCode",
     "FieldChange",

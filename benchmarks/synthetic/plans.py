@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 
-from kdeclare.app.connections import connections_to
 from kdeclare.core.diagnostics import Place
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import Connections
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import quietly
 from kdeclare.core.registry import KINDS, OPERATION_TYPES
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.testing import MemoryCluster
 
 RACKS: dict[int, str | None] = {n: f"rack-{'abc'[n % 3]}" for n in range(1, 10)}
@@ -26,7 +27,7 @@ def big_plan(count: int) -> Plan:
     there = [(n, name) for n, name in enumerate(names) if n % 3]
     first = _plan([_declared(name, {"assignments": _spread(n, 3)}) for n, name in there], cluster)
     OPERATION_TYPES["topic.create"].execute(
-        connections_to(cluster), first.operations, NoSecrets(), validate_only=False
+        Connections(KafkaConnection(cluster)), first.operations, NoSecrets(), validate_only=False
     )
     return _plan([_declared(name, _wanted(n)) for n, name in enumerate(names)], cluster)
 
@@ -62,7 +63,7 @@ def _declared(name: str, spec: Mapping[str, Json]) -> Desired:
 
 def _plan(desired: list[Desired], cluster: MemoryCluster) -> Plan:
     request = PlanRequest("shop", "production", "kafka-1.example:9092", tuple(desired), None)
-    return build_plan(request, connections_to(cluster), NoSecrets(), quietly)
+    return build_plan(request, Connections(KafkaConnection(cluster)), NoSecrets(), quietly)
 
 
 class NoSecrets:

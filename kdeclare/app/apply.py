@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.history import plan_of, unknown_run
 from kdeclare.app.plan import loaded_well, plan_for, save_plan
 from kdeclare.app.policies import InForce, policies_in_force
@@ -20,7 +19,7 @@ from kdeclare.core.changes import Action, Reason
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, warning
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
-from kdeclare.core.parts import PlanOptions
+from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import type_of
@@ -37,8 +36,8 @@ from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
 from kdeclare.providers.kafka.collector import select_topics
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
-from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.cleanup import is_housekeeping
 
 DELETES_RECORDS = "deletes-records"
@@ -80,7 +79,7 @@ def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, h
     Raises KdeclareError when nothing was done: manifests or a plan with errors, a cluster or state that
     cannot be read, a lock that somebody else holds (exit code 6). What fails during the run is in the result.
     """
-    connection = workspace.connecting()
+    connecting = workspace.connect()
     try:
         loaded = loaded_well(workspace, paths)
         with (
@@ -88,12 +87,12 @@ def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, h
             policies_in_force(workspace, loaded.rules, scope.overrides) as in_force,
             workspace.store.lock(how.command),
         ):
-            cluster = connection.get()
-            notices = _recover(workspace, cluster, how)
-            planned = plan_for(workspace, loaded, in_force, cluster, scope, how.progress, notices)
-            return confirmed(workspace, cluster, planned.plan, planned.secrets, how, in_force, notices)
+            connections = connecting.get()
+            notices = _recover(workspace, connections, how)
+            planned = plan_for(workspace, loaded, in_force, connections, scope, how.progress, notices)
+            return confirmed(workspace, connections, planned.plan, planned.secrets, how, in_force, notices)
     finally:
-        connection.close()
+        connecting.close()
 
 
 def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | None:
@@ -109,16 +108,16 @@ def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | N
     _same_environment(workspace, plan)
     with (
         policies_in_force(workspace) as in_force,
-        workspace.cluster() as cluster,
+        workspace.connected() as connections,
         workspace.store.lock(how.command),
     ):
-        check_cluster_id(plan.cluster.id, cluster.describe().id, workspace.cluster_name)
+        check_cluster_id(plan.cluster.id, _cluster_id(connections), workspace.cluster_name)
         notices = (
             *in_force.diagnostics,
-            *_recover(workspace, cluster, how),
+            *_recover(workspace, connections, how),
         )
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        return confirmed(workspace, cluster, plan, secrets, how, in_force, notices, file.plan_id)
+        return confirmed(workspace, connections, plan, secrets, how, in_force, notices, file.plan_id)
 
 
 def roll_back(
@@ -142,16 +141,16 @@ def roll_back(
         raise _nothing_to_undo()
     with (
         policies_in_force(workspace, overrides=how.overrides) as in_force,
-        workspace.cluster() as cluster,
+        workspace.connected() as connections,
         store.lock(how.command),
     ):
         begun = time.monotonic()
         notices = (
             *in_force.diagnostics,
-            *_recover(workspace, cluster, how),
+            *_recover(workspace, connections, how),
         )
         run, record = _find_run(workspace, run_id)
-        check_cluster_id(run.cluster.id, cluster.describe().id, workspace.cluster_name)
+        check_cluster_id(run.cluster.id, _cluster_id(connections), workspace.cluster_name)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         pace = workspace.project.environment.pace
         options = PlanOptions(KafkaPlanOptions(delete_by_name=delete_by_name, pace=pace))
@@ -159,31 +158,36 @@ def roll_back(
             run,
             record,
             store.read(),
-            connections_to(cluster),
+            connections,
             secrets,
             options=options,
             allow_data_loss=allow_data_loss,
             patience=Patience(how.options.visibility_timeout_s, how.progress).less(time.monotonic() - begun),
         )
-        plan = judge_finished(plan, cluster, store.read(), in_force, how)
+        plan = judge_finished(plan, connections, store.read(), in_force, how)
         if out is not None:
             save_plan(plan, out)
             how.confirm(plan, notices)
             return None
-        return confirmed(workspace, cluster, plan, secrets, how, in_force, notices)
+        return confirmed(workspace, connections, plan, secrets, how, in_force, notices)
 
 
-def judge_finished(plan: Plan, cluster: Cluster, state: State | None, in_force: InForce, how: How) -> Plan:
+def _cluster_id(connections: Connections) -> str:
+    return connections.get(KafkaConnection).cluster.describe().id
+
+
+def judge_finished(
+    plan: Plan, connections: Connections, state: State | None, in_force: InForce, how: How
+) -> Plan:
     """Return a plan that was not made from manifests without what the policies deny. Raises Fault."""
     owned = state.resources if state else {}
-    connections = connections_to(cluster)
     return judge_plan(plan, connections, in_force.judge, owned, lambda v: how.overrides.get(v.policy))
 
 
-def _recover(workspace: Workspace, cluster: Cluster, how: How) -> tuple[Diagnostic, ...]:
+def _recover(workspace: Workspace, connections: Connections, how: How) -> tuple[Diagnostic, ...]:
     return recover_locked(
         workspace,
-        cluster,
+        connections,
         how.command,
         progress=how.progress,
         visibility_timeout_s=how.options.visibility_timeout_s,
@@ -205,7 +209,7 @@ def undoes_manifests(workspace: Workspace, run: RunResult) -> bool:
 
 def confirmed(
     workspace: Workspace,
-    cluster: Cluster,
+    connections: Connections,
     plan: Plan,
     secrets: SecretSource,
     how: How,
@@ -222,12 +226,12 @@ def confirmed(
     tidies: take away afterwards what this run or an earlier one has left and nobody needs any more.
     Raises KdeclareError.
     """
-    if not how.confirm(plan, (*notices, *count_records_to_delete(cluster, plan))):
+    if not how.confirm(plan, (*notices, *count_records_to_delete(connections, plan))):
         return None
     stop = how.stop or Event()
     applier = Applier(
         workspace.store,
-        connections_to(cluster),
+        connections,
         secrets,
         how.progress,
         who(),
@@ -241,10 +245,10 @@ def confirmed(
         run = applier.apply(plan, how.options, skip_stale=how.skip_stale, identity=identity)
         if not tidies:
             return run
-        return replace(run, diagnostics=(*run.diagnostics, *tidied_up(workspace, cluster, how.command)))
+        return replace(run, diagnostics=(*run.diagnostics, *tidied_up(workspace, connections, how.command)))
 
 
-def count_records_to_delete(cluster: Cluster, plan: Plan) -> tuple[Diagnostic, ...]:
+def count_records_to_delete(connections: Connections, plan: Plan) -> tuple[Diagnostic, ...]:
     """How many of the topics that a plan deletes hold records; nothing where it deletes none.
 
     Deletions that refuse topics with records (undoing a creation) do not count. The counts are for people,
@@ -256,7 +260,7 @@ def count_records_to_delete(cluster: Cluster, plan: Plan) -> tuple[Diagnostic, .
         return ()
     many = f"{len(topics):,} topics" if len(topics) > 1 else "topic"
     try:
-        counts = cluster.record_counts(topics)
+        counts = connections.get(KafkaConnection).cluster.record_counts(topics)
     except Fault as fault:
         detail = f"Whether the {many} to be deleted hold records could not be read: {fault}."
         return (warning(DELETES_RECORDS, "Topics will be deleted", detail),)

@@ -1,11 +1,210 @@
-"""The connections of all providers to the systems of an environment."""
+"""The connections of a command to the systems of an environment: opened when they are needed, closed once."""
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Protocol
+
+from pydantic import BaseModel, ValidationError
+
+from kdeclare.core.connecting import Closable, Connects, Keepable, Surroundings, Target
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.parts import Connections
-from kdeclare.providers.connect.collector import ConnectClients
-from kdeclare.providers.kafka.collector import KafkaConnection
-from kdeclare.providers.kafka.port import Cluster
+from kdeclare.core.provider import Provider
+from kdeclare.manifests.project import Project
+from kdeclare.manifests.reference_limits import Limits
+from kdeclare.manifests.substitution import resolve_reference
 
 
-def connections_to(cluster: Cluster) -> Connections:
-    """Return the connections of all providers: workers of Connect are opened by way of their cluster."""
-    return Connections(KafkaConnection(cluster), ConnectClients(cluster.workers))
+@dataclass(frozen=True, slots=True)
+class ProjectReferences:
+    """The references of a project; see `core.connecting.References`."""
+
+    folder: Path
+    environ: Mapping[str, str] = field(compare=False, repr=False)
+    limits: Limits = ()
+
+    def resolve(self, reference: str) -> str:
+        """Return the value of a reference as manifests may have it. Raises KdeclareError."""
+        return resolve_reference(reference, self.folder, self.environ, self.limits)
+
+    def resolve_beside(self, file: Path, reference: str) -> str:
+        """Return the value of a reference in a file of settings. Raises KdeclareError."""
+        return resolve_reference(reference, file.parent, self.environ)
+
+
+class ConnectionKeeper(Protocol):
+    """Keeps connections that can serve the next command, too."""
+
+    def open(self, target: Target, timeout_s: float) -> object:
+        """Return a connection; nobody else closes one that is `Keepable`. Raises KdeclareError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """What opens the connection of one provider.
+
+    makes, is_always_needed: see `core.connecting.ConnectionType`. open: raises KdeclareError.
+    is_kept: whether what can be kept is closed by someone else.
+    """
+
+    makes: type[object]
+    open: Callable[[], object]
+    is_always_needed: bool = False
+    is_kept: bool = False
+
+
+class Connecting:
+    """The connections of one command, each opened when it is first needed.
+
+    What every command needs is connected to in the background at once, so that files can be read meanwhile.
+    To be closed by whoever asked for it.
+    """
+
+    def __init__(self, openers: Sequence[Opener] = (), given: Connections | None = None) -> None:
+        """given: connections that are open already, and closed by someone else."""
+        given = given or Connections()
+        self._pending = [_Pending(opener) for opener in openers if not given.holds(opener.makes)]
+        self._connections = given.with_openers({item.opener.makes: item.get for item in self._pending})
+        for item in self._needed():
+            item.begin()
+
+    def get(self) -> Connections:
+        """Return the connections; those that every command needs are open. Raises KdeclareError."""
+        for item in self._needed():
+            item.get()
+        return self._connections
+
+    def close(self) -> None:
+        """Let go of what was opened, also of what nobody asked for; waits for nothing."""
+        for item in self._pending:
+            item.close()
+
+    def _needed(self) -> Iterator["_Pending"]:
+        return (item for item in self._pending if item.opener.is_always_needed)
+
+
+class _Pending:
+    """A connection that nobody has needed yet, or that is under way."""
+
+    def __init__(self, opener: Opener) -> None:
+        self.opener = opener
+        self._lock = Lock()
+        self._future: Future[object] | None = None
+
+    def begin(self) -> Future[object]:
+        """Begin to connect, unless that has begun."""
+        with self._lock:
+            if self._future is None:
+                pool = ThreadPoolExecutor(1, thread_name_prefix="connect")
+                self._future = pool.submit(self.opener.open)
+                pool.shutdown(wait=False)
+            return self._future
+
+    def get(self) -> object:
+        """Return the connection. Raises what connecting raised."""
+        return self.begin().result()
+
+    def close(self) -> None:
+        """Let go of it as soon as it is there; waits for nothing."""
+        with self._lock:
+            future = self._future
+        if future is not None:
+            future.cancel()
+            future.add_done_callback(self._close)
+
+    def _close(self, opened: Future[object]) -> None:
+        if opened.cancelled() or opened.exception() is not None:
+            return
+        connection = opened.result()
+        is_kept = self.opener.is_kept and isinstance(connection, Keepable)
+        if isinstance(connection, Closable) and not is_kept:
+            connection.close()
+
+
+def find_openers(
+    project: Project, surroundings: Surroundings, keeper: ConnectionKeeper | None = None
+) -> tuple[Opener, ...]:
+    """Return what opens the connections of all installed providers. Raises KdeclareError."""
+    return tuple(
+        _make_opener(provider, provider.connection, project, surroundings, keeper)
+        for provider in load_providers()
+        if provider.connection is not None
+    )
+
+
+def _make_opener(
+    provider: Provider,
+    connects: Connects,
+    project: Project,
+    surroundings: Surroundings,
+    keeper: ConnectionKeeper | None,
+) -> Opener:
+    def open_connection() -> object:
+        target = connects.make_target(read_settings(provider.name, connects, project), surroundings)
+        opens = target.open if keeper is None else lambda timeout_s: keeper.open(target, timeout_s)
+        return opens(surroundings.timeout_s)
+
+    return Opener(connects.makes, open_connection, connects.is_always_needed, is_kept=keeper is not None)
+
+
+def read_settings(provider: str, connects: Connects, project: Project) -> BaseModel:
+    """Return what the environment says of a provider's system. Raises KdeclareError where it says nothing."""
+    environment = project.environment
+    stated = environment.providers.get(provider)
+    if stated is not None:
+        return stated
+    fields = {k: v for k, v in environment.connection_fields.items() if k in connects.environment_fields}
+    try:
+        return connects.settings.model_validate(fields)
+    except ValidationError:
+        raise KdeclareError(_not_configured(provider, connects, project)) from None
+
+
+def _not_configured(provider: str, connects: Connects, project: Project) -> Diagnostic:
+    models = connects.settings.model_fields.items()
+    needed = [field.alias or name for name, field in models if field.is_required()]
+    example = f"providers: {{{provider}: {{{', '.join(f'{name}: …' for name in needed)}}}}}"
+    where = "the environment" if project.file is not None else "an environment of a project file"
+    return error(
+        "provider-not-configured",
+        "System is not configured",
+        f"The environment '{project.environment.name}' does not say how '{provider}' is to be reached.",
+        hint=f"Add {example} to {where}.",
+        place=project.environment.place,
+        subject=provider,
+    )
+
+
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Turn a Fault that reaches here into a KdeclareError. name: what messages call the environment."""
+    try:
+        yield
+    except Fault as fault:
+        raise KdeclareError(explain_fault(fault, name)) from fault
+
+
+def explain_fault(fault: Fault, name: str) -> Diagnostic:
+    """Return what a refusal of a whole request means, in the words of the provider that it comes from."""
+    for provider in reversed(load_providers()):
+        found = provider.connection.explain(fault, name) if provider.connection is not None else None
+        if found is not None:
+            return found
+    if fault.kind is not FaultKind.REFUSED:
+        return error(
+            "system-lost",
+            "A system does not answer any more",
+            f"{fault.message or 'No reason is given'} ({fault.error}).",
+            hint="Look at the system; then kdeclare status says whether anything is left unfinished.",
+        )
+    return error(
+        "refused-by-system",
+        "A system refuses the request",
+        f"{fault.message or 'No reason is given'} ({fault.error}).",
+    )

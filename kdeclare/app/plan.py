@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.policies import RULES, InForce, policies_in_force, project_policies
 from kdeclare.app.recovering import recover_to_plan
 from kdeclare.app.scope import EVERYTHING, Scope
 from kdeclare.app.secrets import ProjectSecrets, seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
-from kdeclare.core.parts import PlanOptions
+from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import KINDS
@@ -24,7 +23,6 @@ from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import Project
 from kdeclare.providers.kafka.config.wishes import LITERAL_SECRET, UNKNOWN_CONFIG
 from kdeclare.providers.kafka.plan_options import find_kafka_options, with_pace
-from kdeclare.providers.kafka.port import Cluster
 
 CHECKS = (name_collisions("Topic"),)
 
@@ -64,13 +62,13 @@ def make_plan(
     Raises KdeclareError for manifests with mistakes, and where the cluster or the state cannot be read. What
     only the cluster shows to be wrong is among the plan's diagnostics (`Plan.has_errors`).
     """
-    connecting = workspace.connecting()
+    connecting = workspace.connect()
     try:
         loaded = loaded_well(workspace, paths)
         with workspace.explained(), policies_in_force(workspace, loaded.rules, scope.overrides) as in_force:
-            cluster = connecting.get()
-            notices = recover_to_plan(workspace, cluster, what, progress, scope.visibility_timeout_s)
-            return plan_for(workspace, loaded, in_force, cluster, scope, progress, notices)
+            connections = connecting.get()
+            notices = recover_to_plan(workspace, connections, what, progress, scope.visibility_timeout_s)
+            return plan_for(workspace, loaded, in_force, connections, scope, progress, notices)
     finally:
         connecting.close()
 
@@ -93,7 +91,7 @@ def plan_for(
     workspace: Workspace,
     loaded: Loaded,
     in_force: InForce,
-    cluster: Cluster,
+    connections: Connections,
     scope: Scope,
     progress: Progress,
     notices: tuple[Diagnostic, ...] = (),
@@ -101,7 +99,7 @@ def plan_for(
     """The plan for loaded manifests. Raises KdeclareError and Fault."""
     project = workspace.project
     state = workspace.store.read()
-    desired, secrets = seal_secrets(workspace, loaded.desired, state, cluster, progress)
+    desired, secrets = seal_secrets(workspace, loaded.desired, state, connections, progress)
     request = PlanRequest(
         project=project.name,
         env=project.environment.name,
@@ -118,7 +116,7 @@ def plan_for(
         judge=in_force.judge,
         names=project.scope,
     )
-    return Planned(build_plan(request, connections_to(cluster), secrets, progress), secrets, notices)
+    return Planned(build_plan(request, connections, secrets, progress), secrets, notices)
 
 
 def complete_options(options: PlanOptions, project: Project) -> PlanOptions:

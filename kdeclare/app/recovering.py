@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.workspace import Workspace, who
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
@@ -12,7 +11,7 @@ from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.judging import NO_POLICIES
-from kdeclare.core.parts import PlanOptions
+from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.run import Status
 from kdeclare.engine.cleanup import Tidied, tidy
@@ -29,7 +28,6 @@ from kdeclare.engine.executor.recovery import (
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE
 from kdeclare.engine.state.port import StateStore
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
-from kdeclare.providers.kafka.port import Cluster
 
 _UNWRITABLE = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
 """Why the state folder cannot be written; whoever only looks goes on all the same."""
@@ -37,20 +35,20 @@ _UNWRITABLE = frozenset({"state-no-access", "disk-full", "state-io", "state-no-l
 
 def recover_to_plan(
     workspace: Workspace,
-    cluster: Cluster,
+    connections: Connections,
     what: str,
     progress: Progress,
     visibility_timeout_s: float = VISIBLE_WITHIN_S,
 ) -> tuple[Diagnostic, ...]:
     """Settle what a crashed run left open, and wait until brokers show what runs did. Raises Fault."""
-    notices = recover_if_possible(workspace, cluster, what, progress=progress, wait=True)
-    _await_visibility(workspace, cluster, progress, visibility_timeout_s)
+    notices = recover_if_possible(workspace, connections, what, progress=progress, wait=True)
+    _await_visibility(workspace, connections, progress, visibility_timeout_s)
     return notices
 
 
 def recover_if_possible(
     workspace: Workspace,
-    cluster: Cluster,
+    connections: Connections,
     what: str,
     *,
     tidies: bool = False,
@@ -80,9 +78,9 @@ def recover_if_possible(
         return tuple(replace(d, severity=Severity.WARNING) for d in damaged.diagnostics)
     try:
         with store.lock(what):
-            settled, certain = _settled(workspace, cluster, progress, wait=wait)
+            settled, certain = _settled(workspace, connections, progress, wait=wait)
             if tidies and certain:
-                return settled + about(tidy_up(workspace, cluster, what, patient=True))
+                return settled + about(tidy_up(workspace, connections, what, patient=True))
             state = store.read()
             return (*settled, _left()) if state and state.pending_cleanup else settled
     except KdeclareError as problem:
@@ -100,7 +98,7 @@ def under_way(taken: KdeclareError) -> tuple[Diagnostic, ...]:
 
 def recover_locked(
     workspace: Workspace,
-    cluster: Cluster,
+    connections: Connections,
     what: str,
     *,
     keep_throttles: bool = False,
@@ -112,40 +110,47 @@ def recover_locked(
     Before and after it, wait until brokers show what was done: a throttle that does not show yet would not
     be taken away, and one that still shows would pass for someone else's.
     """
-    settled, certain = _settled(workspace, cluster, progress, wait=True)
-    _await_visibility(workspace, cluster, progress, visibility_timeout_s)
+    settled, certain = _settled(workspace, connections, progress, wait=True)
+    _await_visibility(workspace, connections, progress, visibility_timeout_s)
     if not certain:
         return settled  # what may still take effect is looked for after the run
-    tidied = tidy_up(workspace, cluster, what, keep_throttles=keep_throttles)
+    tidied = tidy_up(workspace, connections, what, keep_throttles=keep_throttles)
     if tidied.run is not None:
-        _await_visibility(workspace, cluster, progress, visibility_timeout_s)
+        _await_visibility(workspace, connections, progress, visibility_timeout_s)
     return settled + about(tidied)
 
 
-def _await_visibility(workspace: Workspace, cluster: Cluster, progress: Progress, limit_s: float) -> None:
-    await_visibility(workspace.store, connections_to(cluster), SystemClock(), progress, limit_s=limit_s)
+def _await_visibility(
+    workspace: Workspace, connections: Connections, progress: Progress, limit_s: float
+) -> None:
+    await_visibility(workspace.store, connections, SystemClock(), progress, limit_s=limit_s)
 
 
 def _settled(
-    workspace: Workspace, cluster: Cluster, progress: Progress, *, wait: bool
+    workspace: Workspace, connections: Connections, progress: Progress, *, wait: bool
 ) -> tuple[tuple[Diagnostic, ...], bool]:
     """What was settled, and whether that is for certain. Raises KdeclareError where the state is lost."""
     if is_state_lost(workspace.store):
         raise KdeclareError(_lost(workspace.store, Severity.ERROR))
     missed = replay_missed(workspace.store)
-    found = recover(workspace.store, connections_to(cluster), SystemClock(), progress, wait=wait)
+    found = recover(workspace.store, connections, SystemClock(), progress, wait=wait)
     notices = (*([_caught_up(missed)] if missed else []), *map(_notice, found))
     return notices, all(item.is_certain for item in found)
 
 
 def tidy_up(
-    workspace: Workspace, cluster: Cluster, what: str, *, keep_throttles: bool = False, patient: bool = False
+    workspace: Workspace,
+    connections: Connections,
+    what: str,
+    *,
+    keep_throttles: bool = False,
+    patient: bool = False,
 ) -> Tidied:
     """Take away what no move needs any more, see `tidy`; the caller holds the lock. Raises Fault."""
     # no policies: what was put there for moves goes, whatever anybody thinks of topics
     applier = Applier(
         workspace.store,
-        connections_to(cluster),
+        connections,
         _NoSecrets(),
         quietly,
         who(),
@@ -164,10 +169,10 @@ def tidy_up(
     )
 
 
-def tidied_up(workspace: Workspace, cluster: Cluster, what: str) -> tuple[Diagnostic, ...]:
+def tidied_up(workspace: Workspace, connections: Connections, what: str) -> tuple[Diagnostic, ...]:
     """The same after a run, whose result is not lost when the cluster does not answer any more."""
     try:
-        return about(tidy_up(workspace, cluster, what))
+        return about(tidy_up(workspace, connections, what))
     except Fault as fault:
         return (_not_tidied(str(fault)),)
 

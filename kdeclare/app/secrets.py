@@ -7,6 +7,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import Connections
 from kdeclare.core.progress import Progress
 from kdeclare.core.scrubber import SCRUBBER
 from kdeclare.core.secret_hashes import (
@@ -23,7 +24,7 @@ from kdeclare.core.state import State
 from kdeclare.engine.planning.sealing import has_secrets, known_values, seal, stored_hashes
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.substitution import resolve_reference
-from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.connection import KafkaConnection
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def seal_secrets(
     workspace: Workspace,
     desired: Sequence[Desired],
     state: State | None,
-    cluster: Cluster,
+    connections: Connections,
     progress: Progress,
 ) -> tuple[tuple[Desired, ...], ProjectSecrets]:
     """What is desired with the hashes of its secrets, and where their values come from.
@@ -99,7 +100,7 @@ def seal_secrets(
     refuse_missing_key(stored_hashes(owned))
     if not has_secrets(desired):
         return tuple(desired), ProjectSecrets(workspace.project, workspace.environ)
-    cluster_id = cluster.describe().id if state is None else state.cluster_id
+    cluster_id = connections.get(KafkaConnection).cluster.describe().id if state is None else state.cluster_id
     sealed = seal(desired, owned, hasher_of(workspace, state, cluster_id), progress)
     return sealed, ProjectSecrets(workspace.project, workspace.environ, known_values(sealed))
 

@@ -9,14 +9,16 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.faults import Fault
+from kdeclare.core.parts import Connections
 from kdeclare.core.registry import type_of
 from kdeclare.engine.executor.entries import fold
 from kdeclare.engine.executor.recovery import find_pending_cleanup
 from kdeclare.engine.executor.stored_runs import read_run_plan
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState, Move
 from kdeclare.providers.kafka.observe import moves_not_seen, observe
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, Cluster
+from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 from kdeclare.providers.kafka.reassignment.movement import Movement, waiting
 from kdeclare.providers.kafka.selection import KafkaSelection
@@ -34,14 +36,14 @@ def looks(workspace: Workspace, *, tidies: bool) -> Iterator[Looked]:
 
     tidies: also take away what moves have left behind.
     """
-    with workspace.cluster() as cluster:
-        movement = Movement(cluster, SystemClock())
+    with workspace.connected() as connections:
+        movement = Movement(connections.get(KafkaConnection).cluster, SystemClock())
         while True:
-            yield _look(workspace, cluster, movement, tidies)
+            yield _look(workspace, connections, movement, tidies)
 
 
-def _look(workspace: Workspace, cluster: Cluster, movement: Movement, tidies: bool) -> Looked:
-    store = workspace.store
+def _look(workspace: Workspace, connections: Connections, movement: Movement, tidies: bool) -> Looked:
+    store, cluster = workspace.store, connections.get(KafkaConnection).cluster
     # moves first: whatever they leave behind is seen to after the last of them has been seen
     unseen: tuple[Diagnostic, ...] = ()
     moves: Mapping[TopicPartition, Move] = {}
@@ -52,7 +54,7 @@ def _look(workspace: Workspace, cluster: Cluster, movement: Movement, tidies: bo
             raise
         unseen = (moves_not_seen(),)
     live = observe(cluster, KafkaSelection(frozenset(p.topic for p in moves)))
-    notices = recover_if_possible(workspace, cluster, "status", tidies=tidies)
+    notices = recover_if_possible(workspace, connections, "status", tidies=tidies)
     open_, last = _latest(workspace)
     progress = movement.look(live, list(live.moves))
     asked = _asked_for(workspace) if live.moves else {}

@@ -45,4 +45,4 @@ class Line:
         from kdeclare.app.workspace import open_workspace
 
         connections = self.shared.connections if self.shared else None
-        return open_workspace(options, os.environ, connections, keeps=connections is not None)
+        return open_workspace(options, os.environ, keeper=connections)

@@ -52,7 +52,6 @@ def shell(
     not 0, names it, and exits with that code. Of lines from stdin nobody can be asked: give them --yes.
     """
     from kdeclare.app.keeping import KeptConnections
-    from kdeclare.app.workspace import connect_kafka
     from kdeclare.cli.line import Shared
 
     if reach.line.shared is not None:
@@ -63,7 +62,7 @@ def shell(
     if not console.verbose:
         # between the lines, a connection that is kept would tell of its own troubles
         logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
-    connections = KeptConnections(connect_kafka)
+    connections = KeptConnections()
     shared = Shared(reach.given(), connections, console.talk)
     try:
         if script is None and sys.stdin.isatty():

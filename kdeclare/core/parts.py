@@ -3,6 +3,7 @@
 The core and the engine pass them on without knowing what is in them; a provider asks for its own.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Self, TypeVar
 
 _Part = TypeVar("_Part")
@@ -51,7 +52,45 @@ class LiveState(Parts):
 
 
 class Connections(Parts):
-    """The open connections to the systems, one per provider."""
+    """The connections to the systems, one per provider. Some are opened when they are first asked for."""
+
+    __slots__ = ("_openers",)
+
+    def __init__(
+        self, *values: object, openers: Mapping[type[object], Callable[[], object]] | None = None
+    ) -> None:
+        """Hold open connections, and by class what gives others, the same one each time.
+
+        An opener raises KdeclareError for a system that cannot be connected to.
+        """
+        super().__init__(*values)
+        self._openers = dict(openers or {})
+
+    def get(self, sort: type[_Part]) -> _Part:
+        """Return the connection of this class. Raises KdeclareError where it cannot be opened."""
+        opener = self._openers.get(sort)
+        if opener is None or sort in self._values:
+            return super().get(sort)
+        made = opener()
+        if not isinstance(made, sort):
+            raise TypeError(f"a {type(made).__name__} was opened, not a {sort.__name__}")
+        return made
+
+    def find(self, sort: type[_Part]) -> _Part | None:
+        """Return the connection of this class; None where no provider has one. Raises KdeclareError."""
+        return self.get(sort) if sort in self._values or sort in self._openers else None
+
+    def holds(self, sort: type[object]) -> bool:
+        """Whether a connection of this class is there without being opened."""
+        return sort in self._values
+
+    def with_openers(self, openers: Mapping[type[object], Callable[[], object]]) -> Self:
+        """Return the same connections, and what opens those that are not among them."""
+        return type(self)(*self._values.values(), openers={**self._openers, **openers})
+
+    def with_part(self, value: object) -> Self:
+        """Return the same connections with this one in place of what would be opened of its class."""
+        return type(self)(*self._values.values(), value, openers=self._openers)
 
 
 class PlanContext(Parts):

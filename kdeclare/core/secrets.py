@@ -1,5 +1,6 @@
 """Sensitive values, and what plans and states keep of them."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
@@ -27,6 +28,13 @@ BESIDE = "hidden"
 
 It has the place of the value that it stands beside.
 """
+
+_SENSITIVE = re.compile(
+    r"(password|passphrase|secret|token|credentials?|jaas\.config"
+    r"|ssl\.keystore\.key|ssl\.keystore\.certificate\.chain|ssl\.truststore\.certificates)$",
+    re.IGNORECASE,
+)
+"""Keys of type PASSWORD (SslConfigs, SaslConfigs), and what plug-ins are likely to call theirs."""
 
 _NEVER = (str, Referenced, int, bool, float, NoneType)
 
@@ -59,6 +67,11 @@ class Secret:
         """What plan and state keep: the reference and the salted hash. It must be sealed."""
         assert self.digest, "a secret that was not sealed"
         return {"secret": self.digest, "reference": self.reference}
+
+
+def is_sensitive_key(key: str) -> bool:
+    """Whether the value of a setting must not be seen, as far as its name tells."""
+    return _SENSITIVE.search(key) is not None
 
 
 class SecretSource(Protocol):

@@ -34,7 +34,7 @@ PROJECT_FILE = "kdeclare.yaml"
 DEFAULT = "default"
 MANIFESTS_FOLDER = "manifests"
 
-_CONNECTION = frozenset({"bootstrapServers", "clientConfig", "clientConfigFile"})
+_CONNECTION = frozenset({"bootstrapServers", "clientConfig", "clientConfigFile", "providers"})
 """Fields of an environment that only who connects needs."""
 
 
@@ -109,6 +109,7 @@ class Environment:
 
     pace: how replicas are moved there where a manifest says nothing else. request_deadline_s: for how long
     brokers there may work on a request that carries no timeout; None where nothing is stated.
+    providers: what it says of the systems of further providers, by the provider's name. place: where it is.
     """
 
     name: str = DEFAULT
@@ -119,6 +120,18 @@ class Environment:
     overlays: tuple[Path, ...] = ()
     pace: Pace = field(default_factory=Pace)
     request_deadline_s: float | None = None
+    providers: Mapping[str, BaseModel] = field(default_factory=dict, repr=False)
+    place: Place | None = None
+
+    @property
+    def connection_fields(self) -> Mapping[str, object]:
+        """What stands in the environment itself of how a system is reached, by field; paths can be opened."""
+        fields = {
+            "bootstrapServers": self.bootstrap_servers,
+            "clientConfig": self.client_config,
+            "clientConfigFile": self.client_config_file,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

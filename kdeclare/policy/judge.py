@@ -19,7 +19,8 @@ from kdeclare.policy.labels import find_declared_labels, find_owned_labels, find
 from kdeclare.policy.requests.facts import Facts
 from kdeclare.policy.requests.outlook import Outlook
 from kdeclare.policy.requests.planned import TopicRequest, action_of, effects_of
-from kdeclare.providers.kafka.collector import CLUSTER, KafkaConnection
+from kdeclare.providers.kafka.collector import CLUSTER
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.topic_effects import find_effects

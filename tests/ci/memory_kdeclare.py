@@ -21,9 +21,9 @@ from socketserver import BaseRequestHandler, ForkingMixIn, UnixStreamServer
 from unittest.mock import patch
 
 from kdeclare import app
-from kdeclare.app import workspace
 from kdeclare.cli.main import main
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.testing import MemoryCluster
 
@@ -48,7 +48,7 @@ def keep(cluster: MemoryCluster, file: Path) -> None:
 def _run(arguments: list[str]) -> int:
     file = Path(os.environ["STUB_CLUSTER"])
 
-    def connect(servers: str, config: Mapping[str, str], timeout_s: float, door: object) -> Cluster:
+    def connect(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int) -> Cluster:
         given = {"config": dict(config), "arguments": arguments}
         with file.with_suffix(".connected").open("a") as told:
             told.write(json.dumps(given) + "\n")
@@ -57,7 +57,7 @@ def _run(arguments: list[str]) -> int:
         return cluster
 
     cluster = load(file) if file.exists() else None
-    with patch.object(workspace, "connect_kafka", connect):
+    with patch.object(connection, "connect_cluster", connect):
         code = main(arguments)
     if cluster is not None:
         keep(cluster, file)

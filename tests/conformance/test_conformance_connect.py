@@ -11,9 +11,9 @@ import pytest
 from kdeclare.core.faults import Fault
 from kdeclare.providers.connect.client.port import PLUGIN_MISSING
 from kdeclare.providers.connect.client.reading import read_workers
+from kdeclare.providers.connect.testing import MemoryWorkers
+from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, STATIC, WHITELIST, Keystore
 from kdeclare.providers.connect.worker_state import Certificate
-from kdeclare.providers.kafka.testing import MemoryWorkers
-from kdeclare.providers.kafka.testing.workers import LOCATION, PASSWORD, STATIC, WHITELIST, Keystore
 from tests.cases import case
 
 BEGIN, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2036, 1, 1, tzinfo=UTC)

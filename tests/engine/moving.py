@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from kdeclare.app.connections import connections_to
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import MoveProgress, OperationResult, RunResult
@@ -14,6 +13,7 @@ from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 from tests.engine.world import World, desired, topic
 
 LEADERS = "leader.replication.throttled.replicas"

@@ -15,10 +15,11 @@ from kdeclare.core.plan import Plan
 from kdeclare.core.references import Referenced
 from kdeclare.engine.planning.plan_document import plan_document, plan_id
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
+from kdeclare.providers.connect.testing import MemoryWorkers
+from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
-from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
-from kdeclare.providers.kafka.testing.workers import LOCATION, PASSWORD, Keystore
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.markdown import plan_markdown
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.plan_html import plan_html
@@ -210,7 +211,7 @@ def test_password_that_cannot_be_read_differs(world: World) -> None:
 def test_worker_keys_are_adopted_one_by_one() -> None:
     world = World(MemoryCluster(), adopts=False)
     workers = MemoryWorkers()
-    world.cluster.connect[workers.urls] = workers
+    world.workers[workers.urls] = workers
     workers.files = {"/old": Keystore(certificate("old"), "pw"), "/new": Keystore(certificate("new"), "pw")}
     workers.placeholders = {PLACEHOLDER: "pw"}
     key = LOCATION

@@ -4,7 +4,6 @@ from typing import Any
 
 from hypothesis import given
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action, Reason
 from kdeclare.core.ids import ResourceId
@@ -13,6 +12,7 @@ from kdeclare.engine.planning.by_hand import plan_apart
 from kdeclare.engine.planning.claimed import claimed
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 from tests.engine.test_properties import _configs, _overrides
 from tests.engine.world import TestClock, World, nothing, topic
 

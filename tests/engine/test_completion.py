@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kdeclare.app.connections import connections_to
 from kdeclare.core import registry
 from kdeclare.core.clock import Clock
 from kdeclare.core.completion import Completion, WorkProgress, WorkTracker
@@ -19,6 +18,7 @@ from kdeclare.core.run import MoveProgress, OperationResult, Status
 from kdeclare.core.unknown_operation import UnknownOperationType
 from kdeclare.engine.executor.lookout import Lookout, RunOptions, leave
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 from tests.engine.world import TestClock
 
 KETTLE, TEA = ResourceId("Kettle", "kitchen"), ResourceId("Tea", "green")

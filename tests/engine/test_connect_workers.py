@@ -15,9 +15,10 @@ from kdeclare.core.references import Referenced
 from kdeclare.core.run import NOT_EVERYWHERE, Status
 from kdeclare.engine.planning.planfile import plan_file_text
 from kdeclare.providers.connect.client.port import Changes, Validation
+from kdeclare.providers.connect.testing import MemoryWorkers
+from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.providers.connect.worker_state import Certificate
-from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
-from kdeclare.providers.kafka.testing.workers import LOCATION, PASSWORD, Keystore
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.plan_text import plan_text
 from kdeclare.report.run_text import run_text
@@ -46,7 +47,7 @@ def workers() -> MemoryWorkers:
 @pytest.fixture
 def world(workers: MemoryWorkers) -> World:
     world = World(MemoryCluster())
-    world.cluster.connect[workers.urls] = workers
+    world.workers[workers.urls] = workers
     return world
 
 
@@ -529,7 +530,7 @@ def test_workers_that_are_added_are_taken_into_the_record_without_a_change(
 ) -> None:
     few = MemoryWorkers(workers.urls[:2])
     few.files, few.placeholders = workers.files, workers.placeholders
-    world.cluster.connect[few.urls] = few
+    world.workers[few.urls] = few
     world.apply(connect(few))
     workers.log = few.log
     for worker in workers.workers.values():

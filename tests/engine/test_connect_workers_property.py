@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.kind import Desired
-from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
-from kdeclare.providers.kafka.testing.workers import LOCATION, WHITELIST
+from kdeclare.providers.connect.testing import MemoryWorkers
+from kdeclare.providers.connect.testing.workers import LOCATION, WHITELIST
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, desired
 
 KEYS = [key for key in WHITELIST if key != LOCATION and not key.endswith("password")]
@@ -36,7 +37,7 @@ def test_three_ways_and_back(
 ) -> None:
     workers = MemoryWorkers()
     world = World(MemoryCluster())
-    world.cluster.connect[workers.urls] = workers
+    world.workers[workers.urls] = workers
     for worker, lag in zip(workers.workers.values(), lags, strict=True):
         worker.lag = lag
     assert world.apply(declared(workers, first)).complete

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.plan import CHECKS
 from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action, FieldOp, Reason, Risk
@@ -30,6 +29,7 @@ from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.beds import CLUSTER_WIDE, broker_resource, topic_resource
 from tests.cases import case
+from tests.connections import connections_to
 from tests.engine.world import World, desired, nothing, sealed, topic
 
 LEADERS = "leader.replication.throttled.replicas"

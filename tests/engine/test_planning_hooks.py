@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action
 from kdeclare.core.compared import Compared
@@ -19,6 +18,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.planning import PlanHooks, PlanInputs, Step
 from kdeclare.core.registry import start_plan
 from kdeclare.engine.planning import build
+from tests.connections import connections_to
 from tests.engine.world import World, nothing, topic
 
 A, B = ResourceId("Topic", "a"), ResourceId("Topic", "b")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault, FaultKind
@@ -29,6 +28,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicParti
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.cases import case
+from tests.connections import connections_to
 from tests.engine.world import World, desired, topic
 
 State = tuple[int, int, Mapping[int, Sequence[int]], Mapping[str, str]] | None

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
@@ -19,6 +18,7 @@ from kdeclare.policy.interface import PolicyViolation, RequestMetadata
 from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.report.outcome import run_outcome
+from tests.connections import connections_to
 from tests.engine.test_policies import Recorder, held, lasting, outcomes, world
 from tests.engine.world import World, desired, topic
 

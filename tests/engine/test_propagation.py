@@ -2,7 +2,6 @@
 
 import pytest
 
-from kdeclare.app.connections import connections_to
 from kdeclare.core.kind import Desired
 from kdeclare.core.run import Status
 from kdeclare.engine.cleanup import tidy
@@ -11,6 +10,7 @@ from kdeclare.engine.executor.recovery import recover
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
+from tests.connections import connections_to
 from tests.engine.moving import (
     FOLLOWERS,
     LEADERS,

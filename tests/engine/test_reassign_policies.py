@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from kdeclare.app.connections import connections_to
 from kdeclare.core.plan import Plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
@@ -14,6 +13,7 @@ from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.report.outcome import plan_outcome
 from kdeclare.report.plan_text import plan_text
+from tests.connections import connections_to
 from tests.engine.test_policies import held, world
 from tests.engine.world import nothing, topic
 

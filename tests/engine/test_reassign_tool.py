@@ -27,12 +27,13 @@ from kdeclare.providers.kafka.commands.reassign_actions import (
 from kdeclare.providers.kafka.commands.reassignment_json import Assignment, parse_reassignment
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
-from kdeclare.providers.kafka.port import Cluster, LogDir
+from kdeclare.providers.kafka.port import LogDir
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.beds import SET, MemoryBed, broker_resource, topic_resource
 from tests.cases import case
+from tests.connections import connecting_to
 from tests.engine.world import nothing
 
 Ids = tuple[int, ...]
@@ -57,10 +58,7 @@ class Tool:
 
     def __post_init__(self) -> None:
         self.bed = MemoryBed(self.cluster)
-        self.workspace = Workspace(Project(), self.store, "memory", self._connect)
-
-    def _connect(self) -> Cluster:
-        return self.cluster
+        self.workspace = Workspace(Project(), self.store, "memory", connecting_to(self.cluster))
 
     def topic(self, name: str, *partitions: Ids) -> None:
         """Create one."""

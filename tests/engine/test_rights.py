@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.faults import Fault
 from kdeclare.engine.executor.propagation import await_visibility
+from tests.connections import connections_to
 from tests.engine.world import World, topic
 
 CLUSTER = Fault("CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed.")

@@ -18,9 +18,11 @@ from kdeclare.core.secret_hashes import SecretHasher, can_compare, hash_like, ma
 from kdeclare.engine.planning.sealing import has_secrets, known_values, seal
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import open_project
-from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
-from kdeclare.providers.kafka.testing.workers import PASSWORD, Keystore
+from kdeclare.providers.connect.testing import MemoryWorkers
+from kdeclare.providers.connect.testing.workers import PASSWORD, Keystore
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
+from tests.connections import connecting_to
 from tests.engine.test_connect_workers import OLD as CERTIFICATE
 from tests.engine.test_connect_workers import PLACEHOLDER, connect, everything, secret
 from tests.engine.test_connect_workers import workers as workers  # a fixture
@@ -299,7 +301,7 @@ def test_workspace_has_the_keys_for_what_is_settled_without_planning(
     known = _of_key(FIRST)
     environ = {"KDECLARE_SECRET_KEY": FIRST}
     monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
-    Workspace(open_project(None, None, environ), MemoryStore(), "x", MemoryCluster, environ)
+    Workspace(open_project(None, None, environ), MemoryStore(), "x", connecting_to(MemoryCluster()), environ)
     assert can_compare(known)
     assert matches(known, OLD)
     assert not matches(known, NEW)

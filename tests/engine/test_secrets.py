@@ -30,6 +30,7 @@ from kdeclare.report.outcome import run_outcome
 from kdeclare.report.plan_text import plan_text
 from kdeclare.report.run_text import run_text
 from tests.beds import broker_resource
+from tests.connections import connecting_to
 from tests.engine.world import nothing
 
 KEY = "listener.name.internal.ssl.keystore.password"
@@ -66,7 +67,7 @@ class Case:
     def workspace(self) -> Workspace:
         store = LocalStore(self.folder / "state")
         project = open_project(self.folder / "kdeclare.yaml", None, self.environ)
-        return Workspace(project, store, "memory", lambda: self.cluster, self.environ)
+        return Workspace(project, store, "memory", connecting_to(self.cluster), self.environ)
 
     def plan(self) -> Plan:
         plan = make_plan(self.workspace, (), ADOPT, nothing, "plan").plan

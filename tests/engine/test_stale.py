@@ -10,12 +10,12 @@ from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Plan
+from kdeclare.core.retry import RetryPolicy
 from kdeclare.core.run import RunResult, Status
 from kdeclare.core.state import State
 from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.planfile import plan_file_text, plan_id, read_plan
 from kdeclare.engine.state.memory import MemoryStore
-from kdeclare.providers.kafka.client.retry import Again
 from kdeclare.providers.kafka.client.retrying import Retrying
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -469,7 +469,7 @@ def test_retriable_faults_are_retried_in_one_place_and_only_for_the_items_that_f
     world = World(memory)
     world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
     waits: list[float] = []
-    world.cluster = cast(MemoryCluster, Retrying(memory, Again(sleep=waits.append)))
+    world.cluster = cast(MemoryCluster, Retrying(memory, RetryPolicy(sleep=waits.append)))
     plan = world.plan(*edits())
     memory.calls.clear()
     memory.faults.fail(AGAIN, item="TOPIC/a", nth=1)
@@ -483,7 +483,7 @@ def test_a_fault_that_stays_retriable_is_a_failure_in_the_end_and_the_rest_is_do
     memory = MemoryCluster()
     world = World(memory)
     world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
-    world.cluster = cast(MemoryCluster, Retrying(memory, Again(attempts=3, sleep=lambda _: None)))
+    world.cluster = cast(MemoryCluster, Retrying(memory, RetryPolicy(attempts=3, sleep=lambda _: None)))
     plan = world.plan(*edits())
     memory.faults.fail(AGAIN, item="TOPIC/a", nth=None, method="alter_configs")
     result = world.run(plan)
@@ -500,7 +500,7 @@ def test_quota_that_stays_exceeded_fails_the_operation_with_a_hint() -> None:
     memory = MemoryCluster()
     world = World(memory)
     waits: list[float] = []
-    world.cluster = cast(MemoryCluster, Retrying(memory, Again(sleep=waits.append)))
+    world.cluster = cast(MemoryCluster, Retrying(memory, RetryPolicy(sleep=waits.append)))
     plan = world.plan(small("a"), small("b"))
     memory.faults.fail(QUOTA, item="a", nth=None, method="create_topics")
     result = world.run(plan)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exits import ExitCode
@@ -21,6 +20,7 @@ from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.cases import case
+from tests.connections import connections_to
 from tests.engine.moving import (
     FOLLOWER_RATE,
     FOLLOWERS,

@@ -6,8 +6,8 @@ from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.core.plan import Plan
+from kdeclare.core.retry import RetryPolicy
 from kdeclare.core.run import OperationResult, RunResult, Status
-from kdeclare.providers.kafka.client.retry import Again
 from kdeclare.providers.kafka.client.retrying import Retrying
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -71,7 +71,7 @@ def test_topic_created_again_during_a_quota_retry_is_kept() -> None:
     world.cluster.faults.fail(QUOTA, method="delete_topics", item="x")
     world.cluster.faults.meanwhile(create_again, method="delete_topics", nth=2)
     memory = world.cluster
-    world.cluster = Retrying(memory, Again(sleep=lambda _: None))  # type: ignore[assignment]
+    world.cluster = Retrying(memory, RetryPolicy(sleep=lambda _: None))  # type: ignore[assignment]
     run = world.run(plan)
     world.cluster = memory
     assert len(memory.requests("delete_topics")) == 2

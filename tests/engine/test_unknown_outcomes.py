@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault, FaultKind
@@ -22,6 +21,7 @@ from kdeclare.engine.observation import observe
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 from kdeclare.report.outcome import run_outcome
+from tests.connections import connections_to
 from tests.engine.world import TestClock, World, topic
 
 CONFIGS_S = 90.0

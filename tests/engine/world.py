@@ -6,13 +6,12 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
-from kdeclare.core.parts import PlanOptions
+from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS
 from kdeclare.core.run import MoveProgress, RunResult
@@ -34,10 +33,12 @@ from kdeclare.engine.planning.sealing import seal
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.judge import PolicyJudge
+from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions, with_pace
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 
 
 class TestClock:
@@ -107,7 +108,7 @@ class World:
     """A project's engine at work.
 
     adopts: whether plans adopt what exists, as with ``--adopt``; off for tests about adoption itself.
-    key_id: of the key that hashes of secrets are made with.
+    key_id: of the key that hashes of secrets are made with. workers: Connect workers by their URLs.
     """
 
     cluster: MemoryCluster = field(default_factory=MemoryCluster)
@@ -119,11 +120,17 @@ class World:
     policies: tuple[ConfiguredPolicy, ...] = ()
     adopts: bool = True
     key_id: str | None = None
+    workers: dict[tuple[str, ...], ConnectWorkers] = field(default_factory=dict)
+
+    @property
+    def connections(self) -> Connections:
+        """The connections to them."""
+        return connections_to(self.cluster, self.workers)
 
     def plan(self, *declared: Desired, scope: Scope | None = None) -> Plan:
         """What the manifests would change."""
         request = self._request(declared, scope or Scope())
-        plan = build_plan(request, connections_to(self.cluster), self.secrets, nothing)
+        plan = build_plan(request, self.connections, self.secrets, nothing)
         return consistent(plan)
 
     def apply(self, *declared: Desired, scope: Scope | None = None, **options: Any) -> RunResult:
@@ -137,18 +144,18 @@ class World:
             return self._recovered()
 
     def _recovered(self) -> Tidied:
-        found = recover(self.store, connections_to(self.cluster), self.clock)
-        await_visibility(self.store, connections_to(self.cluster), self.clock)
+        found = recover(self.store, self.connections, self.clock)
+        await_visibility(self.store, self.connections, self.clock)
         if not all(item.is_certain for item in found):
             return Tidied(None, ())
         tidied = tidy(self._applier(), "test", "default", "memory")
-        await_visibility(self.store, connections_to(self.cluster), self.clock)
+        await_visibility(self.store, self.connections, self.clock)
         return tidied
 
     def _applier(self) -> Applier:
         return Applier(
             self.store,
-            connections_to(self.cluster),
+            self.connections,
             self.secrets,
             nothing,
             "me@here",
@@ -184,7 +191,7 @@ class World:
             run,
             record,
             self.store.read(),
-            connections_to(self.cluster),
+            self.connections,
             self.secrets,
             options=PlanOptions(KafkaPlanOptions(delete_by_name=delete_by_name, pace=self.pace)),
             allow_data_loss=allow_data_loss,

@@ -10,8 +10,8 @@ import pytest
 from kdeclare.core.changes import FieldOp
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.retry import RetryPolicy
 from kdeclare.providers.kafka.client import KafkaCluster, connect
-from kdeclare.providers.kafka.client.retry import Again
 from kdeclare.providers.kafka.client.retrying import Retrying
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource
@@ -139,7 +139,7 @@ def test_records_are_counted(kafka: KafkaCluster, prefix: str, sandbox: "Sandbox
     full, empty = f"{prefix}full", f"{prefix}empty"
     kafka.create_topics([new(full, 3), new(empty, 3)])
     # A broker may be a leader in the metadata before it knows it.
-    patient = Retrying(kafka, Again())
+    patient = Retrying(kafka, RetryPolicy())
     assert patient.record_counts([full, empty, f"{prefix}absent"]) == {full: 0, empty: 0}
     producer = KafkaProducer(bootstrap_servers=sandbox.bootstrap)
     for number in range(7):

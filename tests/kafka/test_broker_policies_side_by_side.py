@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from kdeclare.app.connections import connections_to
 from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -26,6 +25,7 @@ from kdeclare.policy.deprecated import (
 from kdeclare.policy.judge import judge
 from kdeclare.policy.requests.facts import Facts
 from tests.beds import APPEND, DELETE, SET, SUBTRACT, KafkaBed
+from tests.connections import connections_to
 from tests.kafka.broker_policies import Line, Policed, alter, create
 
 pytestmark = pytest.mark.kafka

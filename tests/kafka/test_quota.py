@@ -8,8 +8,8 @@ import pytest
 from kafka.protocol.admin import AlterClientQuotasRequest
 
 from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.retry import Retry, RetryPolicy
 from kdeclare.providers.kafka.client import KafkaCluster, connect
-from kdeclare.providers.kafka.client.retry import Again, Retry
 from kdeclare.providers.kafka.client.retrying import Retrying
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.sandbox import SandboxStatus
@@ -78,7 +78,7 @@ def test_changes_over_the_quota_are_refused_at_once_and_say_for_how_long(quota_b
 
 def test_what_a_quota_refuses_is_done_as_brokers_allow_it(quota_bed: KafkaBed) -> None:
     retries: list[Retry] = []
-    patient = Retrying(quota_bed.cluster, Again(on_retry=retries.append))
+    patient = Retrying(quota_bed.cluster, RetryPolicy(on_retry=retries.append))
     new = [NewTopic(quota_bed.name(), 1, 1, None, {}) for _ in range(20)]
     assert not any(isinstance(answer, Fault) for answer in patient.create_topics(new).values())
     assert len(retries) > 6  # more than failed attempts would be allowed

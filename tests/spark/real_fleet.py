@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kdeclare.app import workspace
 from kdeclare.cli.main import main
 from kdeclare.core.changes import FieldOp
 from kdeclare.fleet.collecting import live_rows, record_batches
 from kdeclare.fleet.encoding import Row
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, record_document, snapshot_path
+from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -151,7 +151,7 @@ def real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
         path.write_text(text)
     with monkeypatch.context() as patch:
         servers = {f"{name}:9092": cluster for name, cluster in fleet.clusters.items()}
-        patch.setattr(workspace, "connect_kafka", lambda where, *_: servers[where])
+        patch.setattr(connection, "connect_cluster", lambda where, *_: servers[where])
         for name, value in SECRETS.items():
             patch.setenv(name, value)
         for env in ("eu-1", "eu-2"):

@@ -6,13 +6,13 @@ from typing import NoReturn
 
 import pytest
 
-from kdeclare.app.connections import connections_to
 from kdeclare.core.collector import Collector, Expected, Sighting
 from kdeclare.core.parts import Connections, LiveState, Parts
 from kdeclare.core.registry import load_collectors
 from kdeclare.core.visibility import Patience
 from kdeclare.engine.observation import identify_system, observe
-from kdeclare.providers.connect.collector import WORKERS, ConnectClients, WorkerSelection, WorkerState
+from kdeclare.providers.connect.collector import WORKERS, WorkerSelection, WorkerState
+from kdeclare.providers.connect.connection import ConnectClients
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.collector import CLUSTER, select_topics
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -20,6 +20,7 @@ from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 
 
 @dataclass(frozen=True)

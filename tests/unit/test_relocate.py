@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from kdeclare.app.connections import connections_to
 from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -14,6 +13,7 @@ from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, named, parse
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 from tests.engine.world import Secrets
 
 VERB = RelocateReplicas()

@@ -6,8 +6,9 @@ from typing import Any, cast
 import pytest
 
 from kdeclare.core.faults import Fault, FaultKind, Result
-from kdeclare.providers.connect.worker_state import WorkerGroup
-from kdeclare.providers.kafka.client.retry import Again, Retry
+from kdeclare.core.retry import Retry, RetryPolicy
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.client.retrying import RetryingWorkers
 from kdeclare.providers.kafka.client.retrying import Retrying
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Topic
@@ -66,7 +67,7 @@ class Waits(list[float]):
     def around(self, script: Script, attempts: int = 3) -> Retrying:
         return Retrying(
             cast(Cluster, script),
-            Again(attempts, 1.0, 5.0, self.append, self.retries.append, jitter=lambda: 0.0),
+            RetryPolicy(attempts, 1.0, 5.0, self.append, self.retries.append, jitter=lambda: 0.0),
         )
 
 
@@ -183,7 +184,7 @@ def test_waits_grow_to_a_limit_and_are_cut_at_random() -> None:
     halved: list[float] = []
     retrying = Retrying(
         cast(Cluster, Script(RETRIABLE, {})),
-        Again(base_delay_s=1.0, sleep=halved.append, jitter=lambda: 1.0),
+        RetryPolicy(base_delay_s=1.0, sleep=halved.append, jitter=lambda: 1.0),
     )
     retrying.topics()
     assert halved == [0.5]
@@ -191,7 +192,7 @@ def test_waits_grow_to_a_limit_and_are_cut_at_random() -> None:
 
 def test_no_attempt_at_all_makes_no_sense() -> None:
     with pytest.raises(ValueError, match="attempt"):
-        Again(attempts=0)
+        RetryPolicy(attempts=0)
 
 
 class Worker:
@@ -217,8 +218,7 @@ class Worker:
 @pytest.mark.parametrize("call", ["patch", "delete"])
 def test_a_worker_that_is_not_ready_is_told_again(call: str) -> None:
     worker, slept = Worker(2), list[float]()
-    cluster = cast(Cluster, type("Any", (), {"workers": lambda _, group: worker})())
-    workers = Retrying(cluster, Again(sleep=slept.append)).workers(WorkerGroup(worker.urls))
+    workers = RetryingWorkers(cast(ConnectWorkers, worker), RetryPolicy(sleep=slept.append))
     getattr(workers, call)("https://w", {})
     assert worker.asked == [call] * 3
     assert len(slept) == 2
@@ -227,10 +227,8 @@ def test_a_worker_that_is_not_ready_is_told_again(call: str) -> None:
 @pytest.mark.parametrize("call", ["status", "handshake", "overrides", "validate"])
 def test_a_worker_is_looked_at_once(call: str) -> None:
     worker = Worker(1)
-    cluster = cast(Cluster, type("Any", (), {"workers": lambda _, group: worker})())
-    workers = Retrying(cluster, Again(sleep=lambda _: pytest.fail("waited"))).workers(
-        WorkerGroup(worker.urls)
-    )
+    policy = RetryPolicy(sleep=lambda _: pytest.fail("waited"))
+    workers = RetryingWorkers(cast(ConnectWorkers, worker), policy)
     with pytest.raises(Fault):
         getattr(workers, call)("https://w", *([{}] if call == "validate" else []))
     assert worker.asked == [call]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from kdeclare.app.adhoc.owners import owner_notices, owners_of
 from kdeclare.app.adhoc.results import result_of, result_without_plan
 from kdeclare.app.apply import How, confirmed
-from kdeclare.app.connections import connections_to
 from kdeclare.app.plan import complete_options
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked
@@ -90,19 +89,18 @@ def run_adhoc(
     """Plan, ask, run and verify; None when the person said no. Raises KdeclareError."""
     with (
         policies_in_force(workspace, overrides=how.overrides) as in_force,
-        workspace.cluster() as cluster,
+        workspace.connected() as connections,
         workspace.store.lock(how.command),
     ):
         notices = (
             *in_force.diagnostics,
-            *recover_locked(workspace, cluster, how.command, progress=how.progress),
+            *recover_locked(workspace, connections, how.command, progress=how.progress),
         )
-        connections = connections_to(cluster)
         wanted = command.ask(connections)
         if not wanted.is_left:
             return result_without_plan(wanted.failed, wanted.left_out)
         desired, secrets = seal_secrets(
-            workspace, wanted.desired, workspace.store.read(), cluster, how.progress
+            workspace, wanted.desired, workspace.store.read(), connections, how.progress
         )
         owners = owners_of(workspace)
         wanted = replace(wanted, desired=owners.labelled(desired))
@@ -119,7 +117,7 @@ def run_adhoc(
             notices = (*notices, *prepared.notices, *_nothing_to_write(apart.plan))
         else:
             notices = (*notices, *owner_notices(workspace, apart.plan, owners))
-        run = confirmed(workspace, cluster, apart.plan, secrets, how, in_force, notices)
+        run = confirmed(workspace, connections, apart.plan, secrets, how, in_force, notices)
         if run is None:
             return None
         verified, unseen = _verify(connections, run, options.verify_s, command.words.look_hint)

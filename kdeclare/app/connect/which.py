@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kdeclare.app.connect.door import ProjectDoor
+from kdeclare.app.connections import ProjectReferences
 from kdeclare.app.plan import load_manifests
-from kdeclare.app.workspace import Workspace, log_retry
+from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, gist
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
@@ -16,12 +16,11 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.reference_limits import Limits
 from kdeclare.providers.connect.client.port import ConnectWorkers
-from kdeclare.providers.connect.client.retrying import RetryingWorkers
+from kdeclare.providers.connect.connection import ConnectTarget
 from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind
 from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody, plain_http_warning
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.connect.workers.urls import is_plain_http, wrong_url
-from kdeclare.providers.kafka.client.retry import Again
 
 _KIND = ConnectWorkerConfigKind.name
 _log = logging.getLogger(__name__)
@@ -68,8 +67,8 @@ def chosen(workspace: Workspace, named: Named) -> Iterator[Chosen]:
     for url in group.urls if group.headers else ():
         if is_plain_http(url):
             _log.warning("%s", plain_http_warning(url).detail)
-    door = ProjectDoor(folder, workspace.environ, named.timeout_s, limits)
-    workers = RetryingWorkers(door(group), Again(on_retry=log_retry))
+    references = ProjectReferences(folder, workspace.environ, limits)
+    workers = ConnectTarget(folder, references).open(named.timeout_s).open(group)
     mine = [item for item in declared if not set(item.body.group.urls).isdisjoint(group.urls)]
     try:
         yield Chosen(workers, mine, unread is not None)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from kdeclare.app.doctor.needs import features, rights
 from kdeclare.app.doctor.problems import of_error
-from kdeclare.app.workspace import Options, Workspace, client_config
+from kdeclare.app.workspace import Options, Workspace, surroundings_of
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.faults import Fault
+from kdeclare.providers.kafka.connection import KafkaSettings, read_client_properties, stated_servers
 from kdeclare.providers.kafka.examination import Examinable
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
 from kdeclare.report.doctor_views import Check, Section, Standing
@@ -48,11 +49,13 @@ def cluster_sections(
     from kdeclare.providers.kafka.client import provided  # most commands meet no cluster
 
     try:
-        config = client_config(workspace.project, options, workspace.environ)
+        settings = KafkaSettings.model_validate(workspace.project.environment.connection_fields)
+        surroundings = surroundings_of(workspace.project, options, workspace.environ)
+        config = read_client_properties(settings, surroundings)
         used = provided(config)
     except KdeclareError as problem:
         return [Section("Cluster", (of_error("Client properties", Standing.FAILED, problem),))], None
-    stated = options.bootstrap_server or workspace.project.environment.bootstrap_servers or ""
+    stated = stated_servers(settings, surroundings) or ""
     servers = stated or used.get("bootstrap.servers", "")
     if not servers:
         return [Section("Cluster", (NO_CLUSTER,))], None

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from kdeclare.app.connect.door import ProjectDoor
+from kdeclare.app.connections import ProjectReferences
 from kdeclare.app.doctor.problems import of_error
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.faults import Fault
 from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.connection import ConnectTarget
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.report.doctor_views import Check, Section, Standing
 
@@ -25,7 +26,8 @@ def workers_section(
     for group in groups:
         try:
             project = workspace.project
-            workers = ProjectDoor(project.folder, workspace.environ, timeout_s, project.limits)(group)
+            references = ProjectReferences(project.folder, workspace.environ, project.limits)
+            workers = ConnectTarget(project.folder, references).open(timeout_s).open(group)
         except KdeclareError as problem:
             checks.append(of_error(", ".join(group.urls), Standing.FAILED, problem, _WHY))
             continue

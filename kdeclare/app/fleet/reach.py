@@ -4,11 +4,11 @@ import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 from kdeclare.app.fleet.unpacking import Unpacked, entered, unpacked
-from kdeclare.app.workspace import Options, Workspace, connect_kafka, workspace_of
+from kdeclare.app.workspace import Options, Workspace, workspace_of
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.fleet import ClusterEntry, Fleet, open_fleet, project_of
@@ -74,7 +74,7 @@ class Reach:
             state = archive.moved_state(state) if state is not None else None
             config = archive.moved(config) if config is not None else None
         options = Options(command_config=config, state=state, timeout_s=self.timeout_s)
-        return workspace_of(project, options, environ, partial(connect_kafka, attempts=_ATTEMPTS))
+        return workspace_of(project, options, environ, attempts=_ATTEMPTS)
 
     def _unpacked(self) -> Unpacked | None:
         """The archive, where files come from one."""

@@ -5,16 +5,9 @@ from dataclasses import dataclass
 
 from kdeclare.core.collector import Collector
 from kdeclare.core.parts import Connections
-from kdeclare.providers.connect.client.port import Door
 from kdeclare.providers.connect.client.reading import read_workers
+from kdeclare.providers.connect.connection import ConnectClients
 from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectClients:
-    """The connection to Connect clusters: opens the workers of a group when they are needed."""
-
-    open: Door
 
 
 @dataclass(frozen=True, slots=True)

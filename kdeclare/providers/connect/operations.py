@@ -15,7 +15,8 @@ from kdeclare.core.secrets import SecretSource, Steps, is_secret
 from kdeclare.core.undoing import Undo
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED, Changes
 from kdeclare.providers.connect.client.rollout import change, check
-from kdeclare.providers.connect.collector import ConnectClients, WorkerSelection, WorkerState
+from kdeclare.providers.connect.collector import WorkerSelection, WorkerState
+from kdeclare.providers.connect.connection import ConnectClients
 from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs
 from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
 from kdeclare.providers.connect.workers.group_json import group_from

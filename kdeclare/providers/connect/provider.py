@@ -2,6 +2,7 @@
 
 from kdeclare.core.provider import Provider
 from kdeclare.providers.connect.collector import WORKERS
+from kdeclare.providers.connect.connection import CONNECTION
 from kdeclare.providers.connect.operations import PatchWorkers
 from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind
 from kdeclare.providers.connect.workers.values import is_secret_setting
@@ -11,6 +12,7 @@ PROVIDER = Provider(
     kinds=(ConnectWorkerConfigKind(),),
     operation_types=(PatchWorkers(),),
     builds_on=("kafka",),
+    connection=CONNECTION,
     collectors=(WORKERS,),
     is_secret_setting=is_secret_setting,
 )

@@ -1,22 +1,13 @@
 """Reading the live state of a Kafka cluster for everything that asks for some of it, in one batch."""
 
-from dataclasses import dataclass
-
 from kdeclare.core.collector import Collector, Expected, Selection, Sighting
 from kdeclare.core.parts import Connections
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.visibility import observe_expected
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaConnection:
-    """The connection to the Kafka cluster."""
-
-    cluster: Cluster
 
 
 def collect_cluster(connections: Connections, selection: KafkaSelection) -> KafkaState:

@@ -12,7 +12,8 @@ from kdeclare.core.kind import Desired, Difference
 from kdeclare.core.operations import Operation
 from kdeclare.core.planning import PlanHooks, PlanInputs, Step
 from kdeclare.core.registry import KINDS
-from kdeclare.providers.kafka.collector import CLUSTER, KafkaConnection
+from kdeclare.providers.kafka.collector import CLUSTER
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import moves_not_seen

@@ -6,8 +6,6 @@ from typing import Protocol
 
 from kdeclare.core.changes import FieldOp
 from kdeclare.core.faults import Fault, Outcome, Result
-from kdeclare.providers.connect.client.port import ConnectWorkers
-from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
 
@@ -213,11 +211,5 @@ class Cluster(Protocol):
         REPLICA_NOT_AVAILABLE; of a partition that is nowhere, UNKNOWN_TOPIC_OR_PARTITION.
         """
 
-    def workers(self, group: WorkerGroup) -> ConnectWorkers:
-        """The workers of a Connect cluster that belongs to it; whoever asked does not close them.
-
-        Nothing is sent yet. Raises KdeclareError where a file or a reference of the group cannot be read.
-        """
-
     def close(self) -> None:
-        """Let go of connections, those to workers too. Safe to call twice."""
+        """Let go of connections. Safe to call twice."""

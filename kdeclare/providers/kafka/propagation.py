@@ -11,7 +11,8 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.registry import type_of
 from kdeclare.core.visibility import PendingWrite
-from kdeclare.providers.kafka.collector import CLUSTER, KafkaConnection, select_topics
+from kdeclare.providers.kafka.collector import CLUSTER, select_topics
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.observe import observe

@@ -17,10 +17,11 @@ from kdeclare.providers.connect.client.opening import opened
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.client.reading import read_workers
 from kdeclare.providers.connect.client.rollout import check, through_any
+from kdeclare.providers.connect.testing import MemoryWorkers
+from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup, WorkersSeen, overrides_hash
 from kdeclare.providers.connect.workers.standing import differing, not_reached, silent
-from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
-from kdeclare.providers.kafka.testing.workers import LOCATION, PASSWORD, Keystore
+from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.cases import case
 from tests.engine.world import World, desired
 from tests.kafka.connect import certificates
@@ -181,7 +182,7 @@ def declared(bed: Bed, location: str) -> Desired:
 
 def test_a_run_rotates_and_its_rollback_rotates_back(bed: Bed) -> None:
     world = World(MemoryCluster())
-    world.cluster.connect[bed.workers.urls] = bed.workers  # type: ignore[assignment]
+    world.workers[bed.workers.urls] = bed.workers
     assert world.apply(declared(bed, bed.a)).complete
     shown = {worker.served for worker in read_workers(bed.workers).workers}
     assert not world.plan(declared(bed, bed.a)).has_changes

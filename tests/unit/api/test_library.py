@@ -40,7 +40,8 @@ from kdeclare.api import (
     validation_outcome,
     write_manifests,
 )
-from kdeclare.providers.kafka.port import Cluster
+from kdeclare.core.parts import Connections
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.conftest import kdeclare as kdeclare
@@ -177,11 +178,8 @@ def test_a_cluster_of_ones_own(tmp_path: Path) -> None:
     """A program's tests need no broker."""
     cluster = MemoryCluster()
 
-    def connect(servers: str, config: object, timeout_s: float, door: object) -> Cluster:
-        return cluster
-
     options = Options(bootstrap_server="nowhere:9092", state=str(tmp_path))
-    workspace = open_workspace(options, {}, connect)
+    workspace = open_workspace(options, {}, Connections(KafkaConnection(cluster)))
     assert make_plan(workspace).plan.cluster.name == "nowhere:9092"
 
 

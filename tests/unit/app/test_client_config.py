@@ -1,13 +1,15 @@
 """Files of client properties with references: environment, files, commands."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from kdeclare.app.client_config import read_client_config
+from kdeclare.app.connections import ProjectReferences
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.providers.kafka.client.properties import client_arguments
+from kdeclare.providers.kafka.client_config import read_client_config
 
 
 def written(folder: Path, **properties: str) -> Path:
@@ -20,9 +22,14 @@ def written(folder: Path, **properties: str) -> Path:
     return path
 
 
+def read(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """What a client is given."""
+    return read_client_config(path, ProjectReferences(Path("nowhere"), environ), environ)
+
+
 def failure(path: Path) -> Diagnostic:
     with pytest.raises(KdeclareError) as raised:
-        read_client_config(path, {"SECRET": "s3cret"})
+        read(path, {"SECRET": "s3cret"})
     (found,) = raised.value.diagnostics
     assert "s3cret" not in f"{found}"
     return found
@@ -37,7 +44,7 @@ def test_environment_files_and_commands(tmp_path: Path) -> None:
         c="${command." + sys.executable + " -c 'print(6*7)'}",
         d="${file:/kafkas:own} ${unknown} $ {",
     )
-    assert read_client_config(path, {"NAME": "${env.NAME}"}) == {
+    assert read(path, {"NAME": "${env.NAME}"}) == {
         "a": "<${env.NAME}>",
         "b": "from a file",
         "c": "42",
@@ -54,7 +61,7 @@ def test_a_secret_arrives_whole_whatever_is_in_it(tmp_path: Path, secret: str) -
         sasl_mechanism="PLAIN",
         sasl_jaas_config=f'{module} required username="u" password="${{env.SECRET}}";',
     )
-    arguments, _ = client_arguments(read_client_config(path, {"SECRET": secret}))
+    arguments, _ = client_arguments(read(path, {"SECRET": secret}))
     assert arguments["sasl_plain_password"] == secret
 
 
@@ -102,4 +109,4 @@ def test_what_begins_like_a_reference_is_never_sent_as_a_password(
 
 def test_a_secret_that_looks_like_a_reference_is_one_secret(tmp_path: Path) -> None:
     path = written(tmp_path, ssl_key_password="${env.SECRET}")
-    assert read_client_config(path, {"SECRET": "${command.x"}) == {"ssl.key.password": "${command.x"}
+    assert read(path, {"SECRET": "${command.x"}) == {"ssl.key.password": "${command.x"}

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.fleet import reach as reaching
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.fleet.reading import read_declared, read_live
 from kdeclare.core.faults import Fault
@@ -21,6 +20,7 @@ from kdeclare.core.secret_hashes import KEY_VARIABLE, matches
 from kdeclare.core.state import State
 from kdeclare.engine.state.location import open_store
 from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -72,7 +72,7 @@ def reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reach:
 @pytest.fixture
 def connected(monkeypatch: pytest.MonkeyPatch) -> MemoryCluster:
     cluster = MemoryCluster(cluster_id="id-1")
-    monkeypatch.setattr(reaching, "connect_kafka", lambda *_, attempts: cluster)
+    monkeypatch.setattr(connection, "connect_cluster", lambda *_: cluster)
     return cluster
 
 

@@ -2,19 +2,19 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from kdeclare.app.keeping import KeptConnections
 from kdeclare.app.workspace import Options
+from kdeclare.core.connecting import Target
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.providers.connect.client.port import ConnectWorkers, Door
-from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import ClusterInfo
-from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.testing import MemoryCluster
 
 
@@ -35,20 +35,35 @@ class Breakable(MemoryCluster):
 
 
 class Network:
-    """Opens clusters. down: nobody can be reached."""
+    """Opens clusters, each at an address. down: nobody can be reached."""
 
     def __init__(self) -> None:
         self.opened: list[tuple[str, Breakable]] = []
         self.timeouts: list[float] = []
         self.down = False
 
-    def __call__(self, servers: str, config: Mapping[str, str], timeout_s: float, door: Door) -> Cluster:
+    def open(self, servers: str, timeout_s: float) -> KafkaConnection:
         self.timeouts.append(timeout_s)
         if self.down:
             raise KdeclareError(error("unreachable", "Cluster cannot be reached"))
         cluster = Breakable()
         self.opened.append((servers, cluster))
-        return cluster
+        return KafkaConnection(cluster)
+
+    def at(self, servers: str, config: str = "") -> Target:
+        return At(servers, config, self.open)
+
+
+@dataclass(frozen=True)
+class At:
+    """An address, and what opens it."""
+
+    servers: str
+    config: str
+    connect: Callable[[str, float], KafkaConnection] = field(compare=False)
+
+    def open(self, timeout_s: float) -> KafkaConnection:
+        return self.connect(self.servers, timeout_s)
 
 
 @pytest.fixture
@@ -57,14 +72,10 @@ def network() -> Network:
 
 
 @pytest.fixture
-def kept(network: Network) -> Iterator[KeptConnections]:
-    made = KeptConnections(network)
+def kept() -> Iterator[KeptConnections]:
+    made = KeptConnections()
     yield made
     made.close()
-
-
-def nowhere(group: WorkerGroup) -> ConnectWorkers:
-    raise AssertionError(group)
 
 
 def gone() -> None:
@@ -76,60 +87,60 @@ def done(_: object) -> None:
 
 
 def test_the_same_cluster_is_given_again(network: Network, kept: KeptConnections) -> None:
-    first = kept("a:1", {"x": "1"}, 5.0, nowhere)
-    assert kept("a:1", {"x": "1"}, 5.0, nowhere) is first
-    assert kept("a:1", {"x": "2"}, 5.0, nowhere) is not first
-    assert kept("b:1", {"x": "1"}, 5.0, nowhere) is not first
+    first = kept.open(network.at("a:1", "1"), 5.0)
+    assert kept.open(network.at("a:1", "1"), 5.0) is first
+    assert kept.open(network.at("a:1", "2"), 5.0) is not first
+    assert kept.open(network.at("b:1", "1"), 5.0) is not first
     assert len(network.opened) == 3
 
 
 def test_what_broke_is_opened_anew(network: Network, kept: KeptConnections) -> None:
-    first = kept("a:1", {}, 5.0, nowhere)
+    first = kept.open(network.at("a:1"), 5.0)
     network.opened[0][1].asking = gone
     network.down = True
     for _ in range(2):
         with pytest.raises(KdeclareError, match="Cluster cannot be reached"):
-            kept("a:1", {}, 5.0, nowhere)
+            kept.open(network.at("a:1"), 5.0)
     assert network.opened[0][1].ended.wait(5)
     network.down = False
-    assert kept("a:1", {}, 5.0, nowhere) is not first
+    assert kept.open(network.at("a:1"), 5.0) is not first
 
 
 def test_silence_does_not_use_up_the_time(network: Network, kept: KeptConnections) -> None:
-    kept("a:1", {}, 5.0, nowhere)
+    kept.open(network.at("a:1"), 5.0)
     silence = threading.Event()
     network.opened[0][1].asking = lambda: done(silence.wait(10))
     network.down = True
     begun = time.monotonic()
     with pytest.raises(KdeclareError, match="Cluster cannot be reached"):
-        kept("a:1", {}, 0.4, nowhere)
+        kept.open(network.at("a:1"), 0.4)
     assert time.monotonic() - begun < 2
     assert 0.1 <= network.timeouts[-1] <= 0.25  # what was left of it
     silence.set()
 
 
 def test_whatever_goes_wrong_is_tried_anew(network: Network, kept: KeptConnections) -> None:
-    first = kept("a:1", {}, 5.0, nowhere)
+    first = kept.open(network.at("a:1"), 5.0)
 
     def bug() -> None:
         raise ZeroDivisionError
 
     network.opened[0][1].asking = bug
-    assert kept("a:1", {}, 5.0, nowhere) is not first
+    assert kept.open(network.at("a:1"), 5.0) is not first
 
 
 def test_only_some_are_kept(network: Network, kept: KeptConnections) -> None:
     for number in range(5):
-        kept(f"a:{number}", {}, 5.0, nowhere)
+        kept.open(network.at(f"a:{number}"), 5.0)
     first, *others = [cluster for _, cluster in network.opened]
     assert first.ended.wait(5)
     assert not any(cluster.ended.is_set() for cluster in others)
 
 
 def test_all_are_closed_at_the_end(network: Network) -> None:
-    kept = KeptConnections(network)
-    kept("a:1", {}, 5.0, nowhere)
-    kept("b:1", {}, 5.0, nowhere)
+    kept = KeptConnections()
+    kept.open(network.at("a:1"), 5.0)
+    kept.open(network.at("b:1"), 5.0)
     kept.close()
     assert all(cluster.ended.wait(5) for _, cluster in network.opened)
 
@@ -137,12 +148,13 @@ def test_all_are_closed_at_the_end(network: Network) -> None:
 def test_two_that_open_at_the_same_time_leave_one(network: Network) -> None:
     both = threading.Barrier(2)
 
-    def slowly(servers: str, config: Mapping[str, str], timeout_s: float, door: Door) -> Cluster:
+    def slowly(servers: str, timeout_s: float) -> KafkaConnection:
         both.wait(5)
-        return network(servers, config, timeout_s, door)
+        return network.open(servers, timeout_s)
 
-    kept = KeptConnections(slowly)
-    threads = [threading.Thread(target=kept, args=("a:1", {}, 5.0, nowhere)) for _ in range(2)]
+    kept = KeptConnections()
+    slow = At("a:1", "", slowly)
+    threads = [threading.Thread(target=kept.open, args=(slow, 5.0)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -152,7 +164,9 @@ def test_two_that_open_at_the_same_time_leave_one(network: Network) -> None:
     while not (one.ended.is_set() or other.ended.is_set()) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert one.ended.is_set() != other.ended.is_set()
-    assert kept("a:1", {}, 5.0, nowhere) is (other if one.ended.is_set() else one)
+    again = kept.open(slow, 5.0)
+    assert isinstance(again, KafkaConnection)
+    assert again.cluster is (other if one.ended.is_set() else one)
 
 
 @pytest.mark.parametrize(

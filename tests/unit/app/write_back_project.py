@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kdeclare.app.connections import Connecting
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back import Prepared, prepare
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
@@ -12,7 +13,6 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import open_project
-from kdeclare.providers.kafka.port import Cluster
 from kdeclare.report.manifest_diff import manifest_diff
 
 HEAD = "apiVersion: kdeclare/v1\nkind: {}\nmetadata: {{name: {}}}\n"
@@ -38,7 +38,7 @@ class Place:
     environ: Mapping[str, str]
 
     def workspace(self, env: str | None = None) -> Workspace:
-        def connect() -> Cluster:
+        def connect() -> Connecting:
             raise AssertionError("nothing is asked of a cluster")
 
         project = open_project(None, env, self.environ)

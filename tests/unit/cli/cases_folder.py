@@ -10,11 +10,13 @@ from typing import Any
 
 import yaml
 
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.testing import MemoryWorkers
+from kdeclare.providers.connect.testing.workers import STATIC, Keystore
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
-from kdeclare.providers.kafka.testing import MemoryCluster, MemoryWorkers
-from kdeclare.providers.kafka.testing.workers import STATIC, Keystore
+from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.version import VERSION
 from tests.beds import all_created
 from tests.unit.cli.command_line import CommandLine, Ran
@@ -86,6 +88,7 @@ def _read(folder: Path) -> Case:
 def bring_about(case: Case, kdeclare: CommandLine) -> None:
     """Everything up to the command."""
     kdeclare.cluster = _cluster(case.live)
+    kdeclare.workers = _workers(case.live)
     for name, value in case.environ.items():
         kdeclare.monkeypatch.setenv(name, value)
     for file in case.inputs():
@@ -189,12 +192,16 @@ def _cluster(live: Mapping[str, Any]) -> MemoryCluster:
     for name, configs in live.get("brokerConfigs", {}).items():
         entity = "" if name == CLUSTER_DEFAULT else str(name)
         cluster.set_overrides(ConfigResource(ConfigScope.BROKER, entity), _texts(configs))
-    if "connectWorkers" in live:
-        workers = MemoryWorkers(tuple(live["connectWorkers"]["urls"]))
-        workers.files = dict.fromkeys(live["connectWorkers"]["keystores"], Keystore(STATIC))
-        cluster.connect[workers.urls] = workers
     cluster.calls.clear()
     return cluster
+
+
+def _workers(live: Mapping[str, Any]) -> dict[tuple[str, ...], ConnectWorkers]:
+    if "connectWorkers" not in live:
+        return {}
+    workers = MemoryWorkers(tuple(live["connectWorkers"]["urls"]))
+    workers.files = dict.fromkeys(live["connectWorkers"]["keystores"], Keystore(STATIC))
+    return {workers.urls: workers}
 
 
 def _texts(configs: Mapping[str, Any]) -> dict[str, str]:

@@ -17,10 +17,11 @@ from typing import Any, TextIO, cast
 import pytest
 import yaml
 
-from kdeclare.app import workspace
 from kdeclare.cli.main import main
 from kdeclare.core.clock import SystemClock
-from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.connect import connection as connect
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.terminal import CTRL_C, CTRL_D
 
@@ -70,7 +71,7 @@ def _press_ctrl_c(master: int, seen: threading.Event) -> bool:
 
 @dataclass
 class CommandLine:
-    """A project folder, a cluster, and commands typed there."""
+    """A project folder, a cluster, Connect workers by their URLs, and commands typed there."""
 
     folder: Path
     capsys: pytest.CaptureFixture[str]
@@ -78,12 +79,11 @@ class CommandLine:
     cluster: MemoryCluster = field(
         default_factory=lambda: MemoryCluster({1: "rack-a", 2: "rack-b", 3: "rack-c"})
     )
+    workers: dict[tuple[str, ...], ConnectWorkers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        def connect(servers: str, config: object, timeout_s: float, door: object) -> Cluster:
-            return self.cluster
-
-        self.monkeypatch.setattr(workspace, "connect_kafka", connect)
+        self.monkeypatch.setattr(connection, "connect_cluster", lambda *_: self.cluster)
+        self.monkeypatch.setattr(connect, "open_workers", lambda group, *_: self.workers[group.urls])
         self.monkeypatch.chdir(self.folder)
         self.monkeypatch.setenv("COLUMNS", "100")
         self.monkeypatch.delenv("KDECLARE_DEBUG", raising=False)

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kdeclare.app.fleet import reach
 from kdeclare.app.fleet.plan import plan_file, read_plan
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.scope import Scope
@@ -18,6 +17,7 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.plan import Summary
 from kdeclare.engine.state.local import LocalStore
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
+from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import Cluster, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -36,10 +36,10 @@ class Fleet:
     def __post_init__(self) -> None:
         self.clusters = {name: MemoryCluster({1: "a"}) for name in NAMES}
 
-        def connect(servers: str, config: object, timeout_s: float, door: object, attempts: int) -> Cluster:
+        def connect(servers: str, config: object, timeout_s: float, attempts: int) -> Cluster:
             return self.clusters[servers.partition(":")[0]]
 
-        self.line.monkeypatch.setattr(reach, "connect_kafka", connect)
+        self.line.monkeypatch.setattr(connection, "connect_cluster", connect)
         environments = {name: {"bootstrapServers": f"{name}:9092"} for name in NAMES}
         self.line.write("kdeclare.yaml", "Project", "shop", environments=environments)
         entries = [

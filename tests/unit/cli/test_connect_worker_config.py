@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.connect import which
 from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.providers.connect.client.port import Changes, Door
-from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup
-from kdeclare.providers.kafka.testing import MemoryWorkers
-from kdeclare.providers.kafka.testing.workers import LOCATION, PASSWORD, Keystore
+from kdeclare.providers.connect.client.port import Changes
+from kdeclare.providers.connect.testing import MemoryWorkers
+from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
+from kdeclare.providers.connect.worker_state import Certificate
 from tests.unit.cli.command_line import CommandLine
 
 PLACEHOLDER = "${file:/etc/connect/secrets.properties:keystore}"
@@ -37,16 +36,8 @@ def workers() -> MemoryWorkers:
 
 
 @pytest.fixture
-def typed(kdeclare: CommandLine, workers: MemoryWorkers, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    def to_memory(folder: Path, environ: object, timeout_s: float, limits: object) -> Door:
-        def door(group: WorkerGroup) -> MemoryWorkers:
-            assert group.urls == workers.urls
-            return workers
-
-        return door
-
-    monkeypatch.setattr(which, "ProjectDoor", to_memory)
-    kdeclare.cluster.connect[workers.urls] = workers
+def typed(kdeclare: CommandLine, workers: MemoryWorkers) -> CommandLine:
+    kdeclare.workers[workers.urls] = workers
     return kdeclare
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.app import workspace
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.faults import Fault
 from kdeclare.engine.state.local import LocalStore
+from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import Cluster, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.terminal import CTRL_C
@@ -41,19 +41,19 @@ def bad_manifest(k: CommandLine) -> Ran:
 
 
 def unreachable(k: CommandLine) -> Ran:
-    def connect(servers: str, config: object, timeout_s: float, door: object) -> Cluster:
+    def connect(servers: str, config: object, timeout_s: float, attempts: int) -> Cluster:
         raise KdeclareError(error("unreachable", "Cluster cannot be reached", f"{servers}: refused."))
 
-    k.monkeypatch.setattr(workspace, "connect_kafka", connect)
+    k.monkeypatch.setattr(connection, "connect_cluster", connect)
     k.topic("orders")
     return k("plan")
 
 
 def internal_error(k: CommandLine) -> Ran:
-    def connect(servers: str, config: object, timeout_s: float, door: object) -> Cluster:
+    def connect(servers: str, config: object, timeout_s: float, attempts: int) -> Cluster:
         raise ZeroDivisionError("by accident")
 
-    k.monkeypatch.setattr(workspace, "connect_kafka", connect)
+    k.monkeypatch.setattr(connection, "connect_cluster", connect)
     k.topic("orders")
     return k("plan")
 

@@ -216,14 +216,14 @@ IMPATIENT = """\
 import os
 import sys
 
-from kdeclare.app import workspace
+from kdeclare.providers.kafka import connection
 from kdeclare.cli.main import main
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.policy import asking
 
 asking.LIMIT_S = 0.3
 cluster = MemoryCluster()
-workspace.connect_kafka = lambda *_: cluster
+connection.connect_cluster = lambda *_: cluster
 code = main(sys.argv[1:])
 assert not cluster.topics()
 sys.stdout.flush()

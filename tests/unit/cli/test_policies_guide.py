@@ -12,13 +12,13 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from kdeclare.app.connections import connections_to
 from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.policy import RequestMetadata, TopicActionsPolicy, rules
 from kdeclare.policy.cel.bindings import READERS
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.judge import PolicyJudge
 from kdeclare.policy.testing.case_spec import RequestSpec
+from tests.connections import connections_to
 from tests.engine.world import World, desired
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.policy.conftest import own_modules  # noqa: F401  a fixture

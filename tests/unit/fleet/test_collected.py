@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.changes import Action
 from kdeclare.core.ids import ResourceId
@@ -21,6 +20,7 @@ from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 from tests.engine.world import Secrets, desired, nothing, sealed, topic
 from tests.unit.fleet.wholes import cluster_of, state_with, tables
 

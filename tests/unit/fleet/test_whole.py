@@ -9,7 +9,6 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdeclare.app.connections import connections_to
 from kdeclare.app.scope import Scope
 from kdeclare.core.capabilities import is_self_contained
 from kdeclare.core.changes import Action
@@ -25,6 +24,7 @@ from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.whole import Judged, WholeFindings, found_in_cluster
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 from tests.engine.world import Secrets, desired, nothing, sealed, topic
 from tests.unit.fleet.wholes import GOLD, A, B, RandomCluster, cluster_of, move, state_with, whole
 

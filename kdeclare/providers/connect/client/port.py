@@ -1,10 +1,10 @@
 """The port `ConnectWorkers`: all that is asked of the workers of one Connect cluster (KIP-1185)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup, WorkerStatus
+from kdeclare.providers.connect.worker_state import Certificate, WorkerStatus
 
 Changes = Mapping[str, str | None]
 """What a PATCH says: raw values by key; None takes the override away (JSON merge patch)."""
@@ -76,7 +76,3 @@ class ConnectWorkers(Protocol):
 
     def close(self) -> None:
         """Let go of connections. Safe to call twice."""
-
-
-Door = Callable[[WorkerGroup], ConnectWorkers]
-"""Opens a group, or gives it again: reads its files and resolves its references. Raises KdeclareError."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from kdeclare.core.retry import RetryPolicy
 from kdeclare.providers.connect.client.port import Changes, ConnectWorkers, Validation
 from kdeclare.providers.connect.worker_state import Certificate, WorkerStatus
-from kdeclare.providers.kafka.client.retry import Again
 
 
 class RetryingWorkers:
@@ -13,10 +13,10 @@ class RetryingWorkers:
     Who only looks asks once: either they look again anyway, or they want to know who is silent.
     """
 
-    def __init__(self, workers: ConnectWorkers, again: Again) -> None:
+    def __init__(self, workers: ConnectWorkers, policy: RetryPolicy) -> None:
         self.urls = workers.urls
         self._workers = workers
-        self._again = again
+        self._policy = policy
 
     def overrides(self, url: str) -> Mapping[str, str]:
         """As the port says."""
@@ -36,11 +36,11 @@ class RetryingWorkers:
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
         """As the port says."""
-        return self._again.whole("patch", lambda: self._workers.patch(url, changes))
+        return self._policy.whole("patch", lambda: self._workers.patch(url, changes))
 
     def delete(self, url: str, key: str) -> None:
         """As the port says."""
-        self._again.whole("delete", lambda: self._workers.delete(url, key))
+        self._policy.whole("delete", lambda: self._workers.delete(url, key))
 
     def close(self) -> None:
         """As the port says."""

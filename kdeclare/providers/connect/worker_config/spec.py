@@ -10,9 +10,10 @@ from kdeclare.core.adoption import SettingsLifecycle
 from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.kind import Path, Problem
 from kdeclare.core.references import Referenced
+from kdeclare.core.secrets import is_sensitive_key
 from kdeclare.providers.connect.worker_state import HEADER_NAME, WorkerGroup
 from kdeclare.providers.connect.workers.urls import is_plain_http, wrong_url
-from kdeclare.providers.connect.workers.values import is_placeholder, is_sensitive
+from kdeclare.providers.connect.workers.values import is_placeholder
 from kdeclare.providers.kafka.config.wishes import LITERAL_SECRET, Unset, Whole, Wish, as_secret, config_text
 from kdeclare.providers.kafka.reassignment.pace import Duration
 
@@ -98,7 +99,7 @@ def parse_value(resource: str, key: str, raw: object) -> tuple[Wish | None, tupl
             error("invalid-config", "Invalid config value", detail, resource=resource, subject=key),
         )
     text = config_text(raw)
-    if not is_sensitive(key) or (is_placeholder(text) and not isinstance(text, Referenced)):
+    if not is_sensitive_key(key) or (is_placeholder(text) and not isinstance(text, Referenced)):
         return Whole(str(text)), ()
     secret = as_secret(Whole(text))
     return secret, (_literal(resource, key) if secret.reference is None else raw_secret(resource, key),)

@@ -10,24 +10,12 @@ from collections.abc import Sequence
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.provider import TypedSetting
 from kdeclare.core.secret_hashes import SecretHasher, can_compare, hash_like, matches, refuse_missing_key
-from kdeclare.core.secrets import SHOWN, is_secret
-
-_SENSITIVE = re.compile(
-    r"(password|passphrase|secret|token|credentials?|jaas\.config"
-    r"|ssl\.keystore\.key|ssl\.keystore\.certificate\.chain|ssl\.truststore\.certificates)$",
-    re.IGNORECASE,
-)
-"""Keys of type PASSWORD (SslConfigs, SaslConfigs), and what plug-ins are likely to call theirs."""
+from kdeclare.core.secrets import SHOWN, is_secret, is_sensitive_key
 
 _PLACEHOLDER = re.compile(r"\$\{[^{}]*?:(?:[^{}]*?:)?[^{}]*?\}")
 """ConfigTransformer.DEFAULT_PATTERN: ``${provider:[path:]key}``."""
 _COMMAND = ("connect", "worker-config")
 _MARK = 8
-
-
-def is_sensitive(key: str) -> bool:
-    """Whether the value of a key must not be seen."""
-    return _SENSITIVE.search(key) is not None
 
 
 def is_placeholder(text: str) -> bool:
@@ -42,12 +30,12 @@ def is_secret_setting(setting: TypedSetting) -> bool | None:
     """
     if setting.option or setting.command[:2] != _COMMAND:
         return None
-    return is_sensitive(setting.key) and not is_placeholder(setting.value)
+    return is_sensitive_key(setting.key) and not is_placeholder(setting.value)
 
 
 def shown(key: str, raw: str | None) -> Json:
     """A raw value for people."""
-    if raw is None or not is_sensitive(key) or is_placeholder(raw):
+    if raw is None or not is_sensitive_key(key) or is_placeholder(raw):
         return raw
     return SHOWN
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.faults import Fault, Outcome, Result
-from kdeclare.providers.connect.client.port import ConnectWorkers, Door
-from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.client import configs as _configs
 from kdeclare.providers.kafka.client import leaders as _leaders
 from kdeclare.providers.kafka.client import log_dirs as _log_dirs
@@ -42,17 +40,12 @@ class KafkaCluster:
         wire: Wire,
         diagnostics: tuple[Diagnostic, ...] = (),
         principal: str | None = None,
-        door: Door | None = None,
     ) -> None:
-        """principal: whom the brokers take this client for, as far as its properties tell.
-
-        door: the way to Connect workers; None where nobody is going to ask for any.
-        """
+        """principal: whom the brokers take this client for, as far as its properties tell."""
         self._wire = wire
         self._principal = principal
         self._fresh = Freshness(wire)
         self.diagnostics = diagnostics
-        self._door = door
 
     def describe(self) -> ClusterInfo:
         """DescribeCluster (KIP-700), fenced brokers included from version 2 on (KIP-1073)."""
@@ -151,12 +144,6 @@ class KafkaCluster:
     def examine(self) -> Examination:
         """ApiVersions, DescribeCluster and Metadata with what the client may do (KIP-430). Raises Fault."""
         return _examine(self._wire)
-
-    def workers(self, group: WorkerGroup) -> ConnectWorkers:
-        """Over HTTP, as the door opens them: they keep no connection that would have to be closed."""
-        if self._door is None:
-            raise ValueError("connected without a way to Connect workers")
-        return self._door(group)
 
     def close(self) -> None:
         """Close all connections. Safe to call twice."""

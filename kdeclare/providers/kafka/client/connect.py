@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.providers.connect.client.port import Door
 from kdeclare.providers.kafka.client.adapter import KafkaCluster
 from kdeclare.providers.kafka.client.probe import probe
 from kdeclare.providers.kafka.client.problems import (
@@ -50,13 +49,12 @@ def connect(
     *,
     timeout_s: float = 10.0,
     request_timeout_s: float = 30.0,
-    door: Door | None = None,
 ) -> KafkaCluster:
     """Connect to a cluster by ``host:port[,host:port…]``.
 
     client_config: Kafka client properties. Its ``bootstrap.servers`` stands where
         ``bootstrap_servers`` is empty, its ``request.timeout.ms`` before ``request_timeout_s``.
-    timeout_s: until when one address must have answered. door: the way to Connect workers.
+    timeout_s: until when one address must have answered.
     Raises KdeclareError: ``unreachable`` with what was seen at each address, ``client-properties``,
     ``no-token``.
     """
@@ -88,7 +86,7 @@ def connect(
         wire.close()
         raise
     user = arguments.get("sasl_plain_username")
-    return KafkaCluster(wire, warnings, f"User:{user}" if user else None, door)
+    return KafkaCluster(wire, warnings, f"User:{user}" if user else None)
 
 
 def _quiet_client_log() -> None:

@@ -66,6 +66,12 @@ def error_name(code: int) -> str:
     return f"ERROR_{code}" if found is None else str(found.message)
 
 
+def is_error_name(name: str) -> bool:
+    """Whether a fault has this name that brokers answer, or that the client itself gives."""
+    known = {str(found.message) for found in client.kafka_errors.values()} | set(_JAVA_NAMES.values())
+    return name in known or name == "NETWORK_EXCEPTION" or re.fullmatch(r"ERROR_-?\d+", name) is not None
+
+
 def fault_for_code(code: int, message: str | None, *, changes: bool, throttle_ms: int = 0) -> Fault:
     """What a broker answered.
 

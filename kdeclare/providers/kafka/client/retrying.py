@@ -1,16 +1,17 @@
 """Requests to a cluster that are sent again: whole ones, or the items of them that failed."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeGuard, TypeVar
 
+from kdeclare.core import retry as core_retry
 from kdeclare.core.faults import Fault, FaultKind, Outcome, Result
-from kdeclare.providers.connect.client.port import ConnectWorkers
-from kdeclare.providers.connect.client.retrying import RetryingWorkers
-from kdeclare.providers.connect.worker_state import WorkerGroup
-from kdeclare.providers.kafka.client.retry import Again, Attempts
+from kdeclare.core.retry import Attempts, Retry, RetryPolicy
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
 from kdeclare.providers.kafka.port import (
+    QUOTA_EXCEEDED,
     Alteration,
     Cluster,
     ConfigQuery,
@@ -23,21 +24,31 @@ from kdeclare.providers.kafka.port import (
 K = TypeVar("K")
 R = TypeVar("R")
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+def log_retry(retry: Retry) -> None:
+    """Tell those who read the log, and everybody of long waits for a quota, now and then."""
+    if retry.fault.error == QUOTA_EXCEEDED and retry.attempt % 10 == 1:
+        left = f"; {retry.items} left" if retry.items else ""
+        _log.warning("%s%s: waiting until brokers take more", retry.fault.message, left)
+        return
+    core_retry.log_retry(retry)
 
 
 class Retrying:
     """A `Cluster` that sends again what failed with a RETRIABLE fault: whole requests, or the failed items.
 
-    How often, and after how long: see `Again`. Safe to use from several threads if ``cluster`` is.
+    How often, and after how long: see `RetryPolicy`. Safe to use from several threads if ``cluster`` is.
     """
 
-    def __init__(self, cluster: Cluster, again: Again) -> None:
+    def __init__(self, cluster: Cluster, policy: RetryPolicy) -> None:
         self._cluster = cluster
-        self._again = again
+        self._policy = replace(policy, quota_errors=frozenset({QUOTA_EXCEEDED}))
 
     def describe(self) -> ClusterInfo:
         """As the port says."""
-        return self._again.whole("describe", self._cluster.describe)
+        return self._policy.whole("describe", self._cluster.describe)
 
     def deadline_s(self) -> float:
         """As the port says."""
@@ -45,19 +56,19 @@ class Retrying:
 
     def is_caught_up(self) -> bool:
         """As the port says."""
-        return self._again.whole("is_caught_up", self._cluster.is_caught_up)
+        return self._policy.whole("is_caught_up", self._cluster.is_caught_up)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """As the port says."""
-        return self._again.whole("topics", lambda: self._cluster.topics(names))
+        return self._policy.whole("topics", lambda: self._cluster.topics(names))
 
     def hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
         """As the port says."""
-        return self._again.whole("hidden_topics", lambda: self._cluster.hidden_topics(names))
+        return self._policy.whole("hidden_topics", lambda: self._cluster.hidden_topics(names))
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """As the port says."""
-        return self._again.whole("configs", lambda: self._cluster.configs(queries))
+        return self._policy.whole("configs", lambda: self._cluster.configs(queries))
 
     def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
         """As the port says."""
@@ -67,11 +78,11 @@ class Retrying:
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """As the port says."""
-        return self._again.whole("moves", lambda: self._cluster.moves(topics))
+        return self._policy.whole("moves", lambda: self._cluster.moves(topics))
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """As the port says."""
-        return self._again.whole("record_counts", lambda: self._cluster.record_counts(topics))
+        return self._policy.whole("record_counts", lambda: self._cluster.record_counts(topics))
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
@@ -142,7 +153,7 @@ class Retrying:
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
         """As the port says."""
-        return self._again.whole("log_dirs", lambda: self._cluster.log_dirs(topics))
+        return self._policy.whole("log_dirs", lambda: self._cluster.log_dirs(topics))
 
     def move_log_dirs(
         self, targets: Mapping[tuple[TopicPartition, int], str]
@@ -154,10 +165,6 @@ class Retrying:
             lambda replica: replica,
             lambda rest: self._cluster.move_log_dirs({replica: targets[replica] for replica in rest}),
         )
-
-    def workers(self, group: WorkerGroup) -> ConnectWorkers:
-        """As the port says."""
-        return RetryingWorkers(self._cluster.workers(group), self._again)
 
     def close(self) -> None:
         """As the port says."""
@@ -172,7 +179,7 @@ class Retrying:
     ) -> Mapping[K, R | Fault]:
         results: dict[K, R | Fault] = {}
         rest = items
-        attempts = Attempts(self._again, call)
+        attempts = Attempts(self._policy, call)
         while True:
             try:
                 results.update(send(rest))

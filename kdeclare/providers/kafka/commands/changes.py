@@ -14,9 +14,9 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.registry import KINDS
 from kdeclare.manifests.substitution import Unresolved
 from kdeclare.providers.kafka.broker_config import BrokerConfigSpec
-from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.commands.topic_summary import summarize_topic
 from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.topic.asked import Asked, altered, created

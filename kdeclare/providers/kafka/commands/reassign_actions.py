@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kdeclare.app.apply import How, confirmed, judge_finished
-from kdeclare.app.connections import connections_to
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked
 from kdeclare.app.scope import Scope
@@ -52,6 +51,7 @@ from kdeclare.providers.kafka.commands.reassign_throttles import (
     settle_and_clear,
 )
 from kdeclare.providers.kafka.commands.reassignment_json import ANY_LOG_DIR, Assignment
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe, replica_dirs
@@ -115,12 +115,13 @@ def execute(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways,
     """Begin to move, and wait for nothing but log directories. Raises KdeclareError."""
     with (
         policies_in_force(workspace, overrides=how.overrides) as in_force,
-        workspace.cluster() as cluster,
+        workspace.connected() as connections,
         workspace.store.lock(how.command),
     ):
+        cluster = connections.get(KafkaConnection).cluster
         notices = (
             *in_force.diagnostics,
-            *recover_locked(workspace, cluster, how.command, progress=how.progress),
+            *recover_locked(workspace, connections, how.command, progress=how.progress),
         )
         if not ways.additional and cluster.moves():
             raise existing_moves()
@@ -131,8 +132,8 @@ def execute(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways,
         wanted = _execution(workspace, assignments, ways)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         request = _request(workspace, in_force, how)
-        plan = execution_plan(request, wanted, live, connections_to(cluster), secrets, how.progress)
-        run = confirmed(workspace, cluster, plan, secrets, how, in_force, notices)
+        plan = execution_plan(request, wanted, live, connections, secrets, how.progress)
+        run = confirmed(workspace, connections, plan, secrets, how, in_force, notices)
         if run is None:
             return Ended(None)
         moved = _begun(run, wanted, cluster)
@@ -155,7 +156,8 @@ def verify(
 
     what: the command, for other people's messages. Raises KdeclareError.
     """
-    with workspace.cluster() as cluster:
+    with workspace.connected() as connections:
+        cluster = connections.get(KafkaConnection).cluster
         going_on = cluster.moves()
         live = observe(cluster, KafkaSelection(_topics(assignments)))
         out(verify_text(_verified(a, live) for a in assignments))
@@ -165,7 +167,7 @@ def verify(
         out(dirs_text(states))
         if going_on or keep_throttles or any(state.moving for state in states):
             return
-        settle_and_clear(workspace, cluster, what, out, tell)
+        settle_and_clear(workspace, connections, what, out, tell)
         tell(foreign(workspace, cluster, _topics(assignments)))
 
 
@@ -181,21 +183,22 @@ def cancel(
     """Stop those of the moves that are active, and take their throttles away. Raises KdeclareError."""
     with (
         policies_in_force(workspace, overrides=how.overrides) as in_force,
-        workspace.cluster() as cluster,
+        workspace.connected() as connections,
         workspace.store.lock(how.command),
     ):
-        left = recover_locked(workspace, cluster, how.command, keep_throttles=True, progress=how.progress)
+        cluster = connections.get(KafkaConnection).cluster
+        left = recover_locked(workspace, connections, how.command, keep_throttles=True, progress=how.progress)
         notices = (*in_force.diagnostics, *left)
         live, _ = _seen(cluster, assignments)
         check_names(_topics(assignments), workspace.project.scope)
         directories = _directories(assignments)
         request = _request(workspace, in_force, how)
         plan = cancel_plan(request, live, [a.partition for a in assignments], directories)
-        plan = judge_finished(plan, cluster, request.state, in_force, how)
+        plan = judge_finished(plan, connections, request.state, in_force, how)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         run: RunResult | None = RunResult(None, plan, {})
         if plan.operations:
-            run = confirmed(workspace, cluster, plan, secrets, how, in_force, notices, tidies=False)
+            run = confirmed(workspace, connections, plan, secrets, how, in_force, notices, tidies=False)
         else:
             tell(notices)  # there is nothing to ask about
         if run is None:
@@ -209,7 +212,7 @@ def cancel(
         if back or not denials:
             out(dirs_started(back) if back else NO_MOVES)
         if not keep_throttles:
-            clear(workspace, cluster, how.command, out, tell)
+            clear(workspace, connections, how.command, out, tell)
             if not cluster.moves():
                 tell(foreign(workspace, cluster, _topics(assignments)))
         return Ended(run, problems)

@@ -21,7 +21,7 @@ from kdeclare.core.registry import type_of
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.planning.build import build_plan, check_cluster_id
 from kdeclare.engine.planning.request import PlanRequest, PlanScope
-from kdeclare.providers.kafka.collector import KafkaConnection
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe

@@ -6,6 +6,7 @@ from kdeclare.app.recovering import about, recover_locked, tidy_up, under_way
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, warning
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.parts import Connections
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.recovery import unfinished
 from kdeclare.providers.kafka.commands.reassign_plan import Execution
@@ -43,7 +44,7 @@ def limits(workspace: Workspace, wanted: Execution) -> str:
     return VERIFY_AGAIN + text if text else ""
 
 
-def settle_and_clear(workspace: Workspace, cluster: Cluster, what: str, out: Out, tell: Told) -> None:
+def settle_and_clear(workspace: Workspace, connections: Connections, what: str, out: Out, tell: Told) -> None:
     """Settle what earlier runs left open, and take their throttles away."""
     store = workspace.store
     state = store.read()
@@ -51,15 +52,15 @@ def settle_and_clear(workspace: Workspace, cluster: Cluster, what: str, out: Out
         return
     try:
         with store.lock(what):
-            tell(recover_locked(workspace, cluster, what, keep_throttles=True))
-            clear(workspace, cluster, what, out, tell)
+            tell(recover_locked(workspace, connections, what, keep_throttles=True))
+            clear(workspace, connections, what, out, tell)
     except KdeclareError as taken:
         tell(under_way(taken))
 
 
-def clear(workspace: Workspace, cluster: Cluster, what: str, out: Out, tell: Told) -> None:
+def clear(workspace: Workspace, connections: Connections, what: str, out: Out, tell: Told) -> None:
     """Take away what kdeclare has throttled moves with that are over, and say so in the tool's words."""
-    tidied = tidy_up(workspace, cluster, what)
+    tidied = tidy_up(workspace, connections, what)
     results = tidied.run.results if tidied.run else {}
     brokers: set[int] = set()
     topics: set[str] = set()

@@ -10,7 +10,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.undoing import HAS_RECORDS, Undo, Unproven
-from kdeclare.providers.kafka.collector import KafkaConnection
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs

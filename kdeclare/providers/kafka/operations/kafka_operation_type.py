@@ -5,7 +5,8 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
-from kdeclare.providers.kafka.collector import KafkaConnection, select_topics
+from kdeclare.providers.kafka.collector import select_topics
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import POLICY_VIOLATION, QUOTA_EXCEEDED, QUOTA_HINT, TOPIC_EXISTS
 from kdeclare.providers.kafka.topic_effects import find_effects
 

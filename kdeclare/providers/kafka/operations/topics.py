@@ -13,10 +13,10 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.undoing import Undo
-from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
 from kdeclare.providers.kafka.config.wishes import joined
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState
 from kdeclare.providers.kafka.operations.arguments import (

@@ -3,6 +3,5 @@
 from kdeclare.providers.kafka.testing.cluster import OLD_BROKER, MemoryCluster
 from kdeclare.providers.kafka.testing.faults import Call, Crash, FaultPlan
 from kdeclare.providers.kafka.testing.partitions import PartitionState
-from kdeclare.providers.kafka.testing.workers import MemoryWorkers
 
-__all__ = ["OLD_BROKER", "Call", "Crash", "FaultPlan", "MemoryCluster", "MemoryWorkers", "PartitionState"]
+__all__ = ["OLD_BROKER", "Call", "Crash", "FaultPlan", "MemoryCluster", "PartitionState"]

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.core.faults import Created, Fault, FaultKind, Outcome, Result
-from kdeclare.providers.connect.client.port import ConnectWorkers
-from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, parse_broker_id
 from kdeclare.providers.kafka.live import Broker, ClusterInfo, ConfigEntry, Move, Topic
 from kdeclare.providers.kafka.port import (
@@ -297,10 +295,6 @@ class MemoryCluster(Requests):
             lambda replica: self._state.move_log_dir(*replica, targets[replica]),
             "",
         )
-
-    def workers(self, group: WorkerGroup) -> ConnectWorkers:
-        """See `Cluster.workers`; those of `connect`."""
-        return self.connect[group.urls]
 
     def close(self) -> None:
         """See `Cluster.close`."""

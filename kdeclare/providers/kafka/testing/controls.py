@@ -17,7 +17,6 @@ from kdeclare.providers.kafka.testing.controller import Controller
 from kdeclare.providers.kafka.testing.faults import Call, FaultPlan
 from kdeclare.providers.kafka.testing.partitions import PartitionState
 from kdeclare.providers.kafka.testing.topics import BrokerState
-from kdeclare.providers.kafka.testing.workers import MemoryWorkers
 
 
 class Controls:
@@ -42,7 +41,6 @@ class Controls:
     tiered: remote.log.storage.system.enable.
     static: the server.properties of every broker.
     seed: of the placement of replicas.
-    connect: Connect workers by their URLs; may be added to.
 
     Every broker has the one log directory ``/memory``. A record takes 1000 bytes, and the records of a
     topic are spread evenly: each replica has ``records * 1000 // partitions`` bytes. One that is being
@@ -98,7 +96,6 @@ class Controls:
         self.faults = FaultPlan()
         self.calls: list[Call] = []
         self.closed = False
-        self.connect: dict[tuple[str, ...], MemoryWorkers] = {}
 
     # time
 

@@ -14,8 +14,8 @@ from kdeclare.core.kind import Desired, Difference, Problem
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.planning import CannotPlanError
-from kdeclare.providers.kafka.collector import KafkaConnection
 from kdeclare.providers.kafka.config.config_ops import PREFIX
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_topic, normalize_topic_field

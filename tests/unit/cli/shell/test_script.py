@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.app import workspace
 from kdeclare.cli.interactive.script import logical_lines
+from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import Cluster
 from tests.unit.cli.command_line import CommandLine, Ran
 
@@ -111,11 +111,11 @@ def connections(kdeclare: CommandLine) -> list[tuple[str, Mapping[str, str], flo
     """What is connected to from now on."""
     made: list[tuple[str, Mapping[str, str], float]] = []
 
-    def connect(servers: str, config: Mapping[str, str], timeout_s: float, door: object) -> Cluster:
+    def connect(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int) -> Cluster:
         made.append((servers, config, timeout_s))
         return kdeclare.cluster
 
-    kdeclare.monkeypatch.setattr(workspace, "connect_kafka", connect)
+    kdeclare.monkeypatch.setattr(connection, "connect_cluster", connect)
     return made
 
 
@@ -164,7 +164,7 @@ def test_a_line_leaves_nothing_behind(kdeclare: CommandLine) -> None:
         seen.append([(logger.level, logger.propagate) for logger in loggers])
         return kdeclare.cluster
 
-    kdeclare.monkeypatch.setattr(workspace, "connect_kafka", looking)
+    kdeclare.monkeypatch.setattr(connection, "connect_cluster", looking)
     assert ran(kdeclare, "plan -v", "plan --bootstrap-server b:1").code == 0
     verbose, plain = seen
     assert [level for level, _ in verbose] == [logging.INFO, logging.INFO]

@@ -14,7 +14,6 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from kdeclare.app import workspace
 from kdeclare.app.keeping import KeptConnections
 from kdeclare.app.workspace import Options
 from kdeclare.cli import paging
@@ -29,6 +28,7 @@ from kdeclare.cli.line import Shared
 from kdeclare.cli.options import Talk
 from kdeclare.cli.paging import Pager
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.port import NewTopic
@@ -40,7 +40,7 @@ LEAVE = "\x04"
 @pytest.fixture
 def shared(kdeclare: CommandLine) -> Iterator[Shared]:
     """What the lines of a shell at the in-memory cluster share."""
-    connections = KeptConnections(lambda *_: kdeclare.cluster)
+    connections = KeptConnections()
     yield Shared(Options(), connections, Talk())
     connections.close()
 
@@ -166,12 +166,12 @@ def test_names_are_asked_for_anew_after_a_while_or_a_command(kdeclare: CommandLi
 def test_names_of_a_cluster_that_is_away_are_none(kdeclare: CommandLine, shared: Shared) -> None:
     asked: list[float] = []
 
-    def away(servers: str, config: object, timeout_s: float, door: object) -> object:
+    def away(servers: str, config: object, timeout_s: float, attempts: int) -> object:
         asked.append(timeout_s)
         raise KdeclareError(error("unreachable", "Cluster cannot be reached"))
 
-    kdeclare.monkeypatch.setattr(workspace, "connect_kafka", away)
-    names = LiveNames(replace(shared, connections=KeptConnections(workspace.connect_kafka)))
+    kdeclare.monkeypatch.setattr(connection, "connect_cluster", away)
+    names = LiveNames(replace(shared, connections=KeptConnections()))
     assert names.topics() == ()
     assert names.topics() == ()
     assert len(asked) == 1

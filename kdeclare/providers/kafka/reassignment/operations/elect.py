@@ -15,7 +15,7 @@ from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.state import PendingCleanup
 from kdeclare.core.undoing import Undo
-from kdeclare.providers.kafka.collector import KafkaConnection
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType

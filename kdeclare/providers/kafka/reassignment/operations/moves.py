@@ -11,7 +11,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.undoing import Undo
-from kdeclare.providers.kafka.collector import KafkaConnection
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.operations.partitions import PartitionsOperationType, joined_result, moved
 from kdeclare.providers.kafka.reassignment.completion import MOVES

@@ -12,7 +12,7 @@ from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.state import PendingCleanup
 from kdeclare.core.undoing import Undo
-from kdeclare.providers.kafka.collector import KafkaConnection
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.operations.partitions import PartitionsOperationType, joined_result, moved

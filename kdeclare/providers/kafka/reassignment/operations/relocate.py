@@ -11,7 +11,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
 from kdeclare.core.undoing import Undo
-from kdeclare.providers.kafka.collector import KafkaConnection
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from kdeclare.core.connecting import References
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.manifests.substitution import Scope, Unresolved, substitute
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
 """All else is Kafka's: ``${provider:path:key}``, and a password that only looks like a reference."""
@@ -17,22 +17,23 @@ _JAAS = "sasl.jaas.config"
 _COMMAND_TIMEOUT_S = 30.0
 
 
-def read_client_config(file: Path, environ: Mapping[str, str]) -> dict[str, str]:
+def read_client_config(file: Path, references: References, environ: Mapping[str, str]) -> dict[str, str]:
     """The properties of a file, references resolved; a path in one is relative to the file's folder.
 
-    Raises KdeclareError when the file cannot be read or a reference leads nowhere; no message holds what
-    a reference stands for.
+    environ: what commands run with. Raises KdeclareError when the file cannot be read or a reference leads
+    nowhere; no message holds what a reference stands for.
     """
     from kdeclare.providers.kafka.client import read_properties  # most commands meet no cluster
 
-    resolving = _Resolving(file, environ)
+    resolving = _Resolving(file, references, environ)
     return {name: resolving.value(name, value) for name, value in read_properties(file).items()}
 
 
 class _Resolving:
-    def __init__(self, file: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, file: Path, references: References, environ: Mapping[str, str]) -> None:
         self._file = file
-        self._scope = Scope(file.parent, environ, variables=None)
+        self._references = references
+        self._environ = environ
 
     def value(self, name: str, text: str) -> str:
         """The value of a property."""
@@ -49,10 +50,10 @@ class _Resolving:
     def _resolved(self, name: str, match: re.Match[str]) -> str:
         try:
             if match[1] == "command":
-                return _output(match[2], self._scope.environ)
-            return str(substitute(match[0], self._scope, as_text=True))
-        except Unresolved as problem:
-            found = problem.diagnostic
+                return _output(match[2], self._environ)
+            return self._references.resolve_beside(self._file, match[0])
+        except KdeclareError as problem:
+            found = problem.diagnostics[0]
             hint = (
                 "It is relative to the folder of the client properties." if match[1] == "file" else found.hint
             )
@@ -65,7 +66,7 @@ def _output(line: str, environ: Mapping[str, str]) -> str:
     try:
         words = shlex.split(line)
         if not words:
-            raise Unresolved(_failed(line, "there is no command"))
+            raise KdeclareError(_failed(line, "there is no command"))
         done = subprocess.run(
             words,
             stdin=subprocess.DEVNULL,
@@ -75,16 +76,16 @@ def _output(line: str, environ: Mapping[str, str]) -> str:
             check=False,
         )
         if done.returncode:
-            raise Unresolved(_failed(line, f"it ended with {done.returncode}"))
+            raise KdeclareError(_failed(line, f"it ended with {done.returncode}"))
         return done.stdout.decode().removesuffix("\n").removesuffix("\r")
     except OSError as problem:
-        raise Unresolved(_failed(line, (problem.strerror or "it cannot be run").lower())) from problem
+        raise KdeclareError(_failed(line, (problem.strerror or "it cannot be run").lower())) from problem
     except subprocess.TimeoutExpired as problem:
-        raise Unresolved(_failed(line, f"it did not end within {_COMMAND_TIMEOUT_S:.0f} s")) from problem
+        raise KdeclareError(_failed(line, f"it did not end within {_COMMAND_TIMEOUT_S:.0f} s")) from problem
     except UnicodeDecodeError as problem:
-        raise Unresolved(_failed(line, "what it prints is not UTF-8 text")) from problem
+        raise KdeclareError(_failed(line, "what it prints is not UTF-8 text")) from problem
     except ValueError as problem:
-        raise Unresolved(_failed(line, str(problem).lower())) from problem
+        raise KdeclareError(_failed(line, str(problem).lower())) from problem
 
 
 def _no_reference(where: str, kind: str) -> Diagnostic:

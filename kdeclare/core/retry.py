@@ -1,5 +1,6 @@
-"""What may work the second time is tried a second time: how often, and after how long."""
+"""Retry policy: attempts, exponential backoff, jitter."""
 
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -7,16 +8,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.providers.kafka.port import QUOTA_EXCEEDED
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
     """One retry that is about to be made.
 
-    call: the method of the port; attempt: the number of the attempt that failed, from 1;
+    call: the method of the client; attempt: the number of the attempt that failed, from 1;
     items: how many are sent again, None for a whole request; delay_s: how long it waits before.
     """
 
@@ -27,16 +28,21 @@ class Retry:
     delay_s: float
 
 
+def log_retry(retry: Retry) -> None:
+    """Tell those who read the log."""
+    _log.info("%s: %s; attempt %d, again in %.1f s", retry.call, retry.fault, retry.attempt, retry.delay_s)
+
+
 @dataclass(frozen=True, slots=True)
-class Again:
+class RetryPolicy:
     """Tries again after a RETRIABLE fault; UNKNOWN and REFUSED ones it lets pass.
 
     Waits double from ``base_delay_s`` up to ``max_delay_s``, each cut by up to a half at random, so that
     many clients do not come back at the same time. attempts: counts the first one; jitter: gives numbers
     from 0 to 1. Safe to use from several threads.
 
-    What a quota refuses is no failed attempt: it is sent again as soon as the broker takes more, until
-    nothing has been taken for ``quota_patience_s``.
+    What a quota refuses (one of ``quota_errors``) is not a failed attempt: it is sent again as soon as the
+    system takes more, until nothing has been taken for ``quota_patience_s``.
     """
 
     attempts: int = 6
@@ -46,6 +52,7 @@ class Again:
     on_retry: Callable[[Retry], None] = lambda _: None
     jitter: Callable[[], float] = random.random
     quota_patience_s: float = 300.0
+    quota_errors: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Raises ValueError where nothing would ever be tried."""
@@ -66,12 +73,12 @@ class Again:
 class Attempts:
     """The attempts at one call."""
 
-    def __init__(self, again: Again, call: str) -> None:
-        self._again = again
+    def __init__(self, policy: RetryPolicy, call: str) -> None:
+        self._policy = policy
         self._call = call
         self._sent = 0
         self._failed = 0
-        self._throttled_s = 0.0
+        self._delayed_s = 0.0
         self._items: int | None = None
 
     def goes_on(self, items: int | None, fault: Fault) -> bool:
@@ -79,25 +86,26 @@ class Attempts:
         if fault.kind is not FaultKind.RETRIABLE:
             return False
         self._sent += 1
-        delay_s = self._throttle_delay(items, fault) if fault.error == QUOTA_EXCEEDED else self._delay()
+        over_quota = fault.error in self._policy.quota_errors
+        delay_s = self._quota_delay(items, fault) if over_quota else self._delay()
         if delay_s is None:
             return False
-        self._again.on_retry(Retry(self._call, self._sent, items, fault, delay_s))
-        self._again.sleep(delay_s)
+        self._policy.on_retry(Retry(self._call, self._sent, items, fault, delay_s))
+        self._policy.sleep(delay_s)
         return True
 
     def _delay(self) -> float | None:
         self._failed += 1
-        if self._failed >= self._again.attempts:
+        if self._failed >= self._policy.attempts:
             return None
-        delay_s: float = min(self._again.max_delay_s, self._again.base_delay_s * 2 ** (self._failed - 1))
-        return delay_s * (1 - self._again.jitter() / 2)
+        delay_s: float = min(self._policy.max_delay_s, self._policy.base_delay_s * 2 ** (self._failed - 1))
+        return delay_s * (1 - self._policy.jitter() / 2)
 
-    def _throttle_delay(self, items: int | None, fault: Fault) -> float | None:
+    def _quota_delay(self, items: int | None, fault: Fault) -> float | None:
         if items != self._items:  # some have been taken since
-            self._items, self._throttled_s = items, 0.0
-        delay_s = fault.retry_after_s + self._again.base_delay_s * (1 + self._again.jitter())
-        if self._again.attempts == 1 or self._throttled_s + delay_s > self._again.quota_patience_s:
+            self._items, self._delayed_s = items, 0.0
+        delay_s = fault.retry_after_s + self._policy.base_delay_s * (1 + self._policy.jitter())
+        if self._policy.attempts == 1 or self._delayed_s + delay_s > self._policy.quota_patience_s:
             return None
-        self._throttled_s += delay_s
+        self._delayed_s += delay_s
         return delay_s

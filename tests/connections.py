@@ -1,0 +1,28 @@
+"""Connections to systems in this process."""
+
+from collections.abc import Callable, Mapping
+
+from kdeclare.app.connections import Connecting
+from kdeclare.core.parts import Connections
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.connection import ConnectClients
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.port import Cluster
+
+Workers = Mapping[tuple[str, ...], ConnectWorkers]
+"""Connect clusters by the URLs of their workers."""
+
+
+def connections_to(cluster: Cluster, workers: Workers | None = None) -> Connections:
+    """Connections to a cluster and to Connect workers."""
+
+    def open_group(group: WorkerGroup) -> ConnectWorkers:
+        return (workers or {})[group.urls]
+
+    return Connections(KafkaConnection(cluster), ConnectClients(open_group))
+
+
+def connecting_to(cluster: Cluster) -> Callable[[], Connecting]:
+    """What a `Workspace` connects with."""
+    return lambda: Connecting(given=connections_to(cluster))

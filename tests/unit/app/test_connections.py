@@ -1,0 +1,141 @@
+"""Connections of a command: opened when they are needed, once, and closed once."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from kdeclare.app.connections import Connecting, Opener, explain_fault
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.parts import Connections
+
+
+@dataclass
+class Depot:
+    """A connection that is closed, and may be kept."""
+
+    closed: threading.Event = field(default_factory=threading.Event)
+
+    def close(self) -> None:
+        assert not self.closed.is_set(), "closed twice"
+        self.closed.set()
+
+
+class KeepableDepot(Depot):
+    def check(self) -> None:
+        """It always answers."""
+
+
+@dataclass
+class Shop:
+    """A connection that holds nothing."""
+
+
+class Counted:
+    """Opens, and counts."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        self.make = make
+        self.times = 0
+
+    def __call__(self) -> object:
+        self.times += 1
+        return self.make()
+
+
+def unreachable() -> object:
+    raise KdeclareError(error("unreachable", "It cannot be reached"))
+
+
+def test_a_connection_is_opened_when_it_is_first_needed_and_once() -> None:
+    opens = Counted(Depot)
+    connecting = Connecting([Opener(Depot, opens)])
+    connections = connecting.get()
+    assert opens.times == 0
+    depot = connections.get(Depot)
+    assert connections.get(Depot) is depot
+    assert connections.with_part(Shop()).get(Depot) is depot
+    connecting.close()
+    assert opens.times == 1
+    assert depot.closed.wait(5)
+
+
+def test_what_nobody_needed_is_neither_opened_nor_closed() -> None:
+    opens = Counted(Depot)
+    connecting = Connecting([Opener(Depot, opens)])
+    connecting.get()
+    connecting.close()
+    assert opens.times == 0
+
+
+def test_what_every_command_needs_is_opened_meanwhile_and_closed_although_nobody_asked() -> None:
+    depot, may_go_on = Depot(), threading.Event()
+
+    def slowly() -> object:
+        assert may_go_on.wait(5)
+        return depot
+
+    connecting = Connecting([Opener(Depot, slowly, is_always_needed=True)])
+    connecting.close()  # waits for nothing
+    assert not depot.closed.is_set()
+    may_go_on.set()
+    assert depot.closed.wait(5)
+
+
+def test_what_every_command_needs_is_refused_before_anything_is_done() -> None:
+    connecting = Connecting([Opener(Depot, unreachable, is_always_needed=True), Opener(Shop, Shop)])
+    for _ in range(2):
+        with pytest.raises(KdeclareError, match="It cannot be reached"):
+            connecting.get()
+    connecting.close()
+
+
+def test_one_that_cannot_be_reached_keeps_nobody_from_the_others() -> None:
+    connections = Connecting([Opener(Depot, unreachable), Opener(Shop, Shop)]).get()
+    assert isinstance(connections.get(Shop), Shop)
+    with pytest.raises(KdeclareError, match="It cannot be reached"):
+        connections.get(Depot)
+
+
+def test_what_is_given_is_neither_opened_nor_closed() -> None:
+    opens, given = Counted(Depot), Depot()
+    connecting = Connecting([Opener(Depot, opens, is_always_needed=True)], Connections(given))
+    assert connecting.get().get(Depot) is given
+    connecting.close()
+    assert opens.times == 0
+    assert not given.closed.is_set()
+
+
+@pytest.mark.parametrize("made", [Depot(), KeepableDepot()])
+def test_only_what_can_be_kept_is_left_to_its_keeper(made: Depot) -> None:
+    connecting = Connecting([Opener(Depot, lambda: made, is_kept=True)])
+    connecting.get().find(Depot)
+    connecting.close()
+    assert made.closed.wait(0.2) is not isinstance(made, KeepableDepot)
+
+
+def test_no_provider_has_such_a_connection() -> None:
+    connections = Connecting([Opener(Shop, Shop)]).get()
+    assert connections.find(Depot) is None
+    with pytest.raises(LookupError):
+        connections.get(Depot)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (Fault("TOPIC_AUTHORIZATION_FAILED", "no"), "not-authorized"),
+        (Fault("WORKER_AUTHORIZATION_FAILED", "no"), "workers-unreachable"),
+        (Fault("NETWORK_EXCEPTION", "closed", FaultKind.RETRIABLE), "cluster-lost"),
+        (Fault("INVALID_CONFIG", "no"), "refused-by-cluster"),
+        (Fault("ERROR_4711", "no"), "refused-by-cluster"),
+        (Fault("DEPOT_IS_ON_FIRE", "no", FaultKind.UNKNOWN), "system-lost"),
+        (Fault("DEPOT_IS_FULL", "no"), "refused-by-system"),
+    ],
+)
+def test_a_fault_is_explained_by_the_provider_that_it_is_from(fault: Fault, code: str) -> None:
+    found = explain_fault(fault, "lab:9092")
+    assert found.code == code
+    assert fault.error in found.detail
