@@ -3,6 +3,7 @@
 A module with tests takes the fixture ``shed`` from here; the provider is installed while such a test runs.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
@@ -19,14 +20,15 @@ from kdeclare.core.faults import Outcome
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.installed_providers import GROUP, find_providers, load_providers
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference, Problem
+from kdeclare.core.kind import Desired, Difference, Path, Problem
+from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits, ValueEdit
 from kdeclare.core.manifest_text import manifest
 from kdeclare.core.operation_arguments import CLOSED
 from kdeclare.core.operation_type import OperationType, View, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.provider import Provider
-from kdeclare.core.secrets import SecretSource
+from kdeclare.core.secrets import SecretSource, SecretText
 from kdeclare.core.undoing import Undo
 
 
@@ -63,6 +65,7 @@ class QueueSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     size: int = 10
     durable: bool = False
+    password: SecretText | None = None
 
 
 @with_config(CLOSED)
@@ -227,6 +230,18 @@ class QueueKind:
 
     def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
         return after if all_done else before
+
+    def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
+        return ManifestEdits(tuple(ValueEdit((field.path,), field.after) for field in change.fields))
+
+    def lay_out_spec(self, change: Change) -> Sequence[str]:
+        return [f"{field.path}: {json.dumps(field.after)}" for field in change.fields]
+
+    def is_same_value(self, path: Path, text: str, value: Json) -> bool:
+        return text == json.dumps(value)
+
+    def is_as_changed(self, name: str, before: QueueSpec | None, after: QueueSpec, change: Change) -> bool:
+        return after == (before or QueueSpec()).model_copy(update={f.path: f.after for f in change.fields})
 
     def export(self, live: LiveState) -> Mapping[str, str]:
         return {

@@ -14,13 +14,15 @@ from kdeclare.policy.testing.cases import PolicyTestKind
 _SINGLES = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}
 """Kinds of files that hold one document, and the models of those."""
 
-_BESIDE: tuple[Declarable, ...] = (DefaultsShape(KINDS), PolicyTestKind())
-_DECLARABLE: Mapping[str, Declarable] = {**KINDS, **RULES, **{kind.name: kind for kind in _BESIDE}}
+
+def _find_declarable() -> Mapping[str, Declarable]:
+    beside: tuple[Declarable, ...] = (DefaultsShape(KINDS), PolicyTestKind())
+    return {**KINDS, **RULES, **{kind.name: kind for kind in beside}}
 
 
 def known_kinds() -> tuple[str, ...]:
     """What a schema can be had of."""
-    return (*_DECLARABLE, *_SINGLES)
+    return (*_find_declarable(), *_SINGLES)
 
 
 def overlaid_kinds() -> tuple[str, ...]:
@@ -31,8 +33,8 @@ def overlaid_kinds() -> tuple[str, ...]:
 def manifest_schema(kind: str | None) -> Json:
     """The schema of one kind, or of all that a file can hold. Raises KeyError for an unknown kind."""
     if kind is None:
-        return json_schema(_DECLARABLE)
-    whole = json_schema({} if kind in _SINGLES else {kind: _DECLARABLE[kind]})
+        return json_schema(_find_declarable())
+    whole = json_schema({} if kind in _SINGLES else {kind: _find_declarable()[kind]})
     [wanted] = [a for a in whole["oneOf"] if _SINGLES.get(kind) == _single(a)]
     definitions = reachable(wanted, whole["$defs"])
     head = {key: whole[key] for key in ("$schema", "title")}

@@ -15,6 +15,7 @@ from kdeclare.core.suggest import nearest
 from kdeclare.manifests.defaults import DEFAULTS
 from kdeclare.manifests.layers import Layers
 from kdeclare.manifests.load import Loaded, load
+from kdeclare.manifests.model_fields import is_secret_at
 from kdeclare.manifests.nodes import find
 from kdeclare.manifests.project import PROJECT_FILE, open_project
 from kdeclare.manifests.provenance import EffectiveManifest, origins
@@ -36,12 +37,17 @@ def show_manifest(
     loaded = load(project, (), KINDS, environ, CHECKS, RULES, layers_of=resource)
     desired, made_of = _declared(loaded, resource)
     secrets = _secrets(desired)
+    spec = KINDS[resource.kind].spec
+
+    def is_hidden(path: Steps) -> bool:
+        return path in secrets or (path[0] == "spec" and is_secret_at(spec, path[1:]))
+
     return EffectiveManifest(
         project.name,
         project.environment.name,
         resource,
         find(made_of.base, ("metadata", "name")),
-        origins(made_of, reader_of(project, environ), variable_places(project), secrets.__contains__),
+        origins(made_of, reader_of(project, environ), variable_places(project), is_hidden),
     )
 
 

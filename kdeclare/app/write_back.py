@@ -9,6 +9,7 @@ from pathlib import Path
 from kdeclare.app.plan import load_manifests, loaded_well
 from kdeclare.app.workspace import Workspace
 from kdeclare.app.write_back_checks import check_outcome
+from kdeclare.core.capabilities import locate_field
 from kdeclare.core.changes import Action, Change
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, info
 from kdeclare.core.ids import ResourceId
@@ -81,16 +82,15 @@ def declared_places(sources: Sources, changes: Iterable[Change]) -> Mapping[tupl
         if source is None:
             continue
         found[change.id, ""] = find(source.base.root, ("metadata", "name"))
-        places = {item.path: _place(source, item.path) for item in change.fields}
+        places = {item.path: _place(source, change.id.kind, item.path) for item in change.fields}
         found |= {(change.id, path): place for path, place in places.items() if place is not None}
     return found
 
 
-def _place(source: Source, path: str) -> Place | None:
-    """Where a field is declared; counts follow from assignments where those are declared."""
-    name, _, rest = path.partition(".")
-    exact = source.place(("spec", name, rest) if rest else ("spec", name))
-    return exact if exact is not None or name == "configs" else source.place(("spec", "assignments"))
+def _place(source: Source, kind: str, path: str) -> Place | None:
+    """Where a field is declared."""
+    found = (source.place(("spec", *steps)) for steps in locate_field(kind, path))
+    return next((place for place in found if place is not None), None)
 
 
 def _held_elsewhere(project: Project, shared: Sequence[str]) -> list[Diagnostic]:

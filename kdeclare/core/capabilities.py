@@ -4,7 +4,7 @@ A kind implements what it has something to say for. Generic code asks through th
 what holds where a kind does not implement a capability.
 """
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
@@ -13,7 +13,8 @@ from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
+from kdeclare.core.kind import Desired, Path
+from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.registry import KINDS
@@ -150,6 +151,31 @@ class Exportable(Protocol):
         """Return the text of a manifest for each live resource of this kind, by name."""
 
 
+@runtime_checkable
+class Editable(Protocol):
+    """A kind whose manifests can be made to say what a change says (write-back)."""
+
+    def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
+        """Return what the manifest of a declared resource is to say once the change is made."""
+
+    def lay_out_spec(self, change: Change) -> Sequence[str]:
+        """Return the lines of the spec of a new manifest, not indented, for a change that creates."""
+
+    def is_same_value(self, path: Path, text: str, value: Json) -> bool:
+        """Whether a text at a path within the spec means this value already."""
+
+    def is_as_changed(self, name: str, before: Any | None, after: Any, change: Change) -> bool:
+        """Whether a body says what a change says, and otherwise what it said before (None: nothing)."""
+
+
+@runtime_checkable
+class LocatesFields(Protocol):
+    """A kind of which a manifest can declare a field elsewhere than where its path says."""
+
+    def locate_field(self, path: str) -> Sequence[Path]:
+        """Return where the spec can declare a field of a change; the first that is there counts."""
+
+
 PREVENT_DESTROY = "prevent-destroy"
 """The code of a diagnostic that says that something must not be deleted."""
 
@@ -282,6 +308,21 @@ def is_self_contained(desired: Desired) -> bool:
     """Whether the diff of a resource needs no more than its own live state and the list of brokers."""
     kind = _fleet_comparable(KINDS[desired.id.kind])
     return kind is not None and kind.is_self_contained(desired.id.name, desired.body)
+
+
+def find_editable(kind: str) -> Editable | None:
+    """Return the kind, where manifests of it can be edited."""
+    known = KINDS.get(kind)
+    return known if isinstance(known, Editable) else None
+
+
+def locate_field(kind: str, path: str) -> Sequence[Path]:
+    """Return where a spec can declare a field of a change: by default ``a.b.c`` is ``b.c`` of ``a``."""
+    known = KINDS.get(kind)
+    if isinstance(known, LocatesFields):
+        return known.locate_field(path)
+    name, _, rest = path.partition(".")
+    return ((name, rest) if rest else (name,),)
 
 
 def export_manifests(kind: object, live: LiveState) -> Mapping[str, str]:

@@ -6,7 +6,8 @@ Path = tuple[str | int, ...]
 """Keys and indexes from the document's root down."""
 
 Plain = str | int | None
-"""A text (for fields in which text is read as it stands, see `reading.KAFKA`), a whole number, or null."""
+"""A text (for fields in which text is read as it stands, see `reading.KAFKA`), a whole number, a truth value,
+or null."""
 
 Value = Plain | list[Plain] | dict[str, list[Plain]]
 

@@ -1,34 +1,26 @@
 """The manifest of a resource that no manifest declares yet."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
-from kdeclare.core.changes import Change, FieldChange
+from kdeclare.core.capabilities import Editable
+from kdeclare.core.changes import Change
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.manifest_text import flow_map, manifest
-from kdeclare.manifests.editing.configs import refuse_secret
-from kdeclare.manifests.editing.shape import replicas_in
+from kdeclare.core.manifest_text import manifest
+from kdeclare.manifests.editing.fields import refuse_secret
 from kdeclare.manifests.files import file_name
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, manifest_roots
-from kdeclare.providers.kafka.export import value_lines
-
-_COUNTS = ("partitions", "replicationFactor")
-_CONFIG = "configs."
 
 
-def new_manifest(change: Change) -> str:
+def new_manifest(kind: Editable, change: Change) -> str:
     """What a creation says, in the layout of ``kdeclare import``.
 
-    Where it has both counts and assignments, those were only found for it, and the counts are what was asked.
     Raises KdeclareError (``secret-not-written``).
     """
-    fields = [field for field in change.fields if field.after is not None]
-    spec = [f"{field.path}: {field.after}" for field in fields if field.path in _COUNTS]
-    if not spec and (replicas := replicas_in(fields)):
-        spec = ["assignments:", *flow_map(replicas)]
-    return manifest(change.id.kind, change.id.name, spec + _configs(change.id, fields))
+    for field in change.fields:
+        refuse_secret(change.id, field, field.path.partition(".")[2] or field.path)
+    return manifest(change.id.kind, change.id.name, kind.lay_out_spec(change))
 
 
 def new_file(project: Project, resource: ResourceId) -> str:
@@ -64,10 +56,3 @@ def _folder(project: Project) -> Path:
             )
         )
     return found
-
-
-def _configs(resource: ResourceId, fields: Sequence[FieldChange]) -> list[str]:
-    configs = [field for field in fields if field.path.startswith(_CONFIG)]
-    for field in configs:
-        refuse_secret(resource, field)
-    return value_lines({field.path.removeprefix(_CONFIG): field.after for field in configs})

@@ -1,29 +1,25 @@
 """From changes to the files of a project as they are to be."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kdeclare.core.changes import Action, Change, FieldChange
+from kdeclare.core.capabilities import Editable, find_editable
+from kdeclare.core.changes import Action, Change
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.ids import ResourceId
-from kdeclare.manifests.editing.configs import config_edits
+from kdeclare.core.kind import NAME
 from kdeclare.manifests.editing.documents import FileEdit, NotEdited, rewritten
 from kdeclare.manifests.editing.edits import Edit
+from kdeclare.manifests.editing.fields import locate_edits
 from kdeclare.manifests.editing.new_manifest import new_file, new_manifest
-from kdeclare.manifests.editing.shape import shape_edits, shape_notices
 from kdeclare.manifests.editing.subject import Located, Subject
 from kdeclare.manifests.files import unreadable
 from kdeclare.manifests.nodes import find
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.sources import Document, Source, read_sources, reader_of, variable_places
 from kdeclare.manifests.wording import dotted
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.scope import find_config_scope
-
-CONFIG = "configs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +61,15 @@ class _Work:
     def take_in(self, change: Change) -> None:
         """Find the edits of one change; what is wrong with it is told by `result`."""
         source = self._sources.by_id.get(change.id)
+        kind = find_editable(change.id.kind)
         if change.action is Action.DELETE:
             self._remove(change.id, source)
+        elif kind is None:
+            self._problems.append(_not_editable(change.id, source))
         elif source is not None:
-            self._edit(change, source)
+            self._edit(kind, change, source)
         elif change.action is Action.CREATE:
-            self._create(change)
+            self._create(kind, change)
         else:
             self._problems.append(_not_declared(change.id))
 
@@ -88,10 +87,10 @@ class _Work:
         shared = tuple(edit.file for edit in files if edit.file in self._shared)
         return ProjectEdits(tuple(files), shared, tuple(self._notices))
 
-    def _create(self, change: Change) -> None:
+    def _create(self, kind: Editable, change: Change) -> None:
         try:
             file = new_file(self._project, change.id)
-            self._new[file] = new_manifest(change).encode()
+            self._new[file] = new_manifest(kind, change).encode()
             self._shared.add(file)
         except KdeclareError as refused:
             self._problems += refused.diagnostics
@@ -106,15 +105,15 @@ class _Work:
             self._removed[document.file].add(document.index)
             self._documents[document.file, document.index] = resource, document
 
-    def _edit(self, change: Change, source: Source) -> None:
-        scope = find_config_scope(change.id.kind)
-        keys = catalog(scope) if scope is not None else None
-        subject = Subject(change.id, source, self._reader, keys, self._variables)
-        shape = [item for item in change.fields if not item.path.startswith(CONFIG)]
-        self._keep(subject, shape_edits(subject, shape))
-        for key, fields in _by_key(change.fields):
-            self._keep(subject, config_edits(subject, key, fields))
-        self._notices += shape_notices(subject, shape)
+    def _edit(self, kind: Editable, change: Change, source: Source) -> None:
+        subject = Subject(change.id, source, self._reader, kind, self._variables)
+        wanted = kind.find_edits(change, subject)
+        for problem in wanted.problems:
+            path = problem.path if problem.path == NAME else ("spec", *problem.path)
+            found = replace(problem.diagnostic, place=source.place(path))
+            (self._problems if found.is_error else self._notices).append(found)
+        for edit in wanted.edits:
+            self._keep(subject, locate_edits(subject, edit))
 
     def _keep(self, subject: Subject, edits: Iterator[Located]) -> None:
         try:
@@ -141,10 +140,15 @@ class _Work:
             raise KdeclareError(_odd_layout(resource, document, refused.edit)) from None
 
 
-def _by_key(fields: Sequence[FieldChange]) -> Iterator[tuple[str, list[FieldChange]]]:
-    configs = sorted((item for item in fields if item.path.startswith(CONFIG)), key=lambda item: item.path)
-    for path, group in groupby(configs, key=lambda item: item.path):
-        yield path.removeprefix(CONFIG), list(group)
+def _not_editable(resource: ResourceId, source: Source | None) -> Diagnostic:
+    return error(
+        "not-editable",
+        "Manifests of this kind cannot be edited",
+        f"The provider of {resource.kind} cannot write {resource} into a manifest.",
+        hint="Change the manifest by hand.",
+        place=source.place(NAME) if source is not None else None,
+        resource=str(resource),
+    )
 
 
 def _not_declared(resource: ResourceId) -> Diagnostic:

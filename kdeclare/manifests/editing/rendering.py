@@ -12,6 +12,8 @@ def plain_text(value: Plain, style: str | None = None) -> str:
     """A scalar, in the quotes of ``style`` where it has any and they can hold it."""
     if value is None:
         return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
     if style == SINGLE and value.isprintable():

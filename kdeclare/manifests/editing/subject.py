@@ -5,15 +5,16 @@ from dataclasses import dataclass
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from kdeclare.core.capabilities import Editable
 from kdeclare.core.diagnostics import KdeclareError, Place, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.manifests.editing.edits import Append, Drop, Edit, Path, Put
+from kdeclare.manifests.editing.splicing import is_null
 from kdeclare.manifests.nodes import find, node_at, place
 from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.sources import Document, Source
 from kdeclare.manifests.substitution import names_in
 from kdeclare.manifests.wording import dotted
-from kdeclare.providers.kafka.config.catalog import Catalog
 
 _OUTSIDE = {"env": "the environment kdeclare runs in gives it", "file": "a file gives it"}
 
@@ -28,13 +29,21 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One resource; keys: the config keys of its kind; variables: where the project file gives them."""
+    """One resource.
+
+    kind: says what its manifests mean. variables: where the project file gives them.
+    """
 
     id: ResourceId
     source: Source
     reader: Reader
-    keys: Catalog | None
+    kind: Editable
     variables: Mapping[str, Place]
+
+    def declares(self, path: Path) -> bool:
+        """Whether its own documents say something at a path within the spec; null says nothing."""
+        node = self.source.at(("spec", *path))
+        return node is not None and not is_null(node)
 
     def edited(self, document: Document, edit: Edit) -> Located:
         """The edit, where it may be made.

@@ -1,6 +1,6 @@
 """Kind `BrokerConfig`: dynamic configs of one broker, or of all of them by default."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -13,7 +13,8 @@ from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import NAME, Desired, Difference, Problem
+from kdeclare.core.kind import NAME, Desired, Difference, Path, Problem
+from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits
 from kdeclare.core.manifest_text import manifest
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
@@ -27,6 +28,11 @@ from kdeclare.providers.kafka.config.wishes import Wish, literal_secret, parse_w
 from kdeclare.providers.kafka.export import config_lines
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.manifest_edits import (
+    find_config_edits,
+    is_as_changed,
+    lay_out_configs,
+)
 from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT as CLUSTER_DEFAULT
 from kdeclare.providers.kafka.operations.alter_configs import own_source
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_brokers, normalize_config
@@ -177,6 +183,25 @@ class BrokerConfigKind:
         """See `core.kind.Kind`."""
         remove, adopt = json.get("removeUnmanaged", False), json.get("adopt", False)
         return BrokerConfigBody(wishes_from(json["configs"]), remove, adopt)
+
+    def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
+        """See `providers.kafka.manifest_edits`."""
+        return ManifestEdits(tuple(find_config_edits(change)))
+
+    def lay_out_spec(self, change: Change) -> Sequence[str]:
+        """See `providers.kafka.manifest_edits`."""
+        return lay_out_configs(change.fields)
+
+    def is_same_value(self, path: Path, text: str, value: Json) -> bool:
+        """As Kafka takes the values of a config."""
+        return catalog(self.config_scope).same(str(path[-1]), text, value)
+
+    def is_as_changed(
+        self, name: str, before: BrokerConfigBody | None, after: BrokerConfigBody, change: Change
+    ) -> bool:
+        """See `providers.kafka.manifest_edits`."""
+        keys = catalog(self.config_scope)
+        return is_as_changed(lambda body: self.to_json(name, body), before, after, change, keys)
 
     def export(self, live: LiveState) -> Mapping[str, str]:
         """One manifest for each broker, and for the cluster default, that has something set."""

@@ -1,6 +1,6 @@
 """Kind `Topic`: partitions, replication factor or assignments, and configs."""
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from pydantic import BaseModel
 
@@ -10,14 +10,22 @@ from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference, Problem
+from kdeclare.core.kind import Desired, Difference, Path, Problem
+from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.planning import CannotPlanError
+from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_ops import PREFIX
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.manifest_edits import (
+    find_topic_edits,
+    is_as_changed,
+    lay_out_topic,
+    locate_topic_field,
+)
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_topic, normalize_topic_field
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement, PlacementError
@@ -163,6 +171,27 @@ class TopicKind:
     def from_json(self, json: Json) -> TopicBody:
         """See `providers.kafka.topic.body_json`."""
         return topic_from(json)
+
+    def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
+        """See `providers.kafka.manifest_edits`."""
+        return find_topic_edits(change, declared)
+
+    def lay_out_spec(self, change: Change) -> Sequence[str]:
+        """See `providers.kafka.manifest_edits`."""
+        return lay_out_topic(change)
+
+    def is_same_value(self, path: Path, text: str, value: Json) -> bool:
+        """As Kafka takes the values of a config."""
+        return catalog(self.config_scope).same(str(path[-1]), text, value)
+
+    def is_as_changed(self, name: str, before: TopicBody | None, after: TopicBody, change: Change) -> bool:
+        """See `providers.kafka.manifest_edits`."""
+        keys = catalog(self.config_scope)
+        return is_as_changed(lambda body: self.to_json(name, body), before, after, change, keys)
+
+    def locate_field(self, path: str) -> Sequence[Path]:
+        """See `providers.kafka.manifest_edits`."""
+        return locate_topic_field(path)
 
     def export(self, live: LiveState) -> Mapping[str, str]:
         """See `providers.kafka.topic.export`."""

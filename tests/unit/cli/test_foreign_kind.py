@@ -1,0 +1,120 @@
+"""A kind of a foreign provider through the commands: nothing of kdeclare is changed for it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.ids import ResourceId
+from kdeclare.manifests.editing import project_edits
+from tests.foreign import QueueKind, Shed, shed
+from tests.unit.app.write_back_project import PROJECT, Place, put
+from tests.unit.cli.command_line import CommandLine
+
+__all__ = ["shed"]
+
+pytestmark = pytest.mark.usefixtures("shed")
+
+QUEUE = """\
+apiVersion: kdeclare/v1
+kind: Queue
+metadata: {name: orders}
+spec:
+  size: 10  # enough for a week
+  durable: false
+"""
+DEFAULTS = """\
+apiVersion: kdeclare/v1
+kind: Defaults
+metadata: {name: large}
+spec: {kind: Queue, defaults: {size: 99}}
+"""
+
+
+def test_plan_and_apply_and_status(kdeclare: CommandLine, shed: Shed) -> None:
+    kdeclare.write("manifests/orders.yaml", "Queue", "orders", size=5)
+    planned = kdeclare("plan", "--out", "it.plan")
+    assert "Queue/orders" in planned.out
+    assert kdeclare("apply", "it.plan", "--yes").code == 0
+    assert shed.queues == {"orders": {"size": 5, "durable": False}}
+    assert "No changes" in kdeclare("plan").out
+    assert kdeclare("status").code == 0
+
+
+def test_defaults_fill_it(kdeclare: CommandLine) -> None:
+    put("manifests/d.yaml", DEFAULTS)
+    kdeclare.write("manifests/orders.yaml", "Queue", "orders")
+    shown = kdeclare("show-manifest", "Queue/orders")
+    assert shown.code == 0
+    assert "99" in shown.out
+
+
+def test_show_manifest_shows_no_secret(kdeclare: CommandLine) -> None:
+    kdeclare.write("manifests/orders.yaml", "Queue", "orders", password="hunter2")
+    shown = kdeclare("show-manifest", "Queue/orders")
+    assert shown.code == 0
+    assert "hunter2" not in shown.out
+
+
+def test_schema_has_it(kdeclare: CommandLine) -> None:
+    found = kdeclare("schema", "--kind", "Queue")
+    validator = Draft202012Validator(json.loads(found.out))
+    queue = {"apiVersion": "kdeclare/v1", "kind": "Queue", "metadata": {"name": "q"}}
+    assert validator.is_valid(queue | {"spec": {"size": 5}})
+    assert not validator.is_valid(queue | {"spec": {"size": "large"}})
+
+
+def test_scope_of_a_project_limits_it(kdeclare: CommandLine) -> None:
+    environments = {"lab": {"bootstrapServers": "lab:9092"}}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments=environments, scope={"Queue": ["/o.*/"]})
+    kdeclare.write("manifests/orders.yaml", "Queue", "orders")
+    assert kdeclare("validate").code == 0
+    kdeclare.write("manifests/returns.yaml", "Queue", "returns")
+    assert "Outside the scope of the project" in kdeclare("validate").out
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.chdir(tmp_path)
+    put("kdeclare.yaml", PROJECT)
+    for overlay in ("overlays/dev/none.yaml", "overlays/more/none.yaml"):
+        put(overlay, "")
+    put("manifests/orders.yaml", QUEUE)
+    return Place({})
+
+
+def changed(name: str, action: Action = Action.UPDATE, **after: object) -> Change:
+    fields = tuple(FieldChange(field, FieldOp.CHANGE, None, value) for field, value in after.items())
+    return Change(ResourceId("Queue", name), action, Reason.ASKED, Risk.SAFE, fields)
+
+
+def test_change_is_written_back(here: Place) -> None:
+    assert here.diff(changed("orders", size=20, durable=True)) == (
+        "-  size: 10  # enough for a week\n"
+        "-  durable: false\n"
+        "+  size: 20  # enough for a week\n"
+        "+  durable: true\n"
+    )
+
+
+def test_new_one_is_written(here: Place) -> None:
+    written = here.diff(changed("returns", Action.CREATE, size=3))
+    assert "+  name: returns\n+spec:\n+  size: 3\n" in written
+
+
+def test_deleted_one_leaves_the_project(here: Place) -> None:
+    assert "-kind: Queue" in here.diff(changed("orders", Action.DELETE))
+
+
+def test_edit_that_says_something_else_is_refused(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(QueueKind, "is_as_changed", lambda *_: False)
+    (refused,) = here.refused(changed("orders", size=20))
+    assert refused.code == "not-as-wanted"
+
+
+def test_kind_that_cannot_be_edited_says_so(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project_edits, "find_editable", lambda kind: None)
+    (refused,) = here.refused(changed("orders", size=20))
+    assert (refused.code, refused.resource) == ("not-editable", "Queue/orders")
