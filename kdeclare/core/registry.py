@@ -5,6 +5,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
+from pydantic import BaseModel
+
 from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.kind import Kind
@@ -54,6 +56,16 @@ OPERATION_TYPES: Mapping[str, OperationType] = _Loaded(
 def type_of(op: Operation) -> OperationType:
     """Return the type of an operation; one that does nothing where its provider is not installed."""
     return OPERATION_TYPES[op.verb]
+
+
+def find_connection_settings() -> Mapping[str, type[BaseModel]]:
+    """Return the models of what environments say under ``providers``, by the provider's name."""
+    connections = {provider.name: provider.connection for provider in load_providers()}
+    return {
+        name: connection.settings
+        for name, connection in connections.items()
+        if connection is not None and not connection.environment_fields and connection.settings.model_fields
+    }
 
 
 def load_collectors() -> tuple[Collects, ...]:

@@ -170,6 +170,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "reassignments": "How moves of replicas are gone about here.",
         "requestDeadline": "How long brokers may work on a request that carries no timeout of its own, "
         "such as one that changes configs (90s). Until then kdeclare does not say that it had no effect.",
+        "providers": "How the systems of further providers are reached, by the provider's name.",
         **_CLIENT,
     },
     "PolicyEntrySpec": {

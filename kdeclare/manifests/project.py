@@ -4,13 +4,15 @@ import os
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import GenericAlias
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, create_model, field_validator, model_validator
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.core.diagnostics import KdeclareError, Place, error
 from kdeclare.core.name_scope import NameScope
+from kdeclare.core.registry import find_connection_settings
 from kdeclare.core.suggest import did_you_mean
 from kdeclare.engine.state.names import is_folder_name
 from kdeclare.manifests.document import document, location, validated, variables_of
@@ -38,6 +40,12 @@ _CONNECTION = frozenset({"bootstrapServers", "clientConfig", "clientConfigFile",
 """Fields of an environment that only who connects needs."""
 
 
+class ProviderSettings(BaseModel):
+    """How the systems of further providers are reached: a field for each of them, see `project_model`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
 class EnvironmentSpec(BaseModel):
     """One environment: a cluster, and what is different there."""
 
@@ -49,6 +57,7 @@ class EnvironmentSpec(BaseModel):
     overlays: list[str] = []
     reassignments: PaceSpec = PaceSpec()
     requestDeadline: Duration | None = None  # noqa: N815
+    providers: ProviderSettings = ProviderSettings()
 
     @model_validator(mode="after")
     def _one_client_config(self) -> "EnvironmentSpec":
@@ -101,6 +110,20 @@ class ProjectManifest(Envelope):
     kind: Literal["Project"]
     metadata: Metadata
     spec: ProjectSpec = ProjectSpec()
+
+
+def project_model(settings: Mapping[str, type[BaseModel]]) -> type[ProjectManifest]:
+    """Return the model of project files in which these settings can stand, by the name of the provider."""
+    if not settings:
+        return ProjectManifest
+    fields: dict[str, Any] = {name: (model, None) for name, model in settings.items()}
+    providers = create_model("ProviderSettings", __base__=ProviderSettings, **fields)
+    environment = create_model(
+        "EnvironmentSpec", __base__=EnvironmentSpec, providers=(providers, providers())
+    )
+    environments: Any = GenericAlias(dict, (str, environment))
+    spec = create_model("ProjectSpec", __base__=ProjectSpec, environments=(environments, {}))
+    return create_model("ProjectManifest", __base__=ProjectManifest, spec=(spec, spec()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +256,8 @@ class ProjectDocument:
         limits = project_limits(self.spec.references, environ)
         reader = Reader(Scope(self.file.parent, environ, variables=None, limits=limits))
         needed = _only_environment(self.root, name)
-        manifest = validated(ProjectManifest, _unconnected(needed, name) if offline else needed, reader)
+        model = _model_of(self.root)
+        manifest = validated(model, _unconnected(needed, name) if offline else needed, reader)
         _refuse_names(manifest, self.root)
         project = _project(
             self.file, self.root, reader, manifest.spec, manifest.metadata.name, name, self.spec
@@ -247,9 +271,18 @@ def read_project(file: Path) -> ProjectDocument:
     Raises KdeclareError with all that is wrong with it.
     """
     root = document(file, "Project", "--project FILE names it.")
-    manifest = validated(ProjectManifest, root, Reader(scope=None))
+    manifest = validated(_model_of(root), root, Reader(scope=None))
     _refuse_names(manifest, root)
     return ProjectDocument(file, manifest.metadata.name, root, manifest.spec)
+
+
+def _model_of(root: Node) -> type[ProjectManifest]:
+    """Return the model for a project file; providers are imported only where it has settings for some."""
+    environments = node_at(root, ("spec", "environments"))
+    pairs = environments.value if isinstance(environments, MappingNode) else ()
+    if any(child(environment, "providers") for _, environment in pairs):
+        return project_model(find_connection_settings())
+    return ProjectManifest
 
 
 def _refuse_names(manifest: ProjectManifest, root: Node) -> None:
@@ -296,6 +329,8 @@ def _project(
         tuple(folder / path for path in chosen.overlays),
         pace_of(chosen.reassignments).over(pace_of(spec.reassignments)),
         chosen.requestDeadline,
+        {name: settings for name, settings in chosen.providers if isinstance(settings, BaseModel)},
+        find(root, ("spec", "environments", env), key=True),
     )
     overlays = {path: None for e in all_of_it.environments.values() for path in e.overlays}
     in_environment: Location = ("spec", "environments", env, "overlays")

@@ -1,0 +1,254 @@
+"""Systems of providers that kdeclare does not bring: settings in the project file, connections, faults."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from kdeclare.app.connections import explain_fault
+from kdeclare.app.keeping import KeptConnections
+from kdeclare.app.schema import manifest_schema
+from kdeclare.app.workspace import Options, Workspace, open_workspace
+from kdeclare.core import installed_providers
+from kdeclare.core.connecting import ConnectionType, Surroundings
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.faults import Fault
+from kdeclare.core.installed_providers import GROUP
+from kdeclare.core.parts import Connections
+from kdeclare.core.provider import Provider
+from kdeclare.core.scrubber import SCRUBBER
+from kdeclare.core.secrets import SecretText
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.unit.cli.test_providers import forget
+
+
+class LibrarySettings(BaseModel):
+    """How a library is reached."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    url: str = Field(description="Where the library is.")
+    token: SecretText | None = None
+    shelves: int = 3
+
+
+@dataclass
+class LibraryConnection:
+    url: str
+    closed: threading.Event = field(default_factory=threading.Event)
+
+    def check(self) -> None:
+        """It always answers."""
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@dataclass(frozen=True)
+class LibraryTarget:
+    url: str
+    token: str = field(repr=False)
+
+    def open(self, timeout_s: float) -> LibraryConnection:
+        made = LibraryConnection(self.url)
+        OPENED.append((self, made))
+        return made
+
+
+OPENED: list[tuple[LibraryTarget, LibraryConnection]] = []
+
+
+def locate(settings: LibrarySettings, surroundings: Surroundings) -> LibraryTarget:
+    return LibraryTarget(settings.url, settings.token.value if settings.token else "")
+
+
+def explain(fault: Fault, name: str) -> Diagnostic | None:
+    if fault.error != "BOOK_IS_LENT":
+        return None
+    return error("book-lent", "The book is lent", f"{name}: {fault.message}.")
+
+
+class BakerySettings(BaseModel):
+    """A bakery needs nothing to be said of it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    oven: str = "electric"
+
+
+@dataclass(frozen=True)
+class BakeryConnection:
+    oven: str
+
+
+@dataclass(frozen=True)
+class BakeryTarget:
+    oven: str
+
+    def open(self, timeout_s: float) -> BakeryConnection:
+        return BakeryConnection(self.oven)
+
+
+def find_oven(settings: BakerySettings, surroundings: Surroundings) -> BakeryTarget:
+    return BakeryTarget(settings.oven)
+
+
+TO_LIBRARY = ConnectionType(LibraryConnection, LibrarySettings, locate, explain=explain)
+TO_BAKERY = ConnectionType(BakeryConnection, BakerySettings, find_oven)
+LIBRARY = Provider("library", (), (), connection=TO_LIBRARY)
+BAKERY = Provider("bakery", (), (), connection=TO_BAKERY)
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    forget()
+    own = list(entry_points(group=GROUP))
+    points = [EntryPoint(name, f"{__name__}:{name.upper()}", GROUP) for name in ("library", "bakery")]
+    monkeypatch.setattr(installed_providers, "entry_points", lambda group: [*own, *points])
+    monkeypatch.chdir(tmp_path)
+    OPENED.clear()
+    yield
+    forget()
+
+
+Write = Callable[[str], None]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a project file with this in its environment ``lab``."""
+
+    head = "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: p}\nspec:\n  environments:\n    lab:\n"
+
+    def project(environment: str) -> None:
+        lines = (f"      {line}\n" for line in environment.splitlines())
+        (tmp_path / "kdeclare.yaml").write_text(head + "".join(lines))
+
+    return project
+
+
+def workspace(keeper: KeptConnections | None = None, **environ: str) -> Workspace:
+    return open_workspace(Options(), environ, Connections(KafkaConnection(MemoryCluster())), keeper=keeper)
+
+
+def problem(act: Callable[[], object]) -> Diagnostic:
+    with pytest.raises(KdeclareError) as raised:
+        act()
+    (found,) = raised.value.diagnostics
+    return found
+
+
+STATED = """\
+bootstrapServers: lab:9092
+providers:
+  library:
+    url: https://books
+    token: ${env.LIBRARY_TOKEN}
+"""
+
+
+def connected(found: Workspace) -> tuple[LibraryConnection, BakeryConnection]:
+    with found.connected() as connections:
+        assert connections.get(LibraryConnection) is connections.get(LibraryConnection)
+        return connections.get(LibraryConnection), connections.get(BakeryConnection)
+
+
+def test_systems_of_two_providers_are_opened_once_and_closed(write: Write) -> None:
+    write(STATED)
+    library, bakery = connected(workspace(LIBRARY_TOKEN="s3cret-token"))
+    ((target, opened),) = OPENED
+    assert (target.url, target.token, opened) == ("https://books", "s3cret-token", library)
+    assert bakery == BakeryConnection("electric")
+    assert library.closed.wait(5)
+    assert "s3cret-token" not in SCRUBBER.scrub("the token is s3cret-token")
+
+
+def test_what_is_not_needed_is_not_opened_and_its_secrets_not_read(write: Write) -> None:
+    write(STATED)
+    assert "s3cret" not in repr(workspace(LIBRARY_TOKEN="s3cret"))
+    assert not OPENED
+
+
+def test_a_connection_is_kept_between_the_commands_of_a_shell(write: Write) -> None:
+    write(STATED)
+    kept = KeptConnections()
+    first, _ = connected(workspace(kept, LIBRARY_TOKEN="one"))
+    again, _ = connected(workspace(kept, LIBRARY_TOKEN="one"))
+    other, _ = connected(workspace(kept, LIBRARY_TOKEN="two"))
+    assert again is first
+    assert other is not first
+    assert not first.closed.is_set()
+    kept.close()
+    assert first.closed.wait(5)
+    assert other.closed.wait(5)
+
+
+def test_an_environment_that_says_nothing_of_what_is_needed_is_named(write: Write) -> None:
+    write("bootstrapServers: lab:9092")
+    found = problem(lambda: connected(workspace()))
+    assert (found.code, found.subject) == ("provider-not-configured", "library")
+    assert found.place is not None
+    assert (Path(found.place.file).name, found.place.line) == ("kdeclare.yaml", 6)
+    assert "'lab'" in found.detail
+    assert "providers: {library: {url: …}}" in found.hint
+
+
+def test_without_a_project_file_the_hint_names_one() -> None:
+    assert "project file" in problem(lambda: connected(workspace())).hint
+
+
+@pytest.mark.parametrize(
+    ("environment", "line", "code", "words"),
+    [
+        ("providers: {libary: {url: x}}", 7, "unknown-field", ["Did you mean 'library'?"]),
+        ("providers: {library: {ulr: x, url: z}}", 7, "unknown-field", ["Did you mean 'url'?"]),
+        ("providers: {library: {shelves: 2}}", 7, "missing-field", ["url"]),
+        ("providers:\n  library:\n    url: x\n    shelves: many", 10, "wrong-type", ["whole number", "many"]),
+        ("providers:\n  library:\n    url: x\n    token: [s3cret]", 10, "wrong-type", ["token"]),
+    ],
+)
+def test_settings_are_validated_where_they_stand(
+    write: Write, environment: str, line: int, code: str, words: list[str]
+) -> None:
+    write(environment)
+    found = problem(workspace)
+    assert found.code == code
+    assert found.place is not None
+    assert found.place.line == line
+    assert all(word in f"{found.detail} {found.hint}" for word in words)
+    assert "s3cret" not in f"{found.detail} {found.hint}"
+
+
+def test_a_reference_that_leads_nowhere_is_reported_where_it_stands(write: Write) -> None:
+    write(STATED)
+    found = problem(workspace)
+    assert found.code == "undefined-variable"
+    assert found.place is not None
+    assert found.place.line == 11
+
+
+def test_schema_has_the_settings_with_their_descriptions() -> None:
+    definitions = manifest_schema("Project")["$defs"]
+    assert set(definitions["ProviderSettings"]["properties"]) == {"library", "bakery"}
+    library = definitions["LibrarySettings"]["properties"]
+    assert library["url"]["description"] == "Where the library is."
+    assert "s3cret" not in json.dumps(definitions)
+
+
+def test_faults_are_explained_by_their_own_provider() -> None:
+    assert explain_fault(Fault("BOOK_IS_LENT", "until May"), "lab").code == "book-lent"
+    assert explain_fault(Fault("INVALID_CONFIG", "no"), "lab").code == "refused-by-cluster"
+
+
+def test_connections_that_are_given_stand_beside_those_that_are_opened(write: Write) -> None:
+    write(STATED)
+    cluster = MemoryCluster()
+    environ = {"LIBRARY_TOKEN": "x"}
+    found = open_workspace(Options(), environ, Connections(KafkaConnection(cluster)))
+    with found.connected() as connections:
+        assert connections.get(KafkaConnection).cluster is cluster
+        assert connections.get(LibraryConnection).url == "https://books"
