@@ -1,33 +1,22 @@
 """The names that there are, for whoever completes what a person types, or says what a failure is about."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.parts import Connections
 from kdeclare.manifests.project import PROJECT_FILE, project_names, read_project
-from kdeclare.providers.kafka.ids import ConfigResource
-from kdeclare.providers.kafka.port import ConfigQuery
+
+_Answer = TypeVar("_Answer")
 
 
-def topic_names(workspace: Workspace) -> tuple[str, ...]:
-    """All topics of the cluster but the internal ones, sorted. Raises KdeclareError."""
-    with workspace.cluster() as cluster:
-        return tuple(sorted(name for name, topic in cluster.topics().items() if not topic.internal))
-
-
-def broker_ids(workspace: Workspace) -> tuple[int, ...]:
-    """All brokers of the cluster, sorted. Raises KdeclareError."""
-    with workspace.cluster() as cluster:
-        return tuple(sorted(broker.id for broker in cluster.describe().brokers))
-
-
-def overrides(workspace: Workspace, resource: ConfigResource) -> Mapping[str, str | None]:
-    """What is set on a resource itself; None for what Kafka keeps secret. Raises KdeclareError."""
-    with workspace.cluster() as cluster:
-        found = cluster.configs([ConfigQuery(resource, overrides=True)])
-        return {key: entry.value for key, entry in found.get(resource, {}).items()}
+def ask_systems(workspace: Workspace, question: Callable[[Connections], _Answer]) -> _Answer:
+    """Return the answer to a question about the systems of the environment. Raises KdeclareError."""
+    with workspace.connected() as connections:
+        return question(connections)
 
 
 def declared(workspace: Workspace) -> tuple[str, ...]:

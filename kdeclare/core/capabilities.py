@@ -176,6 +176,14 @@ class LocatesFields(Protocol):
         """Return where the spec can declare a field of a change; the first that is there counts."""
 
 
+@runtime_checkable
+class ListsNames(Protocol):
+    """A kind of which the system can list the objects, so that their names can be completed."""
+
+    def list_names(self, connections: Connections) -> Sequence[str]:
+        """Return the names by which live objects can be declared, sorted. Raises Fault."""
+
+
 PREVENT_DESTROY = "prevent-destroy"
 """The code of a diagnostic that says that something must not be deleted."""
 
@@ -328,3 +336,9 @@ def locate_field(kind: str, path: str) -> Sequence[Path]:
 def export_manifests(kind: object, live: LiveState) -> Mapping[str, str]:
     """Return the texts of manifests of live resources by name; none where the kind cannot be imported."""
     return kind.export(live) if isinstance(kind, Exportable) else {}
+
+
+def list_names(kind: str, connections: Connections) -> Sequence[str]:
+    """Return the names of live objects of a kind; none where it cannot list them. Raises Fault."""
+    known = KINDS.get(kind)
+    return known.list_names(connections) if isinstance(known, ListsNames) else ()

@@ -1,27 +1,27 @@
 """What could stand at the cursor. The rules go by how options are called, whatever the command."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
 
-from kdeclare.cli.interactive.configs import (
-    list_settings,
-    one_setting,
-    scope_of,
-    some_keys,
-    some_settings,
-)
 from kdeclare.cli.interactive.grammar import Parameter
 from kdeclare.cli.interactive.names import Names, files
 from kdeclare.cli.interactive.offer import Offer, Rule, Value, plainly
 from kdeclare.cli.interactive.place import Place
 from kdeclare.core.registry import KINDS
-from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
-from kdeclare.providers.kafka.config.scope import find_config_scope
-from kdeclare.providers.kafka.ids import ConfigScope
+
+_LOG = logging.getLogger(__name__)
+
+GROUP = "kdeclare.completions"
+"""The group of entry points for what providers offer for the parameters of their commands."""
+
+Complete = Callable[[Place, Names], Offer | None]
+"""What such an entry point leads to; None where it has nothing to say of the command or its parameter."""
 
 _MOST = 500
 """More candidates than this help nobody to choose."""
-_ENTITY_TYPES = ("topics", "brokers")
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,25 @@ def candidates(place: Place, names: Names) -> list[Candidate]:
     return [candidate for candidate, _ in zip(found, range(_MOST), strict=False)]
 
 
+@cache
+def load_completions() -> tuple[Complete, ...]:
+    """Import what providers offer. One that cannot be imported offers nothing: its command says why."""
+    loaded = []
+    for point in dict.fromkeys(entry_points(group=GROUP)):
+        try:
+            loaded.append(point.load())
+        except Exception:  # noqa: BLE001  whatever it is, the log has it
+            _LOG.info("no completion from %s", point.value, exc_info=True)
+    return tuple(loaded)
+
+
 def _offer(place: Place, names: Names) -> Offer:
     if place.wanted is not None:
-        return _rule(place, place.wanted)(place, names)
+        for complete in load_completions():
+            offer = complete(place, names)
+            if offer is not None:
+                return offer
+        return _rule(place.wanted)(place, names)
     if place.is_option:
         return Offer(_options(place), place.text)
     commands = [Value(name, command.about) for name, command in place.command.commands.items()]
@@ -62,7 +78,7 @@ def _options(place: Place) -> Iterator[Value]:
             yield from (Value(name, option.about) for name in option.spellings if name.startswith("--"))
 
 
-def _rule(place: Place, wanted: Parameter) -> Rule:
+def _rule(wanted: Parameter) -> Rule:
     if wanted.choices:
         return plainly(lambda place, names: map(Value, wanted.choices))
     for spelling in wanted.spellings:
@@ -70,28 +86,7 @@ def _rule(place: Place, wanted: Parameter) -> Rule:
             return _BY_OPTION[spelling]
     if wanted.metavar in _BY_METAVAR:
         return _BY_METAVAR[wanted.metavar]
-    if not wanted.spellings and place.path[:1] == ("topic",):
-        return _TOPICS
     return plainly(_files) if wanted.paths or wanted.metavar == "DIR|URI" else plainly(_nothing)
-
-
-def _topics(place: Place, names: Names) -> Iterable[Value]:
-    taken = place.given.get(place.wanted.name, ()) if place.wanted else ()
-    return (Value(name) for name in names.topics() if name not in taken)
-
-
-def _brokers(place: Place, names: Names) -> Iterable[Value]:
-    return (Value(str(broker)) for broker in names.brokers())
-
-
-def _some_brokers(place: Place, names: Names) -> Offer:
-    lead, comma, begun = place.text.rpartition(",")
-    taken = lead.split(",")
-    return Offer([v for v in _brokers(place, names) if v.text not in taken], begun, lead + comma)
-
-
-def _entities(place: Place, names: Names) -> Iterable[Value]:
-    return (_brokers if scope_of(place) is ConfigScope.BROKER else _topics)(place, names)
 
 
 def _environments(place: Place, names: Names) -> Iterable[Value]:
@@ -115,13 +110,7 @@ def _resources(place: Place, names: Names) -> Iterable[Value]:
     kind, slash, _ = place.text.partition("/")
     if not slash:
         return (Value(f"{name}/") for name in KINDS)
-    scope = find_config_scope(kind)
-    live: Iterable[object] = ()
-    if scope is ConfigScope.TOPIC:
-        live = names.topics()
-    elif scope is ConfigScope.BROKER:
-        live = (CLUSTER_DEFAULT, *names.brokers())
-    known = dict.fromkeys((*names.declared(), *(f"{kind}/{name}" for name in live)))
+    known = dict.fromkeys((*names.declared(), *(f"{kind}/{name}" for name in names.live(kind))))
     return map(Value, known)
 
 
@@ -133,20 +122,9 @@ def _nothing(place: Place, names: Names) -> Iterable[Value]:
     return ()
 
 
-_TOPICS = plainly(_topics)
 _BY_OPTION: Mapping[str, Rule] = {
-    "--add-config": some_settings,
-    "--append-config": list_settings,
-    "--broker": plainly(_brokers),
-    "--broker-list": _some_brokers,
-    "--config": one_setting,
-    "--delete-config": some_keys,
-    "--entity-name": plainly(_entities),
-    "--entity-type": plainly(lambda place, names: map(Value, _ENTITY_TYPES)),
     "--env": plainly(_environments),
     "--kind": plainly(lambda place, names: map(Value, KINDS)),
-    "--subtract-config": list_settings,
-    "--topic": _TOPICS,
 }
 _BY_METAVAR: Mapping[str, Rule] = {
     "KIND/NAME": plainly(_resources),

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kdeclare.cli.line import Line, Shared
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.providers.kafka.ids import ConfigResource
 
 if TYPE_CHECKING:
     from kdeclare.app.workspace import Workspace
+    from kdeclare.core.parts import Connections
 
 T = TypeVar("T")
 
@@ -25,14 +25,14 @@ _PATIENCE_S = 3.0
 class Names(Protocol):
     """What can be named on a line; empty where it is not to be had."""
 
-    def topics(self) -> tuple[str, ...]:
-        """Topics, without the internal ones."""
+    def live(self, kind: str) -> tuple[str, ...]:
+        """Live objects of a kind."""
 
-    def brokers(self) -> tuple[int, ...]:
-        """Broker ids."""
+    def ask(self, key: Hashable, question: "Callable[[Connections], T]", nothing: T) -> T:
+        """The answer to a question of a provider; ``nothing`` where there is none.
 
-    def overrides(self, resource: ConfigResource) -> Mapping[str, str | None]:
-        """What is set on a resource; None for what is secret."""
+        key: what the answer is remembered under.
+        """
 
     def declared(self) -> tuple[str, ...]:
         """What the manifests declare, as KIND/NAME."""
@@ -58,24 +58,18 @@ class LiveNames:
         # connection that they share is not made for two at once.
         self._asking = Lock()
 
-    def topics(self) -> tuple[str, ...]:
+    def live(self, kind: str) -> tuple[str, ...]:
         """As `Names` says."""
-        from kdeclare.app.known import topic_names
+        from kdeclare.core.capabilities import list_names
 
-        return self._asked("topics", topic_names, ())
+        nothing: tuple[str, ...] = ()
+        return self.ask(("live", kind), lambda connections: tuple(list_names(kind, connections)), nothing)
 
-    def brokers(self) -> tuple[int, ...]:
+    def ask(self, key: Hashable, question: "Callable[[Connections], T]", nothing: T) -> T:
         """As `Names` says."""
-        from kdeclare.app.known import broker_ids
+        from kdeclare.app.known import ask_systems
 
-        return self._asked("brokers", broker_ids, ())
-
-    def overrides(self, resource: ConfigResource) -> Mapping[str, str | None]:
-        """As `Names` says."""
-        from kdeclare.app.known import overrides
-
-        nothing: Mapping[str, str | None] = {}
-        return self._asked(resource, lambda workspace: overrides(workspace, resource), nothing)
+        return self._asked(("ask", key), lambda workspace: ask_systems(workspace, question), nothing)
 
     def declared(self) -> tuple[str, ...]:
         """As `Names` says."""

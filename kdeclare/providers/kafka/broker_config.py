@@ -17,7 +17,7 @@ from kdeclare.core.kind import NAME, Desired, Difference, Path, Problem
 from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits
 from kdeclare.core.manifest_text import manifest
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.catalog.hover import config_keys
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, ConfigDiff, ConfigSide, diff_configs
@@ -25,6 +25,7 @@ from kdeclare.providers.kafka.config.config_ops import by_occurrence, config_fie
 from kdeclare.providers.kafka.config.thread_pools import in_steps
 from kdeclare.providers.kafka.config.wish_json import wishes_from, wishes_json
 from kdeclare.providers.kafka.config.wishes import Wish, literal_secret, parse_wishes
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.export import config_lines
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
 from kdeclare.providers.kafka.live import KafkaState
@@ -202,6 +203,11 @@ class BrokerConfigKind:
         """See `providers.kafka.manifest_edits`."""
         keys = catalog(self.config_scope)
         return is_as_changed(lambda body: self.to_json(name, body), before, after, change, keys)
+
+    def list_names(self, connections: Connections) -> Sequence[str]:
+        """The default of all brokers, and the ids of brokers, sorted as numbers."""
+        brokers = connections.get(KafkaConnection).cluster.describe().brokers
+        return [CLUSTER_DEFAULT, *map(str, sorted(broker.id for broker in brokers))]
 
     def export(self, live: LiveState) -> Mapping[str, str]:
         """One manifest for each broker, and for the cluster default, that has something set."""

@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.app.keeping import KeptConnections
+from kdeclare.app.workspace import Options
 from kdeclare.cli import main as command_line
 from kdeclare.cli.installed_commands import GROUP, find_commands
+from kdeclare.cli.interactive.candidates import GROUP as COMPLETIONS
+from kdeclare.cli.interactive.candidates import candidates, load_completions
+from kdeclare.cli.interactive.grammar import Command, Parameter
+from kdeclare.cli.interactive.names import LiveNames
+from kdeclare.cli.interactive.place import place_of
+from kdeclare.cli.line import Shared
+from kdeclare.cli.options import Talk
 from tests.unit.cli.command_line import CommandLine
 
 FITS = """
@@ -49,13 +58,13 @@ def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     """Install a distribution that consists of one module with the same name."""
     modules: list[str] = []
 
-    def have(distribution: str, text: str, commands: Mapping[str, str]) -> None:
+    def have(distribution: str, text: str, points: Mapping[str, str], group: str = GROUP) -> None:
         folder = tmp_path_factory.mktemp(distribution)
         metadata = folder / f"{distribution}-1.5.dist-info"
         metadata.mkdir()
         (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.5\n")
-        points = "\n".join(f"{name} = {reference}" for name, reference in commands.items())
-        (metadata / "entry_points.txt").write_text(f"[{GROUP}]\n{points}\n")
+        lines = "\n".join(f"{name} = {reference}" for name, reference in points.items())
+        (metadata / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
         (folder / f"{distribution}.py").write_text(text)
         modules.append(distribution)
         monkeypatch.syspath_prepend(str(folder))
@@ -69,6 +78,7 @@ def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 def forget() -> None:
     find_commands.cache_clear()
+    load_completions.cache_clear()
     command_line._built.cache_clear()
 
 
@@ -160,6 +170,29 @@ def test_completion_says_nothing_of_broken_commands(kdeclare: CommandLine, insta
         kdeclare()
     said = kdeclare.capsys.readouterr()
     assert (said.out.split(), said.err) == (["topic"], "")
+
+
+OFFERS = """
+from kdeclare.cli.interactive.offer import Offer, Value
+
+def complete(place, names):
+    if place.path != ("shelf",):
+        return None
+    return Offer([Value("left"), Value("right"), *map(Value, names.live("Topic"))], place.text)
+"""
+SHELF = Command("", commands={"shelf": Command("shelf", arguments=(Parameter("side", metavar="SIDE"),))})
+
+
+def test_installed_distribution_completes_its_own_commands(kdeclare: CommandLine, install: Install) -> None:
+    connections = KeptConnections()
+    names = LiveNames(Shared(Options(), connections, Talk()))
+    kdeclare.topic("landing")
+    assert kdeclare("apply", "--yes").code == 0
+    install("cellar", RAISES, {"cellar": "cellar:complete"}, COMPLETIONS)
+    install("library", OFFERS, {"library": "library:complete"}, COMPLETIONS)
+    found = candidates(place_of(SHELF, ["shelf"], "l"), names)
+    connections.close()
+    assert [candidate.text for candidate in found] == ["left", "landing"]
 
 
 def test_only_the_command_that_is_asked_for_is_imported(tmp_path: Path) -> None:

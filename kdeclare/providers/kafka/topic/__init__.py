@@ -193,6 +193,11 @@ class TopicKind:
         """See `providers.kafka.manifest_edits`."""
         return locate_topic_field(path)
 
+    def list_names(self, connections: Connections) -> Sequence[str]:
+        """All topics of the cluster but the internal ones, sorted."""
+        topics = connections.get(KafkaConnection).cluster.topics()
+        return sorted(name for name, topic in topics.items() if not topic.internal)
+
     def export(self, live: LiveState) -> Mapping[str, str]:
         """See `providers.kafka.topic.export`."""
         return topic_manifests(live.get(KafkaState))

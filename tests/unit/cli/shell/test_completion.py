@@ -1,8 +1,8 @@
 """Completion as data: the text before the cursor, and what could stand there."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
@@ -11,26 +11,34 @@ from hypothesis import strategies as st
 from kdeclare.cli.interactive.completer import completed
 from kdeclare.cli.interactive.grammar import Command, Parameter, grammar
 from kdeclare.cli.interactive.words import quoted
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.core.capabilities import list_names
+from kdeclare.core.parts import Connections
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
+
+T = TypeVar("T")
 
 
-@dataclass
+def cluster() -> MemoryCluster:
+    """Three brokers and three topics."""
+    made = MemoryCluster({1: None, 2: None, 12: None})
+    configs = {"retention.ms": "1000", "cleanup.policy": "compact"}
+    topics = {"orders": configs, "orders.dlq": {}, "payments": {}}
+    made.create_topics([NewTopic(name, 1, 1, None, own) for name, own in topics.items()])
+    return made
+
+
 class Known:
-    """A cluster with two topics and two brokers."""
+    """What the cluster has, and what a project says of it."""
 
-    asked: list[ConfigResource] = field(default_factory=list)
+    connections = Connections(KafkaConnection(cluster()))
 
-    def topics(self) -> tuple[str, ...]:
-        return ("orders", "orders.dlq", "payments")
+    def live(self, kind: str) -> tuple[str, ...]:
+        return tuple(list_names(kind, self.connections))
 
-    def brokers(self) -> tuple[int, ...]:
-        return (1, 2, 12)
-
-    def overrides(self, resource: ConfigResource) -> Mapping[str, str | None]:
-        self.asked.append(resource)
-        if resource == ConfigResource(ConfigScope.TOPIC, "orders"):
-            return {"retention.ms": "1000", "cleanup.policy": "compact"}
-        return {}
+    def ask(self, key: Hashable, question: Callable[[Connections], T], nothing: T) -> T:
+        return question(self.connections)
 
     def declared(self) -> tuple[str, ...]:
         return ("BrokerConfig/2", "Topic/new", "Topic/orders")

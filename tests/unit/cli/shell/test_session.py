@@ -29,6 +29,7 @@ from kdeclare.cli.options import Talk
 from kdeclare.cli.paging import Pager
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.providers.kafka import connection
+from kdeclare.providers.kafka.commands.completion import find_overrides
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.port import NewTopic
@@ -136,10 +137,10 @@ def test_names_are_those_of_the_cluster_the_state_and_the_project(
     kdeclare.topic("orders", configs={"retention.ms": 1000})
     kdeclare("apply", "--yes")
     names = LiveNames(shared)
-    assert names.topics() == ("orders",)
-    assert names.brokers() == (1, 2, 3)
-    assert names.overrides(ConfigResource(ConfigScope.TOPIC, "orders")) == {"retention.ms": "1000"}
-    assert names.overrides(ConfigResource(ConfigScope.TOPIC, "nope")) == {}
+    assert names.live("Topic") == ("orders",)
+    assert names.live("BrokerConfig") == ("cluster-default", "1", "2", "3")
+    assert find_overrides(names, ConfigResource(ConfigScope.TOPIC, "orders")) == {"retention.ms": "1000"}
+    assert find_overrides(names, ConfigResource(ConfigScope.TOPIC, "nope")) == {}
     assert names.declared() == ("Topic/orders",)
     assert len(names.runs()) == 1
     assert names.environments() == ("lab",)
@@ -153,14 +154,14 @@ def test_names_are_asked_for_anew_after_a_while_or_a_command(kdeclare: CommandLi
         kdeclare.cluster.create_topics([NewTopic(name, 1, 1, None, {})])
 
     create("a")
-    assert names.topics() == ("a",)
+    assert names.live("Topic") == ("a",)
     create("b")
-    assert names.topics() == ("a",)
+    assert names.live("Topic") == ("a",)
     now = 60.0
-    assert names.topics() == ("a", "b")
+    assert names.live("Topic") == ("a", "b")
     create("c")
     names.forget()
-    assert names.topics() == ("a", "b", "c")
+    assert names.live("Topic") == ("a", "b", "c")
 
 
 def test_names_of_a_cluster_that_is_away_are_none(kdeclare: CommandLine, shared: Shared) -> None:
@@ -172,8 +173,8 @@ def test_names_of_a_cluster_that_is_away_are_none(kdeclare: CommandLine, shared:
 
     kdeclare.monkeypatch.setattr(connection, "connect_cluster", away)
     names = LiveNames(replace(shared, connections=KeptConnections()))
-    assert names.topics() == ()
-    assert names.topics() == ()
+    assert names.live("Topic") == ()
+    assert names.live("Topic") == ()
     assert len(asked) == 1
     assert asked[0] < 10
     (kdeclare.folder / "kdeclare.yaml").write_text("kind: [")
@@ -214,18 +215,18 @@ def test_names_are_asked_for_by_one_thread_at_a_time(kdeclare: CommandLine, shar
         return described()
 
     kdeclare.monkeypatch.setattr(kdeclare.cluster, "describe", slow)
-    threads = [Thread(target=names.brokers) for _ in range(4)]
+    threads = [Thread(target=names.live, args=("BrokerConfig",)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert set(most) == {1}
-    assert names.brokers() == (1, 2, 3)
+    assert names.live("BrokerConfig") == ("cluster-default", "1", "2", "3")
 
 
 def test_completion_that_fails_prints_nothing(shared: Shared, caplog: pytest.LogCaptureFixture) -> None:
     class Broken(LiveNames):
-        def topics(self) -> tuple[str, ...]:
+        def live(self, kind: str) -> tuple[str, ...]:
             raise RuntimeError("two at once")
 
     completer = LineCompleter(grammar, Broken(shared))

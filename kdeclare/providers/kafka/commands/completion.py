@@ -1,15 +1,64 @@
-"""Completing config keys and their values: ``retention.ms=…``, ``k=v,k=[v,v]``, ``k,k``."""
+"""What the shell offers for topics, brokers and configs: ``retention.ms=…``, ``k=v,k=[v,v]``, ``k,k``."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from kdeclare.cli.interactive.names import Names
-from kdeclare.cli.interactive.offer import Offer, Value
+from kdeclare.cli.interactive.offer import Offer, Rule, Value, plainly
 from kdeclare.cli.interactive.place import Place
+from kdeclare.core.parts import Connections
+from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
 from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, catalog
 from kdeclare.providers.kafka.config.catalog.choices import choices
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.port import ConfigQuery
 
 _READ_ONLY = "read-only"
+_COMMANDS = frozenset({("topic",), ("config",), ("reassign",)})
+_NEW_TOPIC = ("new", "topic")
+_ENTITY_TYPES = ("topics", "brokers")
+
+
+def complete(place: Place, names: Names) -> Offer | None:
+    """Return what could be typed for a parameter of Kafka's commands; None for any other."""
+    if place.wanted is None or (place.path[:1] not in _COMMANDS and place.path[:2] != _NEW_TOPIC):
+        return None
+    for spelling in place.wanted.spellings:
+        if spelling in _BY_OPTION:
+            return _BY_OPTION[spelling](place, names)
+    if not place.wanted.spellings and place.path[:1] == ("topic",):
+        return _TOPICS(place, names)
+    return None
+
+
+def find_overrides(names: Names, resource: ConfigResource) -> Mapping[str, str | None]:
+    """Return what is set on a resource itself; None for what Kafka keeps secret."""
+
+    def ask(connections: Connections) -> Mapping[str, str | None]:
+        found = connections.get(KafkaConnection).cluster.configs([ConfigQuery(resource, overrides=True)])
+        return {key: entry.value for key, entry in found.get(resource, {}).items()}
+
+    nothing: Mapping[str, str | None] = {}
+    return names.ask(resource, ask, nothing)
+
+
+def _topics(place: Place, names: Names) -> Iterable[Value]:
+    taken = place.given.get(place.wanted.name, ()) if place.wanted else ()
+    return (Value(name) for name in names.live("Topic") if name not in taken)
+
+
+def _brokers(place: Place, names: Names) -> Iterable[Value]:
+    return (Value(name) for name in names.live("BrokerConfig") if name != CLUSTER_DEFAULT)
+
+
+def _some_brokers(place: Place, names: Names) -> Offer:
+    lead, comma, begun = place.text.rpartition(",")
+    taken = lead.split(",")
+    return Offer([v for v in _brokers(place, names) if v.text not in taken], begun, lead + comma)
+
+
+def _entities(place: Place, names: Names) -> Iterable[Value]:
+    return (_brokers if scope_of(place) is ConfigScope.BROKER else _topics)(place, names)
 
 
 def scope_of(place: Place) -> ConfigScope:
@@ -105,4 +154,19 @@ def _now(place: Place, names: Names) -> Mapping[str, str | None]:
     arguments = [argument.name for argument in place.command.arguments]
     named = "broker" if scope is ConfigScope.BROKER else "topic"
     name = place.first(named, "entity_name", *arguments)
-    return names.overrides(ConfigResource(scope, name)) if name else {}
+    return find_overrides(names, ConfigResource(scope, name)) if name else {}
+
+
+_TOPICS = plainly(_topics)
+_BY_OPTION: Mapping[str, Rule] = {
+    "--add-config": some_settings,
+    "--append-config": list_settings,
+    "--broker": plainly(_brokers),
+    "--broker-list": _some_brokers,
+    "--config": one_setting,
+    "--delete-config": some_keys,
+    "--entity-name": plainly(_entities),
+    "--entity-type": plainly(lambda place, names: map(Value, _ENTITY_TYPES)),
+    "--subtract-config": list_settings,
+    "--topic": _TOPICS,
+}
