@@ -10,10 +10,10 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Literal, Self
 
 import pytest
-from pydantic import BaseModel, ConfigDict, with_config
-from typing_extensions import TypedDict
+from pydantic import BaseModel, ConfigDict
 
 from kdeclare.core import installed_providers, registry
+from kdeclare.core.arguments import Arguments
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.collector import Collector, Selections
 from kdeclare.core.faults import Outcome
@@ -23,7 +23,7 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Path, Problem
 from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits, ValueEdit
 from kdeclare.core.manifest_text import manifest
-from kdeclare.core.operation_arguments import CLOSED
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import OperationType, View, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
@@ -68,44 +68,55 @@ class QueueSpec(BaseModel):
     password: SecretText | None = None
 
 
-@with_config(CLOSED)
-class QueueArguments(TypedDict):
+@dataclass(frozen=True, slots=True)
+class NameArguments(Arguments):
     queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueArguments(NameArguments):
     size: int
     durable: bool
 
+    @property
+    def values(self) -> dict[str, Json]:
+        return {"size": self.size, "durable": self.durable}
 
-@with_config(CLOSED)
-class RemoveArguments(TypedDict):
-    queue: str
+
+@dataclass(frozen=True, slots=True)
+class RemoveArguments(NameArguments):
     speed: Literal["slow", "fast"]
 
 
-class QueueOperationType(OperationType):
-    """args: {queue, size, durable}. Its view is each value of the queue; None where there is no queue."""
+def queue_of(op: Operation) -> str:
+    return get_arguments(op, NameArguments).queue
 
-    arguments: type = QueueArguments
+
+class QueueOperationType(OperationType):
+    """Its view is each value of the queue; None where there is no queue."""
+
+    arguments: type[Arguments] = QueueArguments
 
     def is_confined(self, op: Operation) -> bool:
-        return op.resource == ResourceId("Queue", str(op.args["queue"]))
+        return op.resource == ResourceId("Queue", queue_of(op))
 
     def select(self, op: Operation) -> Selections:
         return (QueueSelection(),)
 
     def view(self, op: Operation, live: LiveState) -> View:
-        return look(live, str(op.args["queue"]))
+        return look(live, queue_of(op))
 
     def expected_state(self, op: Operation) -> View:
-        return {"size": op.args["size"], "durable": op.args["durable"]}
+        return get_arguments(op, QueueArguments).values
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         return fields_between(op.expect, self.expected_state(op))
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        return {element: f"queues/{op.args['queue']}/{element}" for element in ("size", "durable")}
+        return {element: f"queues/{queue_of(op)}/{element}" for element in ("size", "durable")}
 
     def item(self, op: Operation) -> str:
-        return str(op.args["queue"])
+        return queue_of(op)
 
     def produces(self, op: Operation) -> frozenset[str]:
         return frozenset(self.claims(op).values())
@@ -120,7 +131,7 @@ class QueueOperationType(OperationType):
     ) -> Mapping[str, Outcome]:
         if not validate_only:
             for op in ops:
-                SHED.queues[str(op.args["queue"])] = dict(self.expected_state(op))
+                SHED.queues[queue_of(op)] = dict(self.expected_state(op))
         return {op.id: None for op in ops}
 
 
@@ -129,7 +140,7 @@ class CreateQueue(QueueOperationType):
     creates = True
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
-        return Undo("queue.remove", {"queue": op.args["queue"], "speed": "fast"})
+        return Undo("queue.remove", RemoveArguments(queue_of(op), "fast"))
 
 
 class ChangeQueue(QueueOperationType):
@@ -138,11 +149,11 @@ class ChangeQueue(QueueOperationType):
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         if now != self.expected_state(op):
             return Undo(conflicts=("the queue",))
-        return Undo(self.name, {**op.args, **op.expect})
+        return Undo(self.name, QueueArguments(queue_of(op), **op.expect))
 
 
 class RemoveQueue(QueueOperationType):
-    """args: {queue, speed}."""
+    """Its view is the same, and empty afterwards."""
 
     name = "queue.remove"
     arguments = RemoveArguments
@@ -162,11 +173,11 @@ class RemoveQueue(QueueOperationType):
     ) -> Mapping[str, Outcome]:
         if not validate_only:
             for op in ops:
-                SHED.queues.pop(str(op.args["queue"]), None)
+                SHED.queues.pop(queue_of(op), None)
         return {op.id: None for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
-        return Undo("queue.create", {"queue": op.args["queue"], **op.expect})
+        return Undo("queue.create", QueueArguments(queue_of(op), **op.expect))
 
 
 def look(live: LiveState, name: str) -> dict[str, Json]:
@@ -219,11 +230,10 @@ class QueueKind:
     def plan_operations(
         self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
-        args: dict[str, Json] = {"queue": change.id.name}
-        if desired is None:
-            args |= {"speed": "slow"}
-        else:
-            args |= {"size": desired.body.size, "durable": desired.body.durable}
+        queue = change.id.name
+        args: Arguments = RemoveArguments(queue, "slow")
+        if desired is not None:
+            args = QueueArguments(queue, desired.body.size, desired.body.durable)
         verb = {Action.CREATE: CREATE, Action.UPDATE: CHANGE, Action.DELETE: REMOVE}[change.action]
         bare = Operation(f"{verb.name}:{change.id}", verb.name, change.id, args, look(live, change.id.name))
         return (with_inverse(verb, bare),)

@@ -37,6 +37,7 @@ from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.operations.delete_topic import is_careful
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.reassignment.cleanup import is_housekeeping
 
@@ -254,7 +255,7 @@ def count_records_to_delete(connections: Connections, plan: Plan) -> tuple[Diagn
     Deletions that refuse topics with records (undoing a creation) do not count. The counts are for people,
     so a cluster that does not answer is no reason to stop: the diagnostic then says so.
     """
-    deletes = [op for op in plan.operations if type_of(op).deletes and not op.args.get("require_empty")]
+    deletes = [op for op in plan.operations if type_of(op).deletes and not is_careful(op)]
     topics = sorted({topic for op in deletes for topic in select_topics(type_of(op).select(op))})
     if not topics:
         return ()

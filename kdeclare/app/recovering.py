@@ -1,6 +1,5 @@
 """What earlier runs left behind, seen by whatever command comes next: it says so, settles it, and goes on."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -9,11 +8,11 @@ from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
-from kdeclare.core.jsontypes import Json
 from kdeclare.core.judging import NO_POLICIES
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.run import Status
+from kdeclare.core.secrets import SecretRef
 from kdeclare.engine.cleanup import Tidied, tidy
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.propagation import VISIBLE_WITHIN_S, await_visibility
@@ -180,9 +179,9 @@ def tidied_up(workspace: Workspace, connections: Connections, what: str) -> tupl
 class _NoSecrets:
     """Nothing that tidies up has any."""
 
-    def reveal(self, secret: Mapping[str, Json]) -> str:
+    def reveal(self, secret: SecretRef) -> str:
         """See `core.secrets.SecretSource`."""
-        raise KdeclareError(error("no-secret", "There is no such secret", str(secret.get("reference"))))
+        raise KdeclareError(error("no-secret", "There is no such secret", str(secret.reference)))
 
 
 def _under_way(lock: Diagnostic) -> Diagnostic:

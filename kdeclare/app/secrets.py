@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.parts import Connections
 from kdeclare.core.progress import Progress
@@ -20,6 +19,7 @@ from kdeclare.core.secret_hashes import (
     matches,
     refuse_missing_key,
 )
+from kdeclare.core.secrets import SecretRef
 from kdeclare.core.state import State
 from kdeclare.engine.planning.sealing import has_secrets, known_values, seal, stored_hashes
 from kdeclare.manifests.project import Project
@@ -38,12 +38,12 @@ class ProjectSecrets:
     environ: Mapping[str, str] = field(repr=False)
     known: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def reveal(self, secret: Mapping[str, Json]) -> str:
+    def reveal(self, secret: SecretRef) -> str:
         """See `core.secrets.SecretSource`."""
-        value = self.known.get(secret["secret"])
+        value = self.known.get(secret.secret)
         if value is not None:
             return value
-        reference = secret.get("reference")
+        reference = secret.reference
         if reference is None:
             raise KdeclareError(
                 error(
@@ -53,12 +53,12 @@ class ProjectSecrets:
                     hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
                 )
             )
-        if not can_compare(secret["secret"]):
+        if not can_compare(secret.secret):
             raise KdeclareError(self._without_key(str(reference)))
         project = self.project
         value = resolve_reference(reference, project.folder, self.environ, project.limits)
         SCRUBBER.register(value)
-        if matches(secret["secret"], value):
+        if matches(secret.secret, value):
             return value
         raise KdeclareError(
             error(

@@ -18,6 +18,7 @@ from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState, Move
 from kdeclare.providers.kafka.observe import moves_not_seen, observe
+from kdeclare.providers.kafka.operations.partitions import get_targets
 from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 from kdeclare.providers.kafka.reassignment.movement import Movement, waiting
@@ -94,8 +95,8 @@ def _asked_for(workspace: Workspace) -> Mapping[tuple[str, tuple[int, ...]], str
         with suppress(KdeclareError):
             for op in read_run_plan(workspace.store, run_id).operations:
                 if type_of(op).goes_on:
-                    for name, replicas in op.args["partitions"].items():
-                        found.setdefault((name, tuple(replicas)), run_id)
+                    for name, replicas in get_targets(op).items():
+                        found.setdefault((name, replicas), run_id)
     return found
 
 

@@ -1,41 +1,74 @@
-"""What the arguments of an operation in a plan file must be, for the file to be believed.
+"""The arguments of operations: frozen values of their provider in memory, JSON in files.
 
-Strict and closed: an argument that this version does not know could mean something.
+`bind_arguments` is the only place where JSON from a file becomes arguments. It is strict and closed: an
+argument that this version does not know could mean something.
 """
 
-from functools import cache
-from typing import Any
+import json as json_text
+from collections.abc import Mapping, Sized
+from typing import TypeVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict
+from pydantic import Field, TypeAdapter, ValidationError
 
+from kdeclare.core.arguments import Arguments, UnboundArguments
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operations import Operation
 from kdeclare.core.registry import OPERATION_TYPES
 
-CLOSED = ConfigDict(extra="forbid", strict=True)
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
-@with_config(CLOSED)
-class SecretArgument(TypedDict):
-    """A secret: its hash, and the reference that resolves to it (null for a literal)."""
-
-    secret: str
-    reference: str | None
+def _is_empty(value: Sized) -> bool:
+    return not len(value)
 
 
-def find_argument_error(verb: str, args: Json) -> str | None:
-    """What is wrong with the arguments of an operation of this verb, in words; None where all is well."""
+UNSTATED = Field(exclude_if=_is_none)
+"""Annotates a field with the default None that files leave out where it is None."""
+
+EMPTY_UNSTATED = Field(exclude_if=_is_empty)
+"""Annotates a field with an empty default that files leave out where it is empty."""
+
+_Wanted = TypeVar("_Wanted", bound=Arguments)
+
+
+def get_arguments(op: Operation, wanted: type[_Wanted]) -> _Wanted:
+    """Return the arguments of ``op``. Raises TypeError where they are of another class."""
+    if not isinstance(op.args, wanted):
+        raise TypeError(f"operation '{op.id}' has {type(op.args).__name__}, not {wanted.__name__}")
+    return op.args
+
+
+def bind_arguments(verb: str, json: Mapping[str, Json]) -> Arguments:
+    """Return the arguments that ``json`` holds for an operation of this type.
+
+    `UnboundArguments` where the type is not installed or does not take them: such an operation can be shown.
+    """
     if verb not in OPERATION_TYPES:
-        return f"no verb '{verb}' is known"
+        return UnboundArguments(json, f"no verb '{verb}' is known")
     try:
-        _adapter(verb).validate_python(args)
+        # as JSON, since only then strictness takes a list for a tuple
+        return _adapter(OPERATION_TYPES[verb].arguments).validate_json(json_text.dumps(json))
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(step) for step in first["loc"])
-        return f"args.{where}: {first['msg']}" if where else f"args: {first['msg']}"
-    return None
+        return UnboundArguments(json, f"args.{where}: {first['msg']}" if where else f"args: {first['msg']}")
 
 
-@cache
-def _adapter(verb: str) -> TypeAdapter[Any]:
-    return TypeAdapter(OPERATION_TYPES[verb].arguments)
+def dump_arguments(args: Arguments) -> Mapping[str, Json]:
+    """Return the arguments as files hold them; the way back from `bind_arguments`."""
+    if isinstance(args, UnboundArguments):
+        return args.json
+    dumped: Mapping[str, Json] = _adapter(type(args)).dump_python(args, mode="json")
+    return dumped
+
+
+_adapters: dict[type[Arguments], TypeAdapter[Arguments]] = {}
+
+
+def _adapter(arguments: type[Arguments]) -> TypeAdapter[Arguments]:
+    found = _adapters.get(arguments)
+    if found is None:
+        found = _adapters[arguments] = TypeAdapter(arguments)
+    return found

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Protocol
 
+from kdeclare.core.arguments import Arguments, Inverse
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.completion import Completion
@@ -50,8 +51,8 @@ class OperationType(Protocol):
     """One type of operation (``verb`` in the plan format). Everything but `execute` is pure."""
 
     name: str
-    arguments: type
-    """The TypedDict that its arguments are, in a plan file."""
+    arguments: type[Arguments]
+    """The class of its arguments."""
     done_label: tuple[str, str] | None = None
     """What one and what several of it are called once they are done (``topic created``, ``topics created``);
     empty where that is not worth a word, None where its name has to do."""
@@ -235,9 +236,9 @@ def with_inverse(verb: OperationType, op: Operation) -> Operation:
     if undo.lost or undo.args is None:
         lost = ", ".join(undo.lost) or "nothing"
         return replace(op, irreversible=op.irreversible or f"Cannot be brought back: {lost}.")
-    return replace(op, inverse={"verb": undo.verb, "args": undo.args})
+    return replace(op, inverse=Inverse(undo.verb, undo.args))
 
 
-def with_args(op: Operation, args: Mapping[str, Json]) -> Operation:
+def with_args(op: Operation, args: Arguments) -> Operation:
     """``op`` with other args, where what undoes it takes the same."""
-    return replace(op, args=args, inverse={**(op.inverse or {}), "args": args})
+    return replace(op, args=args, inverse=replace(op.inverse, args=args) if op.inverse else None)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kdeclare.core.arguments import Arguments, Inverse
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 
@@ -15,18 +16,18 @@ class Operation:
     needs: the operation ids that must have ended well before this one begins, each with the reason.
     follows: those that must be over, however they ended, each with the reason: what tidies up, and
         batches that take turns.
-    args: what the verb takes; JSON, never a secret's value.
+    args: what the verb takes; never a secret's value.
     expect: the live state it touches, as it was when planned (the verb's ``view``).
-    inverse: {verb, args} that undoes it, or None where ``irreversible`` says why there is none.
+    inverse: what undoes it, or None where ``irreversible`` says why there is none.
     """
 
     id: str
     verb: str
     resource: ResourceId
-    args: Mapping[str, Json]
+    args: Arguments
     expect: Mapping[str, Json]
     needs: Mapping[str, str] = field(default_factory=dict)
-    inverse: Mapping[str, Json] | None = None
+    inverse: Inverse | None = None
     irreversible: str | None = None
     follows: Mapping[str, str] = field(default_factory=dict)
 

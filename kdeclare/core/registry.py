@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from kdeclare.core.arguments import UnboundArguments
 from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.kind import Kind
@@ -54,7 +55,12 @@ OPERATION_TYPES: Mapping[str, OperationType] = _Loaded(
 
 
 def type_of(op: Operation) -> OperationType:
-    """Return the type of an operation; one that does nothing where its provider is not installed."""
+    """Return the type of an operation.
+
+    One that does nothing where its provider is not installed, or knows other arguments.
+    """
+    if isinstance(op.args, UnboundArguments):
+        return UnknownOperationType(op.verb)
     return OPERATION_TYPES[op.verb]
 
 

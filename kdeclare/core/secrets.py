@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Protocol, get_args, get_origin, get_type_
 from pydantic import BaseModel, GetPydanticSchema
 from pydantic_core import PydanticCustomError, core_schema
 
+from kdeclare.core.arguments import Arguments
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.references import Referenced
 from kdeclare.core.scrubber import SCRUBBER
@@ -43,6 +44,21 @@ Steps = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class SecretRef(Arguments):
+    """What plans and states keep of a secret.
+
+    secret: its salted hash. reference: the scalar that it is resolved from, None for a literal.
+    """
+
+    secret: str
+    reference: str | None
+
+    def as_json(self) -> Json:
+        """Return it as files hold it."""
+        return {"secret": self.secret, "reference": self.reference}
+
+
+@dataclass(frozen=True, slots=True)
 class Secret:
     """A sensitive value in memory; of one that was decoded from JSON, ``value`` is empty.
 
@@ -63,10 +79,15 @@ class Secret:
         """What is sent to where it is compared, sealed or not: its hash as the state has it, if it does."""
         return {"secret": self.stored or self.digest, "reference": self.reference}
 
-    def as_json(self) -> Json:
-        """What plan and state keep: the reference and the salted hash. It must be sealed."""
+    @property
+    def ref(self) -> SecretRef:
+        """What plan and state keep. It must be sealed."""
         assert self.digest, "a secret that was not sealed"
-        return {"secret": self.digest, "reference": self.reference}
+        return SecretRef(self.digest, self.reference)
+
+    def as_json(self) -> Json:
+        """What plan and state keep, as files hold it. It must be sealed."""
+        return self.ref.as_json()
 
 
 def is_sensitive_key(key: str) -> bool:
@@ -77,19 +98,26 @@ def is_sensitive_key(key: str) -> bool:
 class SecretSource(Protocol):
     """Gives the value of a secret again, at apply."""
 
-    def reveal(self, secret: Mapping[str, Json]) -> str:
+    def reveal(self, secret: SecretRef) -> str:
         """The value. Raises KdeclareError when it cannot be had or its hash is not the planned one."""
 
 
 def is_secret(value: Json) -> bool:
-    """Whether a value of an operation's args or of an owned record stands for a secret."""
+    """Whether a value of a change or of an owned record stands for a secret."""
     return isinstance(value, Mapping) and "secret" in value
 
 
-def find_records(value: Json, at: Steps = ()) -> Iterator[tuple[Steps, Mapping[str, Json]]]:
-    """The records of secrets in plain data, at any depth, each with where it is; no `EARLIER` ones."""
-    if is_secret(value):
+def read_secret_ref(value: Json) -> SecretRef:
+    """Return what plain data, for which `is_secret` holds, keeps of a secret."""
+    return SecretRef(value["secret"], value.get("reference"))
+
+
+def find_records(value: object, at: Steps = ()) -> Iterator[tuple[Steps, SecretRef]]:
+    """The records of secrets in arguments or plain data, each with where it is; no `EARLIER` ones."""
+    if isinstance(value, SecretRef):
         yield at, value
+    elif is_secret(value):
+        yield at, read_secret_ref(value)
     elif isinstance(value, Mapping):
         for key, item in value.items():
             if key != EARLIER:
@@ -97,12 +125,27 @@ def find_records(value: Json, at: Steps = ()) -> Iterator[tuple[Steps, Mapping[s
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from find_records(item, (*at, index))
+    elif isinstance(value, Arguments):
+        for name in _argument_names(type(value)):
+            yield from find_records(getattr(value, name), (*at, name))
 
 
-def replace_records(value: Json, new: Mapping[Steps, Json], at: Steps = ()) -> Json:
+_names_of_arguments: dict[type, tuple[str, ...]] = {}
+
+
+def _argument_names(arguments: type) -> tuple[str, ...]:
+    """The fields that `find_records` looks into."""
+    names = _names_of_arguments.get(arguments)
+    if names is None:
+        found = fields(arguments) if is_dataclass(arguments) else ()
+        names = _names_of_arguments[arguments] = tuple(f.name for f in found if f.name != EARLIER)
+    return names
+
+
+def replace_records(value: Json, new: Mapping[Steps, SecretRef], at: Steps = ()) -> Json:
     """Plain data with other records at these places, which `find_records` found."""
     if at in new:
-        return new[at]
+        return new[at].as_json()
     if isinstance(value, Mapping):
         return {key: replace_records(item, new, (*at, key)) for key, item in value.items()}
     if isinstance(value, list | tuple):

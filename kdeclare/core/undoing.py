@@ -1,9 +1,8 @@
 """What undoing one operation comes to, and why it may be left out."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.arguments import Arguments
 
 HAS_RECORDS = "has-records"
 """The code of a diagnostic that says that something is not deleted because it holds data by now."""
@@ -19,7 +18,7 @@ class Undo:
     """
 
     verb: str = ""
-    args: Mapping[str, Json] | None = None
+    args: Arguments | None = None
     conflicts: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 

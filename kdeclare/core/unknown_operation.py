@@ -6,6 +6,7 @@ recovery of later commands from working.
 
 from collections.abc import Mapping, Sequence
 
+from kdeclare.core.arguments import UnboundArguments
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, FaultKind, Result
@@ -21,7 +22,7 @@ _EFFECT = "effect"
 class UnknownOperationType(OperationType):
     """Sees nothing, does nothing, and cannot be undone."""
 
-    arguments = dict
+    arguments = UnboundArguments
 
     def __init__(self, name: str) -> None:
         self.name = name

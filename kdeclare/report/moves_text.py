@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 
 from kdeclare.core.operations import Operation
 from kdeclare.core.run import MoveProgress, Waiting
-from kdeclare.providers.kafka.reassignment.pace import Pace, from_args
+from kdeclare.providers.kafka.operations.partitions import get_targets
+from kdeclare.providers.kafka.reassignment.operations.arguments import find_group, find_pace
+from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, duration, listed, plural, size
 
@@ -42,17 +44,17 @@ def moves_plan_text(operations: Iterable[Operation], style: Style = PLAIN) -> st
     groups: dict[str, list[Operation]] = defaultdict(list)
     for op in operations:
         if op.verb == "partitions.reassign":
-            groups[op.args.get("group", "")].append(op)
+            groups[find_group(op) or ""].append(op)
     if not groups:
         return ""
     lines = [style.bold("Moves:")]
     for name, moves in sorted(groups.items()):
-        count = sum(len(op.args["partitions"]) for op in moves)
+        count = sum(len(get_targets(op)) for op in moves)
         resources = {str(op.resource) for op in moves}
         what = clean(name if len(groups) > 1 and name else next(iter(resources)))
         if len(resources) > 1:
             what = plural(len(resources), "resource")
-        lines.append(f"  {what}: {plural(count, 'partition')}, {_manner(from_args(moves[0].args), count)}")
+        lines.append(f"  {what}: {plural(count, 'partition')}, {_manner(find_pace(moves[0]), count)}")
     moves = [op for group in groups.values() for op in group]
     return "".join(f"{line}\n" for line in [*lines, *_brokers(moves, style)])
 
@@ -74,7 +76,7 @@ def _brokers(moves: Sequence[Operation], style: Style) -> list[str]:
     losses: Counter[int] = Counter()
     leads: Counter[int] = Counter()
     for op in moves:
-        for name, after in op.args["partitions"].items():
+        for name, after in get_targets(op).items():
             before = op.expect.get(name) or []
             gains.update(set(after) - set(before))
             losses.update(set(before) - set(after))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from kdeclare.core.operations import Operation
 from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.operations.arguments import CreateTopicArgs, IncreasePartitionsArgs
+from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs, ReassignArgs
 
 NAMED = 100
 """So many topics have a row of their own; the others share one."""
@@ -123,21 +125,21 @@ def _placed(operations: Iterable[Operation]) -> tuple[_Placed, int]:
 
 
 def _named(op: Operation) -> Iterator[tuple[TopicPartition, tuple[Sequence[int], Sequence[int]]]]:
-    match op.verb:
-        case "partitions.reassign":
-            for name, after in op.args["partitions"].items():
+    match op.args:
+        case ReassignArgs(partitions=targets):
+            for name, after in targets.items():
                 yield TopicPartition.parse(name), (op.expect.get(name) or (), after)
-        case "moves.cancel":
-            for name, after in op.args["partitions"].items():
+        case MovesArgs(partitions=targets) if op.verb == "moves.cancel":
+            for name, after in targets.items():
                 arriving = [broker for broker in op.expect.get(name) or () if broker not in after]
                 yield TopicPartition.parse(name), ([*after, *arriving], after)  # both hold it until then
-        case "topic.create":
-            for number, after in (op.args.get("assignments") or {}).items():
-                yield TopicPartition(op.args["topic"], int(number)), ((), after)
-        case "partitions.increase":
-            added = op.args.get("assignments") or ()
+        case CreateTopicArgs() as creation:
+            for number, after in creation.replicas.items():
+                yield TopicPartition(creation.topic, number), ((), after)
+        case IncreasePartitionsArgs() as increase:
+            added = increase.assignments or ()
             for number, after in enumerate(added, start=op.expect.get("partitions") or 0):
-                yield TopicPartition(op.args["topic"], number), ((), after)
+                yield TopicPartition(increase.topic, number), ((), after)
 
 
 def _is_narrowed(before: Sequence[int], after: Sequence[int], racks: Mapping[int, str]) -> bool:

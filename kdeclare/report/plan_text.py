@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason
 from kdeclare.core.exits import ExitCode
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.plan import Plan
 from kdeclare.report.denials import fields_denied
 from kdeclare.report.diagnostics_text import diagnostics_text, tally
@@ -122,8 +123,9 @@ def _worker_urls(plan: Plan) -> dict[str, set[str]]:
     """The workers that each change is sent to, secrets included: no field of the change says it."""
     found = defaultdict(set)
     for op in plan.operations:
-        if "workers" in op.args:
-            found[str(op.resource)].add(clean(", ".join(op.args["workers"]["urls"])))
+        workers = dump_arguments(op.args).get("workers")
+        if workers:
+            found[str(op.resource)].add(clean(", ".join(workers["urls"])))
     return found
 
 

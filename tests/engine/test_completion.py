@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from kdeclare.core import registry
+from kdeclare.core.arguments import Arguments
 from kdeclare.core.clock import Clock
 from kdeclare.core.completion import Completion, WorkProgress, WorkTracker
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import OperationType, View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -32,6 +33,15 @@ class Kitchen:
     on: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True)
+class KettleArgs(Arguments):
+    kettle: str
+
+
+def kettle_of(op: Operation) -> str:
+    return get_arguments(op, KettleArgs).kettle
+
+
 class Heating(Completion):
     """A kettle heats until it is off."""
 
@@ -40,7 +50,7 @@ class Heating(Completion):
         self.tracked: list[list[str]] = []
 
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
-        return str(op.args["kettle"]) in self.kitchen.on
+        return kettle_of(op) in self.kitchen.on
 
     def find_limit_s(self, op: Operation) -> float | None:
         return self.limit_s
@@ -68,7 +78,7 @@ class Thermometer:
     def look(
         self, live: LiveState, working: Sequence[Operation], awaiting: Sequence[Operation]
     ) -> WorkProgress | None:
-        kettles = [str(op.args["kettle"]) for op in working]
+        kettles = [kettle_of(op) for op in working]
         hot = sum(kettle not in self.kitchen.on for kettle in kettles)
         return WorkProgress("Heating", MoveProgress(hot, len(kettles), 0, 0)) if kettles else None
 
@@ -82,7 +92,7 @@ class HeatKettle(UnknownOperationType):
 
     def view(self, op: Operation, live: LiveState) -> View:
         assert isinstance(self.completion, Heating)
-        return {"heat": self.completion.kitchen.heat.get(str(op.args["kettle"]))}
+        return {"heat": self.completion.kitchen.heat.get(kettle_of(op))}
 
     def expected_state(self, op: Operation) -> View:
         return {"heat": 100}
@@ -114,8 +124,7 @@ def heating(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> Heating:
 
 
 def operation(verb: str, resource: ResourceId, kettle: str = "kitchen") -> Operation:
-    args: dict[str, Json] = {"kettle": kettle}
-    return Operation(f"{verb}:{kettle}", verb, resource, args, {})
+    return Operation(f"{verb}:{kettle}", verb, resource, KettleArgs(kettle), {})
 
 
 HEAT, MAKE = operation("kettle.heat", KETTLE), operation("tea.make", TEA)
@@ -202,5 +211,5 @@ def test_nobody_waits_when_the_run_gives_up(kitchen: Kitchen, heating: Heating) 
 
 
 def test_operation_without_completion_is_left_to_the_next_apply() -> None:
-    other = Operation("lamp.on:kitchen", "lamp.on", ResourceId("Lamp", "kitchen"), {}, {})
+    other = Operation("lamp.on:kitchen", "lamp.on", ResourceId("Lamp", "kitchen"), KettleArgs("none"), {})
     assert leave(other) == OperationResult(other.id, Status.STARTED, None, "The next apply does this.")

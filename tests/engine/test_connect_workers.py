@@ -10,6 +10,7 @@ from kdeclare.core.changes import Action, FieldOp, Reason
 from kdeclare.core.diagnostics import KdeclareError, Severity
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.kind import Desired
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.plan import Plan
 from kdeclare.core.references import Referenced
 from kdeclare.core.run import NOT_EVERYWHERE, Status
@@ -92,7 +93,7 @@ def test_a_rotation_is_one_patch_that_every_worker_was_asked_about(
 def test_only_what_differs_is_sent(world: World, workers: MemoryWorkers) -> None:
     world.apply(connect(workers))
     (op,) = world.plan(connect(workers, "/new")).operations
-    assert [item["key"] for item in op.args["ops"]] == [LOCATION]
+    assert [item["key"] for item in dump_arguments(op.args)["ops"]] == [LOCATION]
     assert op.expect == {LOCATION: "/old"}
 
 
@@ -387,7 +388,7 @@ def test_rollback_of_what_somebody_else_changed_since_is_a_conflict(
     workers.patch(workers.urls[0], {LOCATION: "/new"})
     plan = world.rollback_plan()
     assert "conflict" in codes(plan)
-    assert [item["key"] for op in plan.operations for item in op.args["ops"]] == [PASSWORD]
+    assert [item["key"] for op in plan.operations for item in dump_arguments(op.args)["ops"]] == [PASSWORD]
 
 
 @pytest.mark.parametrize(
@@ -517,7 +518,7 @@ def test_the_way_to_the_workers_is_planned_without_secrets(world: World, workers
     wanted = connect(workers, headers={"Authorization": header}, tls={"caFile": "ca.pem"})
     plan = world.plan(wanted)
     (op,) = plan.operations
-    assert op.args["workers"] == {
+    assert dump_arguments(op.args)["workers"] == {
         "urls": list(workers.urls),
         "ca_file": "ca.pem",
         "headers": [["Authorization", "Basic ${env.AUTH}"]],

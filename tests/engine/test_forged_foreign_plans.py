@@ -186,7 +186,7 @@ def test_operation_type_that_fails_on_what_it_reads_is_not_believed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: ChangeQueue, op: Operation) -> bool:
-        return bool(op.args["no such argument"])
+        return bool(op.expect["no such element"])
 
     document = document_of(update(world))
     monkeypatch.setattr(ChangeQueue, "is_confined", fail)

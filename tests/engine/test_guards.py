@@ -11,6 +11,7 @@ from kdeclare.core.diagnostics import Severity
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.plan import Plan
 from kdeclare.core.run import OperationResult, RunResult, Status
 from kdeclare.providers.kafka.ids import TopicPartition
@@ -116,10 +117,10 @@ def test_a_factor_may_change_where_the_manifest_says_so_and_only_there_the_guard
     wanted = reassignment(("t-0", [1, 2]), ("t-1", [2, 3, 4]), allowReplicationFactorChange=True)
     plan = world.plan(kept, wanted)
     guard = {
-        name: op.args["allow_replication_factor_change"]
+        name: dump_arguments(op.args)["allow_replication_factor_change"]
         for op in plan.operations
         if op.verb == "partitions.reassign"
-        for name in op.args["partitions"]
+        for name in dump_arguments(op.args)["partitions"]
     }
     assert guard == {"t-0": True, "t-1": False}
     assert world.run(plan).complete
@@ -174,7 +175,7 @@ def test_on_old_brokers_the_client_can_be_the_guard() -> None:
     wanted = reassignment(("t-0", [2, 3, 4]))
     plan = world.plan(kept, wanted, scope=Scope(client_guard=True))
     assert [d.code for d in plan.diagnostics] == ["no-throttle"]
-    assert plan.operations[0].args["client_guard"] is True
+    assert dump_arguments(plan.operations[0].args)["client_guard"] is True
     assert world.run(plan).complete
     assert replicas(world) == [(2, 3, 4)]
     assert world.rollback().complete
@@ -205,7 +206,7 @@ def test_with_brokers_that_guard_the_client_guard_changes_nothing() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [2, 3, 4])), scope=Scope(client_guard=True))
-    assert "client_guard" not in plan.operations[0].args
+    assert "client_guard" not in dump_arguments(plan.operations[0].args)
 
 
 # where replicas are expected to be

@@ -15,6 +15,7 @@ from kdeclare.core.changes import Action, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.kind import Desired
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS
 from kdeclare.engine.planning.build import build_plan
@@ -23,6 +24,7 @@ from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import Broker, Topic
+from kdeclare.providers.kafka.operations.arguments import IncreasePartitionsArgs
 from kdeclare.providers.kafka.reassignment.placement import place
 from kdeclare.providers.kafka.reassignment.placing import Wish
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -47,7 +49,9 @@ def codes(plan: Plan) -> list[str]:
 
 def steps(plan: Plan) -> list[tuple[str, list[str]]]:
     """Each operation: its verb, and the keys that it changes."""
-    return [(op.verb, [item["key"] for item in op.args.get("ops", ())]) for op in plan.operations]
+    return [
+        (op.verb, [item["key"] for item in dump_arguments(op.args).get("ops", ())]) for op in plan.operations
+    ]
 
 
 def overrides(world: World, resource: ConfigResource) -> dict[str, str]:
@@ -124,11 +128,14 @@ def test_a_new_factor_and_more_partitions_become_more_partitions_and_reassignmen
     after = topic("t", partitions=3, replicationFactor=2)
     plan = world.plan(after)
     increase, move = plan.operations
-    assert (increase.verb, increase.args["total"]) == ("partitions.increase", 3)
-    assert (move.verb, sorted(move.args["partitions"])) == ("partitions.reassign", ["t-0", "t-1", "t-2"])
+    assert (increase.verb, dump_arguments(increase.args)["total"]) == ("partitions.increase", 3)
+    assert (move.verb, sorted(dump_arguments(move.args)["partitions"])) == (
+        "partitions.reassign",
+        ["t-0", "t-1", "t-2"],
+    )
     assert move.needs == {increase.id: "partitions before reassigning them"}
-    assert move.args["partitions"]["t-0"][0] == 1  # what is there stays
-    assert move.args["partitions"]["t-1"][0] == 2
+    assert dump_arguments(move.args)["partitions"]["t-0"][0] == 1  # what is there stays
+    assert dump_arguments(move.args)["partitions"]["t-1"][0] == 2
     assert world.run(plan).complete
     assert [len(p.replicas) for p in world.cluster.topics(["t"])["t"].partitions] == [2, 2, 2]
     assert not world.plan(after).has_changes
@@ -141,7 +148,7 @@ def test_more_partitions_make_up_for_what_the_others_lack() -> None:
     world.apply(topic("t", assignments={0: [1], 1: [2], 2: [2], 3: [1]}))
     plan = world.plan(topic("t", partitions=6, replicationFactor=1))
     (increase,) = plan.operations
-    assert increase.args == {"topic": "t", "total": 6, "assignments": [[3], [3]]}
+    assert increase.args == IncreasePartitionsArgs("t", 6, ((3,), (3,)))
     assert increase.irreversible
     assert plan.changes[0].risk is Risk.IRREVERSIBLE
     assert world.run(plan).complete
@@ -299,7 +306,7 @@ def test_a_thread_pool_grows_and_shrinks_in_steps(wanted: str, values: list[str]
     world = World()
     wish = broker("1", configs={"num.io.threads": wanted})
     plan = world.plan(wish)
-    assert [op.args["ops"][0]["value"] for op in plan.operations] == values
+    assert [dump_arguments(op.args)["ops"][0]["value"] for op in plan.operations] == values
     assert all(first.id in second.needs for first, second in pairwise(plan.operations))
     assert [(f.before, f.after) for f in plan.changes[0].fields] == [(None, wanted)]
     assert world.run(plan).complete

@@ -6,6 +6,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.core.arguments import Arguments
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.engine.planning.order import find_made_before, without
@@ -16,7 +17,7 @@ CLAIMS = "abcde"
 def op(number: int, after: set[int]) -> Operation:
     """An operation that comes after others."""
     needs = {f"op{n}": "" for n in sorted(after)}
-    return Operation(f"op{number}", "verb", ResourceId("Topic", "t"), {}, {}, needs)
+    return Operation(f"op{number}", "verb", ResourceId("Topic", "t"), Arguments(), {}, needs)
 
 
 @st.composite

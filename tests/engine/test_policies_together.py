@@ -9,6 +9,7 @@ from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.entries import fold
 from kdeclare.engine.planning.judging import judge_plan
@@ -302,7 +303,7 @@ def test_a_thousand_batches_can_be_denied() -> None:
         plan, connections, PolicyJudge((held(Recorder(denied=frozenset("a"))),)), here.owned(), lambda _: None
     )
     assert {op.verb for op in left.operations} == {"partitions.reassign", "leaders.elect"}
-    assert [list(op.args["partitions"]) for op in left.operations] == [["b-0"], ["b-0"]]
+    assert [list(dump_arguments(op.args)["partitions"]) for op in left.operations] == [["b-0"], ["b-0"]]
     none = judge_plan(
         plan,
         connections,

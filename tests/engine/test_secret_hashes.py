@@ -13,6 +13,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core import secret_hashes
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exits import ExitCode
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.scrubber import SCRUBBER
 from kdeclare.core.secret_hashes import SecretHasher, can_compare, hash_like, matches, read_keys
 from kdeclare.engine.planning.sealing import has_secrets, known_values, seal
@@ -69,7 +70,7 @@ def test_equal_secrets_of_two_clusters_have_different_hashes(case: Case) -> None
 
 def hash_in_plan(case: Case) -> str:
     (op,) = case.plan().operations
-    (item,) = [item for item in op.args["ops"] if item["key"] == KEY]
+    (item,) = [item for item in dump_arguments(op.args)["ops"] if item["key"] == KEY]
     assert matches(item["value"]["secret"], OLD)
     found: str = item["value"]["secret"]
     return found

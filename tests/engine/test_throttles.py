@@ -10,6 +10,7 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.kind import Desired
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.executor.recovery import recover
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
@@ -539,7 +540,7 @@ def test_what_an_earlier_run_has_set_is_not_set_again_and_not_taken_from_it() ->
     world.cluster.calls.clear()
     run = world.apply(*kept, first, second, wait=False)
     (set_,) = (op for op in run.plan.operations if op.verb == "throttle.set")
-    assert set(set_.args["entries"]) == {"BROKER/5", "TOPIC/t"}
+    assert set(dump_arguments(set_.args)["entries"]) == {"BROKER/5", "TOPIC/t"}
     assert alterations(world) == ["BROKER/5", "TOPIC/t"]
     both = {
         "TOPIC/t": {LEADERS: "0:1,0:2,0:3,1:1,1:2,1:3", FOLLOWERS: "0:4,1:5"},

@@ -5,6 +5,7 @@ from typing import Any
 from kdeclare.app.scope import Scope
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.plan import Plan
 from kdeclare.core.retry import RetryPolicy
 from kdeclare.core.run import OperationResult, RunResult, Status
@@ -52,7 +53,7 @@ def codes(plan: Plan) -> list[str]:
 def test_deletion_plan_names_the_topic_id() -> None:
     world = owned_topic()
     (op,) = deletion(world).operations
-    assert op.args["topic_id"] == world.cluster.topics()["x"].topic_id
+    assert dump_arguments(op.args)["topic_id"] == world.cluster.topics()["x"].topic_id
 
 
 def test_topic_created_again_right_before_the_request_is_kept() -> None:

@@ -19,6 +19,7 @@ from kdeclare.engine.executor.entries import fold
 from kdeclare.engine.executor.recovery import find_deadline, recover, settle
 from kdeclare.engine.observation import observe
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.connections import connections_to
@@ -250,7 +251,7 @@ def test_only_a_throttle_that_sets_something_is_looked_for_later(
     cluster, clock = MemoryCluster(), TestClock()
     cluster.set_overrides(ConfigResource(ConfigScope.BROKER, "2"), {RATE: "500"})
     relies_on = {"BROKER/2": {RATE: "500"}}
-    args = {"entries": entries, "partitions": [], "relies_on": relies_on}
+    args = ThrottleArgs(entries, (), relies_on=relies_on)
     bare = Operation("throttle.set:x", "throttle.set", ResourceId("Moves", "topics"), args, {})
     live = observe(connections_to(cluster), type_of(bare).select(bare))
     op = replace(bare, expect=type_of(bare).view(bare, live))

@@ -16,6 +16,7 @@ from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS
 from kdeclare.core.run import MoveProgress, RunResult
 from kdeclare.core.secret_hashes import SecretHasher, matches
+from kdeclare.core.secrets import SecretRef
 from kdeclare.core.state import State
 from kdeclare.core.visibility import Patience
 from kdeclare.engine.cleanup import Tidied, tidy
@@ -66,10 +67,10 @@ class Secrets:
 
     values: dict[str, str] = field(default_factory=dict)
 
-    def reveal(self, secret: Mapping[str, Json]) -> str:
-        value = self.values.get(secret["reference"] or "")
-        if value is None or not matches(secret["secret"], value):
-            raise KdeclareError(error("secret-changed", "A secret has changed", str(secret["reference"])))
+    def reveal(self, secret: SecretRef) -> str:
+        value = self.values.get(secret.reference or "")
+        if value is None or not matches(secret.secret, value):
+            raise KdeclareError(error("secret-changed", "A secret has changed", str(secret.reference)))
         return value
 
 

@@ -12,8 +12,10 @@ import pytest
 from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import bind_arguments
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import OPERATION_TYPES, type_of
+from kdeclare.core.secrets import SecretRef
 from kdeclare.engine.observation import observe
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import (
@@ -65,7 +67,7 @@ class AlterRecorder(AlterConfigPolicy):
 class NoSecrets:
     """For operations that have none."""
 
-    def reveal(self, secret: Mapping[str, Json]) -> str:
+    def reveal(self, secret: SecretRef) -> str:
         raise AssertionError(f"no secret was expected: {secret}")
 
 
@@ -77,7 +79,7 @@ def bed(policed_bed: KafkaBed) -> KafkaBed:
 
 def planned(bed: KafkaBed, verb: str, topic: str, args: Mapping[str, Json]) -> Operation:
     """An operation as a plan would have it now."""
-    op = Operation(f"{verb}:{topic}", verb, ResourceId("Topic", topic), args, {})
+    op = Operation(f"{verb}:{topic}", verb, ResourceId("Topic", topic), bind_arguments(verb, args), {})
     return replace(
         op,
         expect=OPERATION_TYPES[verb].view(

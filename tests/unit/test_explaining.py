@@ -4,24 +4,52 @@ from collections.abc import Mapping
 
 import pytest
 
+from kdeclare.core.arguments import Arguments
 from kdeclare.core.faults import Explanation, Fault, FaultCause
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import OPERATION_TYPES, type_of
 from kdeclare.core.unknown_operation import UnknownOperationType
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED
-from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.operations.arguments import (
+    AlterConfigsArgs,
+    CreateTopicArgs,
+    DeleteTopicArgs,
+    IncreasePartitionsArgs,
+)
 from kdeclare.providers.kafka.port import QUOTA_HINT
+from kdeclare.providers.kafka.reassignment.operations.arguments import (
+    ElectArgs,
+    MovesArgs,
+    ReassignArgs,
+    RelocateArgs,
+    ThrottleArgs,
+)
 
-Args = Mapping[str, object]
-TOPIC: Args = {"topic": "orders"}
-OF_TOPIC: Args = {"entity_type": ConfigScope.TOPIC, "entity_name": "orders", "ops": []}
-OF_BROKERS: Args = {"entity_type": ConfigScope.BROKER, "entity_name": "", "ops": []}
+OF_BROKERS = AlterConfigsArgs("BROKER", "", ())
+ARGUMENTS: Mapping[type[Arguments], Arguments] = {
+    type(args): args
+    for args in (
+        CreateTopicArgs("orders", None, None, None, {}),
+        DeleteTopicArgs("orders"),
+        IncreasePartitionsArgs("orders", 2, None),
+        AlterConfigsArgs("TOPIC", "orders", ()),
+        ReassignArgs({}, False),
+        MovesArgs({}),
+        ElectArgs({}),
+        RelocateArgs({}),
+        ThrottleArgs({}, ()),
+        PatchWorkersArgs(WorkerGroup(("https://a",)), ()),
+    )
+}
 KAFKAS = [name for name in OPERATION_TYPES if not name.startswith("connect.")]
 
 
-def explain(verb: str, error: str, args: Args | None = None) -> Explanation:
-    op = Operation("it", verb, ResourceId("Topic", "orders"), {**TOPIC, **(args or {})}, {})
+def explain(verb: str, error: str, args: Arguments | None = None) -> Explanation:
+    usual = ARGUMENTS[OPERATION_TYPES[verb].arguments]
+    op = Operation("it", verb, ResourceId("Topic", "orders"), args or usual, {})
     return type_of(op).explain(op, Fault(error, "so it is"))
 
 
@@ -41,19 +69,21 @@ def explain(verb: str, error: str, args: Args | None = None) -> Explanation:
     ],
 )
 def test_all_operation_types_of_kafka_know_its_errors(verb: str, error: str, cause: FaultCause) -> None:
-    assert explain(verb, error, OF_TOPIC).cause is cause
+    assert explain(verb, error).cause is cause
 
 
 @pytest.mark.parametrize(
     ("verb", "args", "right"),
     [
-        ("topic.create", {}, "Create on topic orders or on the cluster"),
-        ("partitions.increase", {}, "Alter on topic orders"),
-        ("configs.alter", OF_TOPIC, "AlterConfigs on topic orders"),
+        ("topic.create", None, "Create on topic orders or on the cluster"),
+        ("partitions.increase", None, "Alter on topic orders"),
+        ("configs.alter", None, "AlterConfigs on topic orders"),
         ("configs.alter", OF_BROKERS, "AlterConfigs on the cluster"),
     ],
 )
-def test_what_is_checked_while_planning_names_the_right(verb: str, args: Args, right: str) -> None:
+def test_what_is_checked_while_planning_names_the_right(
+    verb: str, args: Arguments | None, right: str
+) -> None:
     assert explain(verb, "TOPIC_AUTHORIZATION_FAILED", args).right == right
 
 
@@ -61,7 +91,7 @@ def test_all_operation_types_that_can_be_checked_name_a_right() -> None:
     for name, operation_type in OPERATION_TYPES.items():
         if operation_type.validates:
             error = NOT_AUTHORIZED if name.startswith("connect.") else "TOPIC_AUTHORIZATION_FAILED"
-            assert explain(name, error, OF_TOPIC).right, name
+            assert explain(name, error).right, name
 
 
 def test_quota_comes_with_advice() -> None:
@@ -69,5 +99,5 @@ def test_quota_comes_with_advice() -> None:
 
 
 def test_fault_means_nothing_special_where_a_provider_says_nothing() -> None:
-    op = Operation("it", "lamp.on", ResourceId("Lamp", "kitchen"), {}, {})
+    op = Operation("it", "lamp.on", ResourceId("Lamp", "kitchen"), Arguments(), {})
     assert UnknownOperationType("lamp.on").explain(op, Fault("POLICY_VIOLATION", "no")) == Explanation()

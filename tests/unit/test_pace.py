@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.providers.kafka.reassignment.pace import (
     Pace,
     PaceSpec,
-    as_args,
     bytes_per_second,
-    from_args,
     pace_of,
     seconds,
 )
@@ -139,9 +138,10 @@ paces = st.builds(
 
 @given(paces)
 def test_args_hold_what_is_said(pace: Pace) -> None:
-    assert from_args({"pace": as_args(pace)}) == pace
-    assert from_args({}) == Pace()
-    assert None not in as_args(pace).values()
+    said = dump_arguments(pace)
+    assert Pace(**said) == pace
+    assert None not in said.values()
+    assert bool(said) == bool(pace)
 
 
 @given(paces, paces, paces)

@@ -3,6 +3,7 @@
 import gc
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,10 +14,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from kdeclare.core.arguments import Arguments, Inverse
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import fingerprint
+from kdeclare.core.jsontypes import Json, fingerprint
+from kdeclare.core.operation_arguments import bind_arguments
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
 from kdeclare.engine.planning.planfile import (
@@ -30,6 +33,13 @@ from kdeclare.engine.planning.planfile import (
     write_plan,
 )
 from kdeclare.engine.planning.planfile_schema import plan_schema
+from kdeclare.providers.kafka.operations.arguments import (
+    AlterConfigsArgs,
+    ConfigOpArgs,
+    CreateTopicArgs,
+    DeleteTopicArgs,
+    IncreasePartitionsArgs,
+)
 from tests.unit.report.golden_files import check_schema
 
 VALIDATOR = Draft202012Validator(plan_schema())
@@ -73,16 +83,21 @@ diagnostics = st.builds(
 counts = st.integers(0, 10_000)
 
 
+def inverses(verb: str, args: Mapping[str, Json]) -> Inverse:
+    return Inverse(verb, bind_arguments(verb, args))
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[Operation, ...]:
     """Operations that need only earlier ones, each with one way back or none."""
     found: list[Operation] = []
     for name in draw(st.lists(words, max_size=4, unique=True)):
         needs = {o.id: draw(texts) for o in found if draw(st.booleans())}
-        inverse = draw(st.none() | st.fixed_dictionaries({"verb": words, "args": records}))
+        inverse = draw(st.none() | st.builds(inverses, words, records))
         irreversible = draw(texts) if inverse is None else None
-        args, expect = draw(records), draw(records)
-        found.append(Operation(name, draw(words), draw(ids), args, expect, needs, inverse, irreversible))
+        verb, expect = draw(words), draw(records)
+        args = bind_arguments(verb, draw(records))
+        found.append(Operation(name, verb, draw(ids), args, expect, needs, inverse, irreversible))
     return tuple(found)
 
 
@@ -107,8 +122,14 @@ plans = st.builds(
 
 def small() -> Plan:
     resource = ResourceId("Topic", "orders")
-    first = Operation("a", "topic.create", resource, {"n": 1}, {}, {}, {"verb": "topic.delete", "args": {}})
-    second = Operation("b", "partitions.increase", resource, {}, {}, {"a": "created first"}, None, "for good")
+    create, delete = (
+        bind_arguments("topic.create", {"n": 1}),
+        Inverse("topic.delete", DeleteTopicArgs("orders")),
+    )
+    first = Operation("a", "topic.create", resource, create, {}, {}, delete)
+    increase = IncreasePartitionsArgs("orders", 2, None)
+    needs = {"a": "created first"}
+    second = Operation("b", "partitions.increase", resource, increase, {}, needs, None, "for good")
     change = Change(resource, Action.CREATE, Reason.DECLARED, Risk.SAFE)
     return Plan(
         "payments",
@@ -124,10 +145,8 @@ def small() -> Plan:
 def real() -> Plan:
     """A plan whose operations do what it shows, as files that are loaded must."""
     plan = small()
-    args: dict[str, Any] = {"topic": "orders", "partitions": 1, "replication_factor": 1}
-    args |= {"assignments": None, "configs": {}}
-    back = {"topic": "orders", "topic_id": None, "require_empty": True, "recreate": args}
-    inverse = {"verb": "topic.delete", "args": back}
+    args = CreateTopicArgs("orders", 1, 1, None, {})
+    inverse = Inverse("topic.delete", DeleteTopicArgs("orders", None, True, args))
     expect: dict[str, Any] = {"topic": "absent", "partitions": None, "configs": None}
     operation = Operation("a", "topic.create", ResourceId("Topic", "orders"), args, expect, {}, inverse)
     fields = tuple(FieldChange(name, FieldOp.CHANGE, None, 1) for name in ("partitions", "replicationFactor"))
@@ -187,7 +206,7 @@ def test_the_order_of_a_mapping_means_nothing_to_the_id() -> None:
     resource = ResourceId("Topic", "t")
 
     def made(needs: dict[str, str]) -> Plan:
-        op = Operation("z", "v", resource, {}, {}, needs, None, "no")
+        op = Operation("z", "v", resource, Arguments(), {}, needs, None, "no")
         return Plan("p", "e", ClusterRef("", ""), Base(None, 0), Summary(), operations=(op,))
 
     assert plan_id(made({"a": "1", "b": "2"})) == plan_id(made({"b": "2", "a": "1"}))
@@ -268,7 +287,7 @@ def test_a_forged_graph_is_refused() -> None:
 
 
 def test_an_operation_has_exactly_one_way() -> None:
-    neither = Operation("a", "v", ResourceId("Topic", "t"), {}, {})
+    neither = Operation("a", "v", ResourceId("Topic", "t"), Arguments(), {})
     plan = Plan("p", "e", ClusterRef("", ""), Base(None, 0), Summary(), operations=(neither,))
     with pytest.raises(ValueError, match="inverse"):
         plan_id(plan)
@@ -331,10 +350,11 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None) -> No
 def test_five_thousand_operations_are_quick() -> None:
     resources = [ResourceId("Topic", f"payments.topic-{n}") for n in range(5000)]
     configs = {"retention.ms": "604800000", "max.message.bytes": "1048576"}
-    sets = [{"key": key, "op": "SET", "value": value} for key, value in configs.items()]
-    inverse = {"verb": "configs.alter", "args": {"ops": sets}}
+    sets = tuple(ConfigOpArgs(key, "SET", value) for key, value in configs.items())
+    args = [AlterConfigsArgs("TOPIC", r.name, sets) for r in resources]
     operations = [
-        Operation(str(r), "configs.alter", r, {"ops": sets}, configs, {}, inverse) for r in resources
+        Operation(str(r), "configs.alter", r, a, configs, {}, Inverse("configs.alter", a))
+        for r, a in zip(resources, args, strict=True)
     ]
     plan = Plan("p", "e", ClusterRef("", ""), Base(None, 0), Summary(), operations=tuple(operations))
     gc.collect()

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, KafkaState, ReplicaDirs
 from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
 from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, named, parse
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -22,7 +22,7 @@ AT = TopicPartition("a-b", 0)
 
 def operation(**replicas: str) -> Operation:
     """Into these directories; ``b1`` stands for the replica on broker 1."""
-    args: dict[str, Json] = {"replicas": {f"{AT}@{key[1:]}": path for key, path in replicas.items()}}
+    args = RelocateArgs({f"{AT}@{key[1:]}": path for key, path in replicas.items()})
     return Operation("it", VERB.name, ResourceId("Reassignment", "x"), args, {})
 
 
@@ -53,7 +53,7 @@ def test_undoing_leaves_alone_what_others_moved_and_what_was_not_there() -> None
     planned = replace(op, expect=VERB.view(op, before))
     now = VERB.view(op, live(b1=ReplicaDirs("/b"), b2=ReplicaDirs("/c"), b3=ReplicaDirs("/b")))
     undo = VERB.invert(planned, now, allow_data_loss=False)
-    assert (undo.args, undo.conflicts) == ({"replicas": {"a-b-0@1": "/a"}}, ("a-b-0@2",))
+    assert (undo.args, undo.conflicts) == (RelocateArgs({"a-b-0@1": "/a"}), ("a-b-0@2",))
     assert VERB.invert(planned, planned.expect, allow_data_loss=False).args is None
 
 

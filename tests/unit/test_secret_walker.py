@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from kdeclare.core.arguments import Arguments
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -19,6 +20,7 @@ from kdeclare.core.references import Referenced
 from kdeclare.core.secret_hashes import SecretHasher, matches
 from kdeclare.core.secrets import (
     Secret,
+    SecretRef,
     SecretText,
     find_records,
     find_secrets,
@@ -66,16 +68,30 @@ class Unresolvable:
 class Gone:
     """No secret is what it was when planned."""
 
-    def reveal(self, secret: Mapping[str, Json]) -> str:
-        raise KdeclareError(error("secret-changed", "A secret has changed", secret["reference"]))
+    def reveal(self, secret: SecretRef) -> str:
+        raise KdeclareError(error("secret-changed", "A secret has changed", str(secret.reference)))
 
 
 def record(name: str) -> dict[str, str]:
     return {"secret": f"hash-of-{name}", "reference": name}
 
 
-def operation(args: Mapping[str, Json], verb: str = "door.open") -> Operation:
-    return Operation("door.open:Door/front", verb, ResourceId("Door", "front"), args, {})
+def ref(name: str) -> SecretRef:
+    return SecretRef(f"hash-of-{name}", name)
+
+
+@dataclass(frozen=True)
+class DoorArgs(Arguments):
+    """Secrets at several depths. was: one of earlier, for the way back."""
+
+    token: SecretRef | str = "t"
+    logins: tuple[Mapping[str, SecretRef], ...] = ()
+    inner: "DoorArgs | None" = None
+    was: SecretRef | None = None
+
+
+def operation(args: DoorArgs) -> Operation:
+    return Operation("door.open:Door/front", "door.open", ResourceId("Door", "front"), args, {})
 
 
 def test_field_of_type_secret_keeps_its_value_to_itself() -> None:
@@ -132,26 +148,26 @@ def test_body_of_any_shape_is_sealed_with_the_hashes_of_the_state() -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        {"password": record("a")},
-        {"login": {"password": record("a")}},
-        {"logins": [{"user": "amy"}, {"user": "bob", "password": record("a")}]},
-        {"ops": [{"key": "k", "op": "set", "value": {"inner": record("a")}}]},
+        DoorArgs(ref("a")),
+        DoorArgs(inner=DoorArgs(ref("a"))),
+        DoorArgs(logins=({}, {"password": ref("a")})),
+        DoorArgs(inner=DoorArgs(logins=({"password": ref("a")},))),
     ],
 )
-def test_secret_that_has_changed_is_noticed_wherever_it_stands_in_the_arguments(args: Json) -> None:
+def test_secret_that_has_changed_is_noticed_wherever_it_stands_in_the_arguments(args: DoorArgs) -> None:
     """Only values within ``ops`` were looked at: any other secret was sent without having been compared."""
     (problem,) = changed_secrets([operation(args)], Gone())
     assert [d.code for d in problem.diagnostics] == ["secret-changed"]
 
 
 def test_secret_that_is_gone_is_named_by_its_place() -> None:
-    op = operation({"logins": [{"password": record("a")}], "token": record("b")})
+    op = operation(DoorArgs(ref("b"), ({"password": ref("a")},)))
     assert find_unrevealable([op], Gone()).keys() == {op.id}
     assert find_unrevealable([op], Gone())[op.id].keys() == {"logins.0.password", "token"}
 
 
 def test_earlier_secret_that_is_kept_for_the_way_back_need_not_be_there() -> None:
-    assert changed_secrets([operation({"token": "t", "was": record("a")})], Gone()) == []
+    assert changed_secrets([operation(DoorArgs(was=ref("a")))], Gone()) == []
 
 
 plain = st.none() | st.integers() | st.text(max_size=3)
@@ -167,7 +183,7 @@ documents: st.SearchStrategy[Any] = st.recursive(
 def test_every_record_is_found_and_can_be_replaced_by_its_place(document: Json) -> None:
     found = dict(find_records(document))
     assert str(document).count("hash-of-") == len(found)
-    new = {at: {**item, "secret": f"new-{n}"} for n, (at, item) in enumerate(found.items())}
+    new = {at: replace(item, secret=f"new-{n}") for n, (at, item) in enumerate(found.items())}
     changed = replace_records(document, new)
     assert dict(find_records(changed)) == new
     assert replace_records(changed, found) == document

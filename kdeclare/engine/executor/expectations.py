@@ -11,7 +11,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import type_of
-from kdeclare.core.secrets import SecretSource, find_records
+from kdeclare.core.secrets import SecretRef, SecretSource, find_records
 from kdeclare.core.visibility import Patience
 from kdeclare.engine.observation import observe, observe_expected, select_all
 from kdeclare.engine.planning import order
@@ -119,7 +119,7 @@ def find_unrevealable(
         for at, record in find_records(op.args)
     ]
 
-    def find_problem(record: Mapping[str, Json]) -> KdeclareError | None:
+    def find_problem(record: SecretRef) -> KdeclareError | None:
         try:
             secrets.reveal(record)
         except KdeclareError as problem:

@@ -340,12 +340,12 @@ def _with_current_hashes(before: Json, current: Json, steps: Iterable[_Step]) ->
 
     It is of the same value. The one from before can need a key that is retired since.
     """
-    set_by_run = {record["secret"] for step in steps for _, record in find_records(step.original.args)}
+    set_by_run = {record.secret for step in steps for _, record in find_records(step.original.args)}
     now = dict(find_records(current))
     kept = {
-        at: {**record, "secret": now[at]["secret"]}
+        at: replace(record, secret=now[at].secret)
         for at, record in find_records(before)
-        if at in now and now[at]["secret"] not in set_by_run
+        if at in now and now[at].secret not in set_by_run
     }
     return replace_records(before, kept) if kept else before
 

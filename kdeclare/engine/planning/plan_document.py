@@ -7,6 +7,7 @@ from typing import Any
 from kdeclare.core.changes import Change, FieldChange, Reason
 from kdeclare.core.diagnostics import Diagnostic, Place
 from kdeclare.core.jsontypes import fingerprint
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import FORMAT_VERSION, Plan, Summary, Verdict
 from kdeclare.version import VERSION
@@ -130,7 +131,7 @@ def _operation_document(operation: Operation) -> dict[str, Any]:
         "verb": operation.verb,
         "resource": str(operation.resource),
         "needs": needs,
-        "args": dict(operation.args),
+        "args": dict(dump_arguments(operation.args)),
         "expect": dict(operation.expect),
     }
     if operation.follows:
@@ -140,7 +141,8 @@ def _operation_document(operation: Operation) -> dict[str, Any]:
     if (operation.inverse is None) == (operation.irreversible is None):
         raise ValueError(f"operation '{operation.id}' needs an inverse or a reason why there is none")
     if operation.inverse is not None:
-        document["inverse"] = dict(operation.inverse)
+        inverse = operation.inverse
+        document["inverse"] = {"verb": inverse.verb, "args": dict(dump_arguments(inverse.args))}
     else:
         document["irreversible"] = operation.irreversible
     return document

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from kdeclare.core.arguments import Arguments, UnboundArguments
 from kdeclare.core.capabilities import (
     Evidence,
     Values,
@@ -22,7 +23,7 @@ from kdeclare.core.changes import Action, Change, FieldChange, Reason, Risk
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import find_argument_error
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import KINDS, OPERATION_TYPES, find_auxiliary_kinds, type_of
@@ -90,9 +91,8 @@ def find_inconsistencies(plan: Plan) -> Iterator[str]:
 def _prove_operation(op: Operation) -> tuple[FieldChange, ...]:
     """Return the fields that an operation changes. Raises _Unprovable where its type does not say so."""
     operation_type = type_of(op)
-    wrong = find_argument_error(op.verb, dict(op.args))
-    if wrong is not None:
-        raise _Unprovable(wrong)
+    if isinstance(op.args, UnboundArguments):
+        raise _Unprovable(op.args.problem)
     if operation_type.is_auxiliary:
         return ()
     try:
@@ -112,25 +112,25 @@ def _prove_inverse(op: Operation) -> None:
     """What is said to undo it is what undoes it, and what cannot be undone is said to be so."""
     if op.irreversible is not None:
         return
-    inverse = op.inverse or {}
-    verb, args = inverse.get("verb"), inverse.get("args")
-    if not isinstance(verb, str) or verb not in OPERATION_TYPES:
+    inverse = op.inverse
+    if inverse is None or inverse.verb not in OPERATION_TYPES:
         raise _Unprovable("it is undone by an unknown verb")
-    wrong = find_argument_error(verb, args)
-    if wrong is not None:
-        raise _Unprovable(f"its inverse ({verb}): {wrong}")
+    if isinstance(inverse.args, UnboundArguments):
+        raise _Unprovable(f"its inverse ({inverse.verb}): {inverse.args.problem}")
     undo = type_of(op).invert(op, type_of(op).expected_state(op), allow_data_loss=False)
     if undo.lost:
         raise _Unprovable("it cannot be undone, and the plan says that it can")
     if undo.args is None:
         return
-    if undo.verb != verb or _without_manner(verb, undo.args) != _without_manner(verb, args):
+    deed, stated = (_without_manner(inverse.verb, args) for args in (undo.args, inverse.args))
+    if undo.verb != inverse.verb or deed != stated:
         raise _Unprovable("its inverse does not undo it")
 
 
-def _without_manner(verb: str, args: Json) -> dict[str, Json]:
+def _without_manner(verb: str, args: Arguments) -> dict[str, Json]:
     """Arguments without those that say how it is gone about."""
-    return {name: value for name, value in args.items() if name not in OPERATION_TYPES[verb].manner}
+    manner = OPERATION_TYPES[verb].manner
+    return {name: value for name, value in dump_arguments(args).items() if name not in manner}
 
 
 def _values_by_path(deeds: Iterable[_Deed]) -> Mapping[str, Values]:

@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from kdeclare.core.arguments import Inverse
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Diagnostic, Place, Severity
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.operation_arguments import bind_arguments
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
         ChangeDocument,
         DiagnosticDocument,
         FieldDocument,
+        InverseDocument,
         OperationDocument,
         PlaceDocument,
         PlanDocument,
@@ -70,13 +73,17 @@ def _operation(o: "OperationDocument") -> Operation:
         o["id"],
         o["verb"],
         ResourceId.parse(o["resource"]),
-        o["args"],
+        bind_arguments(o["verb"], o["args"]),
         o["expect"],
         {need: reasons.get(need, "") for need in o["needs"]},
-        dict(o["inverse"]) if "inverse" in o else None,
+        _inverse(o["inverse"]) if "inverse" in o else None,
         o.get("irreversible"),
         {id_: reasons.get(id_, "") for id_ in o.get("follows", ())},
     )
+
+
+def _inverse(i: "InverseDocument") -> Inverse:
+    return Inverse(i["verb"], bind_arguments(i["verb"], i["args"]))
 
 
 def _verdict(v: "VerdictDocument") -> Verdict:

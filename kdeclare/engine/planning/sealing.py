@@ -91,7 +91,7 @@ def stored_hashes(owned: Mapping[str, Json]) -> Iterator[str]:
     """All hashes of secrets in records of ownership."""
     for record in owned.values():
         for _, secret in find_records(record):
-            yield secret["secret"]
+            yield secret.secret
 
 
 def _tasks_of(item: Desired, owned: Mapping[str, Json]) -> Iterator[_Task]:
@@ -100,4 +100,4 @@ def _tasks_of(item: Desired, owned: Mapping[str, Json]) -> Iterator[_Task]:
         return
     records = dict(find_records(owned.get(str(item.id))))
     for at, secret in found:
-        yield _Task((item.id, at), secret, records[at]["secret"] if at in records else "")
+        yield _Task((item.id, at), secret, records[at].secret if at in records else "")

@@ -1,32 +1,31 @@
-"""The type of the arguments of `PatchWorkers` in a plan file."""
+"""The arguments of `PatchWorkers`."""
 
-from typing import Annotated, Literal, NotRequired
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from pydantic import Field, with_config
-from typing_extensions import TypedDict
+from kdeclare.core.arguments import Arguments
+from kdeclare.core.operation_arguments import EMPTY_UNSTATED, UNSTATED
+from kdeclare.core.secrets import SecretRef
+from kdeclare.providers.connect.worker_state import WorkerGroup
 
-from kdeclare.core.operation_arguments import CLOSED, SecretArgument
 
+@dataclass(frozen=True, slots=True)
+class WorkerConfigOpArgs(Arguments):
+    """One op on one key. value: None for DELETE. was: the record of a secret that it overwrites."""
 
-@with_config(CLOSED)
-class WorkerConfigOpArgs(TypedDict):
     key: str
     op: Literal["SET", "DELETE"]
-    value: str | SecretArgument | None
-    was: NotRequired[SecretArgument]
+    value: str | SecretRef | None
+    was: Annotated[SecretRef | None, UNSTATED] = None
 
 
-@with_config(CLOSED)
-class WorkersArgs(TypedDict):
-    urls: Annotated[list[str], Field(min_length=1)]
-    ca_file: NotRequired[str]
-    cert_file: NotRequired[str]
-    key_file: NotRequired[str]
-    headers: NotRequired[list[list[str]]]
+@dataclass(frozen=True, slots=True)
+class PatchWorkersArgs(Arguments):
+    """Ops on what the workers of one group share.
 
+    again: the workers for whose sake values are sent that are there already, as these workers refused them.
+    """
 
-@with_config(CLOSED)
-class PatchWorkersArgs(TypedDict):
-    workers: WorkersArgs
-    ops: list[WorkerConfigOpArgs]
-    again: NotRequired[list[str]]
+    workers: WorkerGroup
+    ops: tuple[WorkerConfigOpArgs, ...]
+    again: Annotated[tuple[str, ...], EMPTY_UNSTATED] = ()

@@ -2,24 +2,23 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Any
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Explanation, Fault, FaultCause, FaultKind, Result
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import OperationType, View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.secrets import SecretSource, Steps, is_secret
+from kdeclare.core.secrets import SecretRef, SecretSource, Steps
 from kdeclare.core.undoing import Undo
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED, Changes
 from kdeclare.providers.connect.client.rollout import change, check
 from kdeclare.providers.connect.collector import WorkerSelection, WorkerState
 from kdeclare.providers.connect.connection import ConnectClients
-from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs
+from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs, WorkerConfigOpArgs
 from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
-from kdeclare.providers.connect.workers.group_json import group_from
 from kdeclare.providers.connect.workers.standing import IN_STEP, not_reached, refusing
 from kdeclare.providers.connect.workers.values import is_mark, kept, kept_of, shown_of
 
@@ -31,16 +30,15 @@ WORKERS = "workers."
 
 def group_of(op: Operation) -> WorkerGroup:
     """The workers that an operation is about."""
-    return group_from(op.args["workers"])
+    return _args(op).workers
+
+
+def _args(op: Operation) -> PatchWorkersArgs:
+    return get_arguments(op, PatchWorkersArgs)
 
 
 class PatchWorkers(OperationType):
-    """args: {workers: {urls, …}, ops: [{key, op, value}], again: [URL, …]}.
-
-    value: a text, or a secret's reference and hash; None for DELETE. An op that overwrites an owned secret
-    has that secret's record as ``was``. again: the workers for whose sake values are sent that are there
-    already, as these workers have refused them.
-    """
+    """Changes what the workers of one group share."""
 
     name = "connect.worker-config.patch"
     done_label = ("group of Connect workers configured", "groups of Connect workers configured")
@@ -71,30 +69,29 @@ class PatchWorkers(OperationType):
         seen = live.get(WorkerState).groups[group_of(op)]
         overrides, place = _told(seen), str(group_of(op))
         view: dict[str, Json] = {
-            item["key"]: kept(place, item["key"], overrides.get(item["key"]), _hashes(item))
-            for item in op.args["ops"]
+            item.key: kept(place, item.key, overrides.get(item.key), _hashes(item)) for item in _args(op).ops
         }
         late = {standing.url for standing in refusing(seen)}
-        return view | {url: REFUSED if url in late else IN_STEP for url in _again(op)}
+        return view | {url: REFUSED if url in late else IN_STEP for url in _args(op).again}
 
     def expected_state(self, op: Operation) -> View:
         """The overrides once the ops are done; the workers are all in step."""
-        done = {item["key"]: kept_of(item["value"]) for item in op.args["ops"]}
-        return {**op.expect, **done, **dict.fromkeys(_again(op), IN_STEP)}
+        done = {item.key: kept_of(item.value) for item in _args(op).ops}
+        return {**op.expect, **done, **dict.fromkeys(_args(op).again, IN_STEP)}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a key, and one a worker that is told again."""
         after = self.expected_state(op)
         keys = (
             FieldChange(
-                f"configs.{item['key']}",
-                FieldOp(item["op"]),
-                shown_of(op.expect.get(item["key"])),
-                shown_of(after[item["key"]]),
+                f"configs.{item.key}",
+                FieldOp(item.op),
+                shown_of(op.expect.get(item.key)),
+                shown_of(after[item.key]),
             )
-            for item in op.args["ops"]
+            for item in _args(op).ops
         )
-        again = (FieldChange(f"{WORKERS}{url}", FieldOp.CHANGE, REFUSED, IN_STEP) for url in _again(op))
+        again = (FieldChange(f"{WORKERS}{url}", FieldOp.CHANGE, REFUSED, IN_STEP) for url in _args(op).again)
         return (*keys, *again)
 
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
@@ -103,17 +100,19 @@ class PatchWorkers(OperationType):
 
     def element_at(self, op: Operation, at: Steps) -> str:
         """The key that an op is about."""
-        return str(op.args["ops"][at[1]]["key"]) if at[0] == "ops" else super().element_at(op, at)
+        if at[0] == "ops" and isinstance(at[1], int):
+            return _args(op).ops[at[1]].key
+        return super().element_at(op, at)
 
     def without(self, op: Operation, elements: Set[str]) -> Operation | None:
         """The ops on other keys."""
-        left = [item for item in op.args["ops"] if item["key"] not in elements]
+        left = tuple(item for item in _args(op).ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
-        return replace(op, args={**op.args, "ops": left}, expect=expect) if left else None
+        return replace(op, args=replace(_args(op), ops=left), expect=expect) if left else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a key, and one a worker that is told again."""
-        names = [*(item["key"] for item in op.args["ops"]), *_again(op)]
+        names = [*(item.key for item in _args(op).ops), *_args(op).again]
         return {name: f"connect/{group_of(op)}/{name}" for name in names}
 
     def item(self, op: Operation) -> str:
@@ -133,7 +132,7 @@ class PatchWorkers(OperationType):
         if seen.overrides is None:
             return (_unknown(seen),)
         after, now = self.expected_state(op), self.view(op, live)
-        unread = [item["key"] for item in op.args["ops"] if now[item["key"]] != after[item["key"]]]
+        unread = [item.key for item in _args(op).ops if now[item.key] != after[item.key]]
         if unread:
             return (f"no worker shows {', '.join(unread)} as it was sent",)
         return tuple(f"{standing.url}: {standing.why}" for standing in not_reached(seen, seen.overrides))
@@ -153,32 +152,27 @@ class PatchWorkers(OperationType):
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Bring back the earlier value of each key that still is as the operation left it."""
         after = self.expected_state(op)
-        back: list[dict[str, Json]] = []
+        back: list[WorkerConfigOpArgs] = []
         conflicts: list[str] = []
         lost: list[str] = []
-        for item in op.args["ops"]:
-            key = item["key"]
+        for item in _args(op).ops:
+            key = item.key
             before, current = op.expect.get(key), now.get(key)
             if current == before:
                 continue
             if current != after[key]:
                 conflicts.append(key)
-            elif is_mark(before) and not _known_again(item.get("was")):
+            elif is_mark(before) and not (item.was and item.was.reference is not None):
                 lost.append(f"the secret of {key}")
             else:
                 back.append(_inverse(item, before))
-        args = {"workers": op.args["workers"], "ops": back} if back else None
+        args = PatchWorkersArgs(group_of(op), tuple(back)) if back else None
         return Undo(self.name, args, tuple(conflicts), tuple(lost))
 
 
-def _hashes(item: Mapping[str, Json]) -> list[str]:
+def _hashes(item: WorkerConfigOpArgs) -> list[str]:
     """Of the secrets that an operation sets and replaces."""
-    values: list[Any] = [item["value"], item.get("was")]
-    return [value["secret"] for value in values if is_secret(value)]
-
-
-def _again(op: Operation) -> Sequence[str]:
-    return list(op.args.get("again", ()))
+    return [value.secret for value in (item.value, item.was) if isinstance(value, SecretRef)]
 
 
 def _told(seen: WorkersSeen) -> Mapping[str, str]:
@@ -207,19 +201,13 @@ def _patched(clients: ConnectClients, op: Operation, secrets: SecretSource, *, v
 
 def _changes(op: Operation, secrets: SecretSource) -> Changes:
     return {
-        item["key"]: secrets.reveal(item["value"]) if is_secret(item["value"]) else item["value"]
-        for item in op.args["ops"]
+        item.key: secrets.reveal(item.value) if isinstance(item.value, SecretRef) else item.value
+        for item in _args(op).ops
     }
 
 
-def _known_again(record: Json) -> bool:
-    """Whether a secret can be had by its reference."""
-    return is_secret(record) and record.get("reference") is not None
-
-
-def _inverse(item: Mapping[str, Json], before: Json) -> dict[str, Json]:
-    was = {"was": item["value"]} if is_secret(item["value"]) else {}
+def _inverse(item: WorkerConfigOpArgs, before: Json) -> WorkerConfigOpArgs:
+    was = item.value if isinstance(item.value, SecretRef) else None
     if before is None:
-        return {"key": item["key"], "op": FieldOp.DELETE, "value": None, **was}
-    value = dict(item["was"]) if is_mark(before) else before
-    return {"key": item["key"], "op": FieldOp.SET, "value": value, **was}
+        return WorkerConfigOpArgs(item.key, "DELETE", None, was)
+    return WorkerConfigOpArgs(item.key, "SET", item.was if is_mark(before) else before, was)

@@ -4,15 +4,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
 
+from pydantic import Field
+
+from kdeclare.core.arguments import Arguments
 from kdeclare.core.jsontypes import fingerprint
+from kdeclare.core.operation_arguments import EMPTY_UNSTATED, UNSTATED
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """What the name of an HTTP header can be: a token of RFC 9110."""
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerGroup:
+class WorkerGroup(Arguments):
     """The workers of one Connect cluster, and how to reach them. No secret is in it.
 
     urls: one a worker, ``https://host:port``.
@@ -21,11 +26,11 @@ class WorkerGroup:
     headers: of every request, by name: the reference that each is resolved from (``Bearer ${env.TOKEN}``).
     """
 
-    urls: tuple[str, ...]
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    headers: tuple[tuple[str, str], ...] = ()
+    urls: Annotated[tuple[str, ...], Field(min_length=1)]
+    ca_file: Annotated[str | None, UNSTATED] = None
+    cert_file: Annotated[str | None, UNSTATED] = None
+    key_file: Annotated[str | None, UNSTATED] = None
+    headers: Annotated[tuple[tuple[str, str], ...], EMPTY_UNSTATED] = ()
 
     def __str__(self) -> str:
         return ",".join(self.urls)

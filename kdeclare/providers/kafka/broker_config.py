@@ -35,7 +35,7 @@ from kdeclare.providers.kafka.manifest_edits import (
     lay_out_configs,
 )
 from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT as CLUSTER_DEFAULT
-from kdeclare.providers.kafka.operations.alter_configs import own_source
+from kdeclare.providers.kafka.operations.alter_configs import list_ops, own_source
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_brokers, normalize_config
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.risks import assess_broker_field
@@ -165,7 +165,7 @@ class BrokerConfigKind:
             return after
         if not done:
             return before
-        keys = {item["key"] for op in done for item in op.args["ops"]}
+        keys = {item.key for op in done for item in list_ops(op)}
         old, new = (before or {}).get("configs", {}), (after or {}).get("configs", {})
         kept = {k: v for k, v in old.items() if k not in keys}
         return {"configs": kept | {k: v for k, v in new.items() if k in keys}}

@@ -16,6 +16,7 @@ from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.operations.topics import name_topic
 from kdeclare.providers.kafka.port import TOPIC_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.selection import KafkaSelection
 
@@ -37,7 +38,7 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
         hidden = cluster.hidden_topics(sorted(select_topics(selections)))
         return find_invisible(connections, [w for w in writes if hidden.isdisjoint(_topics(w))])
     pending = [write for write in writes if _is_pending(write, live)]
-    created = {w.operation.id: w.operation.args["topic"] for w in pending if _creates(w.operation)}
+    created = {w.operation.id: name_topic(w.operation) for w in pending if _creates(w.operation)}
     absent = find_existing(cluster, created.values()).absent  # someone else deleted these
     return [write for write in pending if created.get(write.operation.id) not in absent]
 

@@ -9,6 +9,7 @@ import yaml
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.validate import validate
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
+from kdeclare.core.secrets import SecretRef
 from kdeclare.manifests.project import open_project
 
 SET = {"KAFKA_RETENTION": "1000", "TEAM": "checkout", "GH_TOKEN": "ghs_secret", "KDECLARE_X": "x"}
@@ -180,4 +181,4 @@ def test_apply_resolves_nothing_that_is_not_allowed() -> None:
     project = open_project(None, None, SET)
     secrets = ProjectSecrets(project, SET)
     with pytest.raises(KdeclareError, match=r"env\.KAFKA_RETENTION.* is not in 'spec\.references'"):
-        secrets.reveal({"secret": "0", "reference": "${env.KAFKA_RETENTION}"})
+        secrets.reveal(SecretRef("0", "${env.KAFKA_RETENTION}"))

@@ -1,7 +1,8 @@
 """Plans that show every way in which a plan can read."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from kdeclare.core.arguments import Arguments, Inverse
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Place, denied, error, warning
 from kdeclare.core.ids import ResourceId
@@ -17,6 +18,7 @@ from kdeclare.core.plan import (
     Verdict,
     VerdictOutcome,
 )
+from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 
 ORDERS = ResourceId("Topic", "orders")
 PAYMENTS = ResourceId("Topic", "payments")
@@ -41,6 +43,14 @@ def config(key: str, before: Json, after: Json, op: FieldOp = SET, value: Json =
     return FieldChange(f"configs.{key}", op, before, after, value)
 
 
+@dataclass(frozen=True)
+class SampleArgs(Arguments):
+    """Arguments of no operation type."""
+
+    a: int = 0
+    back: bool = False
+
+
 def op(
     verb: str,
     resource: ResourceId,
@@ -49,11 +59,11 @@ def op(
     moved: dict[str, tuple[list[int], list[int]]] | None = None,
 ) -> Operation:
     """moved: replicas before and after, by partition."""
-    inverse = None if irreversible else {"verb": verb, "args": {"back": True}}
-    args: dict[str, object] = {"a": 1}
+    inverse = None if irreversible else Inverse(verb, SampleArgs(back=True))
+    args: Arguments = SampleArgs(1)
     expect: dict[str, object] = {"b": 2}
     if moved:
-        args = {"partitions": {name: after for name, (_, after) in moved.items()}}
+        args = ReassignArgs({name: tuple(after) for name, (_, after) in moved.items()}, False)
         expect = {name: before for name, (before, _) in moved.items()}
     return Operation(f"{verb}:{resource}", verb, resource, args, expect, needs or {}, inverse, irreversible)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from kdeclare.core.arguments import Arguments
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Diagnostic, Place, Severity, error, warning
 from kdeclare.core.ids import ResourceId
@@ -130,7 +131,7 @@ def hostile_plan(text: str) -> Plan:
         SAMPLES["create"].base,
         Summary(update=1, blocked=1),
         changes,
-        (Operation("a", text, resource, {}, {}, {}, None, text),),
+        (Operation("a", text, resource, Arguments(), {}, {}, None, text),),
         (),
         (
             Verdict(text, f"Topic/{text}", DENY, text, text),

@@ -1,26 +1,40 @@
 """Which brokers hold what before and after."""
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.core.arguments import Arguments
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
+from kdeclare.providers.kafka.operations.arguments import (
+    AlterConfigsArgs,
+    CreateTopicArgs,
+    IncreasePartitionsArgs,
+)
+from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs, ReassignArgs
 from kdeclare.report.plan_assignments import NAMED, Held, assignments_of
 
 RACKS = {1: "b", 2: "a", 3: "b", 4: "a"}
 
 
-def op(verb: str, args: Json, expect: Json = None) -> Operation:
+def op(verb: str, args: Arguments, expect: Json = None) -> Operation:
     return Operation(verb, verb, ResourceId("Topic", "t"), args, expect or {}, {}, None, "no")
+
+
+def moving(partitions: Mapping[str, Sequence[int]]) -> ReassignArgs:
+    """To these replicas."""
+    return ReassignArgs({name: tuple(replicas) for name, replicas in partitions.items()}, False)
 
 
 def move(**moved: tuple[list[int], list[int]]) -> Operation:
     """Partitions by name: ``t_0=(before, after)`` is t-0."""
     names = {name.replace("_", "-"): sides for name, sides in moved.items()}
     after = {name: sides[1] for name, sides in names.items()}
-    return op("partitions.reassign", {"partitions": after}, {name: sides[0] for name, sides in names.items()})
+    return op("partitions.reassign", moving(after), {name: sides[0] for name, sides in names.items()})
 
 
 def test_a_move_before_and_after() -> None:
@@ -33,7 +47,7 @@ def test_a_move_before_and_after() -> None:
 
 
 def test_a_move_that_is_cancelled_copies_nothing_and_frees_where_it_was_going() -> None:
-    cancel = op("moves.cancel", {"partitions": {"t-0": [1, 2]}}, {"t-0": [4, 1]})
+    cancel = op("moves.cancel", MovesArgs({"t-0": (1, 2)}), {"t-0": [4, 1]})
     found = assignments_of([cancel], RACKS)
     assert found is not None
     assert found.brokers == (2, 4, 1, 3)
@@ -42,7 +56,7 @@ def test_a_move_that_is_cancelled_copies_nothing_and_frees_where_it_was_going() 
 
 
 def test_a_move_that_is_cancelled_for_another_counts_what_the_other_copies() -> None:
-    cancel = op("moves.cancel", {"partitions": {"t-0": [1, 2]}}, {"t-0": [4, 1]})
+    cancel = op("moves.cancel", MovesArgs({"t-0": (1, 2)}), {"t-0": [4, 1]})
     found = assignments_of([cancel, move(t_0=([1, 2], [3, 1]))], RACKS)
     assert found is not None
     assert found.held[0, 3] == Held(0, 1, 0, 1)
@@ -50,8 +64,8 @@ def test_a_move_that_is_cancelled_for_another_counts_what_the_other_copies() -> 
 
 
 def test_new_topics_and_new_partitions_have_no_before() -> None:
-    create = op("topic.create", {"topic": "n", "assignments": {"0": [1, 2], "1": [2, 1]}})
-    add = op("partitions.increase", {"topic": "t", "total": 4, "assignments": [[3, 4]]}, {"partitions": 3})
+    create = op("topic.create", CreateTopicArgs("n", None, None, {"0": (1, 2), "1": (2, 1)}, {}))
+    add = op("partitions.increase", IncreasePartitionsArgs("t", 4, ((3, 4),)), {"partitions": 3})
     found = assignments_of([create, add], {})
     assert found is not None
     assert found.brokers == (1, 2, 3, 4)
@@ -61,8 +75,8 @@ def test_new_topics_and_new_partitions_have_no_before() -> None:
 
 
 def test_what_the_brokers_place_is_counted_only() -> None:
-    left = op("topic.create", {"topic": "n", "partitions": 3, "assignments": None})
-    assert assignments_of([left, op("configs.alter", {"ops": []})], RACKS) is None
+    left = op("topic.create", CreateTopicArgs("n", 3, None, None, {}))
+    assert assignments_of([left, op("configs.alter", AlterConfigsArgs("TOPIC", "n", ()))], RACKS) is None
     found = assignments_of([left, move(t_0=([1], [2]))], RACKS)
     assert found is not None
     assert found.unplaced == 1
@@ -87,7 +101,7 @@ def test_no_replica_is_lost_when_topics_share_a_row(
 ) -> None:
     args = {f"t{topic}-{n}": after for (topic, n), (_, after) in moves.items()}
     expect = {f"t{topic}-{n}": before for (topic, n), (before, _) in moves.items()}
-    found = assignments_of([op("partitions.reassign", {"partitions": args}, expect)], RACKS)
+    found = assignments_of([op("partitions.reassign", moving(args), expect)], RACKS)
     if found is None:
         assert not moves
         return
@@ -105,7 +119,7 @@ def test_no_replica_is_lost_when_topics_share_a_row(
 
 def test_very_many_topics_share_a_row() -> None:
     names = [f"t{n:03}-0" for n in range(NAMED + 5)]
-    after = {"partitions": {name: [1] for name in names}}
+    after = moving({name: [1] for name in names})
     moved = op("partitions.reassign", after, {name: [2] for name in names})
     found = assignments_of([moved], RACKS)
     assert found is not None

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdeclare.core.arguments import Arguments
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.report.graph_text import levels
@@ -19,7 +20,7 @@ OPERATION_TYPES = ("configs.alter", "partitions.reassign", "throttle.set")
 
 def op(id_: str, *after: str, verb: str = "configs.alter", kind: str = "Topic") -> Operation:
     return Operation(
-        id_, verb, ResourceId(kind, id_), {}, {}, dict.fromkeys(after, "for a reason"), None, "no"
+        id_, verb, ResourceId(kind, id_), Arguments(), {}, dict.fromkeys(after, "for a reason"), None, "no"
     )
 
 

@@ -13,11 +13,13 @@ from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, 
 from kdeclare.core.diagnostics import Place, denied, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import bind_arguments
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import ClusterRef, Plan, Summary, Verdict, VerdictOutcome
 from kdeclare.core.registry import OPERATION_TYPES
 from kdeclare.core.run import Status
-from kdeclare.core.secrets import SHOWN
+from kdeclare.core.secrets import SHOWN, SecretRef
+from kdeclare.providers.kafka.operations.arguments import AlterConfigsArgs, ConfigOpArgs
 from kdeclare.report.plan_html import plan_html, run_html
 from kdeclare.report.plan_page_data import listed_changes
 from kdeclare.report.plan_page_said import MOST, plan_notes, plan_risks, run_notes, run_troubles
@@ -175,8 +177,10 @@ def hostile(name: str) -> Plan:
         env=name,
         cluster=ClusterRef(name, name),
         operations=(
-            Operation("a", "topic.create", resource, create, {}, {}, None, name),
-            Operation("b", name, resource, {}, {}, {"a": name}, None, name),
+            Operation(
+                "a", "topic.create", resource, bind_arguments("topic.create", create), {}, {}, None, name
+            ),
+            Operation("b", name, resource, bind_arguments(name, {}), {}, {"a": name}, None, name),
         ),
         verdicts=(Verdict(name, f"Topic/{name}", VerdictOutcome.DENY, name, name),),
         diagnostics=(denied(name, name, name, name), warning(name, name, name, resource=name)),
@@ -216,7 +220,8 @@ def test_neither_a_secret_nor_what_stands_for_one_is_in_the_page() -> None:
     secret = {"secret": "pbkdf2$abc$def", "reference": "${env.PASSWORD}"}
     resource = ResourceId("BrokerConfig", "1")
     field = FieldChange("configs.ssl.keystore.password", FieldOp.SET, secret, secret)
-    args = {"ops": [{"key": "ssl.keystore.password", "op": "SET", "value": secret}]}
+    ref = SecretRef(secret["secret"], secret["reference"])
+    args = AlterConfigsArgs("BROKER", "1", (ConfigOpArgs("ssl.keystore.password", "SET", ref),))
     made = plan(
         changes=(Change(resource, Action.UPDATE, Reason.CHANGED, Risk.SAFE, (field,)),),
         operations=(Operation("a", "configs.alter", resource, args, {"x": secret}, {}, None, "no"),),

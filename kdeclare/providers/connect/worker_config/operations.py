@@ -3,18 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from kdeclare.core.arguments import Inverse
 from kdeclare.core.changes import Change, FieldChange, FieldOp
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
-from kdeclare.core.secrets import Secret, is_secret
+from kdeclare.core.secrets import Secret, is_secret, read_secret_ref
 from kdeclare.providers.connect.collector import WorkerState
+from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs, WorkerConfigOpArgs
 from kdeclare.providers.connect.operations import WORKERS, PatchWorkers
-from kdeclare.providers.connect.worker_config.body_json import record_of
 from kdeclare.providers.connect.worker_config.diff import group_for
-from kdeclare.providers.connect.workers.group_json import group_json
 from kdeclare.providers.kafka.config.config_ops import config_fields, key_of
 from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish
 
@@ -32,40 +33,38 @@ def worker_operation(change: Change, desired: Desired | None, live: WorkerState,
     again = [] if fields else [f.path.removeprefix(WORKERS) for f in change.fields if _is_worker(f)]
     wishes: Mapping[str, Wish] = body.configs if body else {}
     ops = [_as_is(key, wish) for key, wish in sorted(wishes.items()) if not isinstance(wish, Unset)]
-    args: dict[str, Json] = {
-        "workers": group_json(group_for(body, owned)),
-        "ops": ops if again else [_op(field, records) for field in fields],
-    }
-    if again:
-        args["again"] = again
+    args = PatchWorkersArgs(
+        group_for(body, owned),
+        tuple(ops if again else (_op(field, records) for field in fields)),
+        tuple(again),
+    )
     bare = Operation(f"{_PATCH.name}:{change.id}", _PATCH.name, change.id, args, {})
     op = replace(bare, expect=_PATCH.view(bare, LiveState(live)))
-    return replace(op, inverse={"verb": _PATCH.name, "args": args}) if again else with_inverse(_PATCH, op)
+    return replace(op, inverse=Inverse(_PATCH.name, args)) if again else with_inverse(_PATCH, op)
 
 
 def keys_of(operations: Sequence[Operation]) -> frozenset[str]:
     """The keys that operations are about."""
-    return frozenset(item["key"] for op in operations for item in op.args["ops"])
+    return frozenset(item.key for op in operations for item in get_arguments(op, PatchWorkersArgs).ops)
 
 
 def _is_worker(field: FieldChange) -> bool:
     return field.path.startswith(WORKERS)
 
 
-def _as_is(key: str, wish: Wish) -> dict[str, Json]:
+def _as_is(key: str, wish: Wish) -> WorkerConfigOpArgs:
+    if isinstance(wish, Secret):
+        return WorkerConfigOpArgs(key, "SET", wish.ref)
     value = wish.value if isinstance(wish, Whole) else None
-    return {
-        "key": key,
-        "op": str(FieldOp.SET),
-        "value": record_of(wish) if isinstance(wish, Secret) else value,
-    }
+    return WorkerConfigOpArgs(key, "SET", value if isinstance(value, str) else None)
 
 
-def _op(field: FieldChange, records: Mapping[str, Json]) -> dict[str, Json]:
+def _op(field: FieldChange, records: Mapping[str, Json]) -> WorkerConfigOpArgs:
     key = key_of(field)
-    op: dict[str, Json] = {
-        "key": key,
-        "op": str(field.op),
-        "value": field.value if field.value is not None else field.after,
-    }
-    return op | ({"was": records[key]} if is_secret(records.get(key)) else {})
+    value = field.value if field.value is not None else field.after
+    return WorkerConfigOpArgs(
+        key,
+        "DELETE" if field.op is FieldOp.DELETE else "SET",
+        read_secret_ref(value) if is_secret(value) else value,
+        read_secret_ref(records[key]) if is_secret(records.get(key)) else None,
+    )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.provider import TypedSetting
 from kdeclare.core.secret_hashes import SecretHasher, can_compare, hash_like, matches, refuse_missing_key
-from kdeclare.core.secrets import SHOWN, is_secret, is_sensitive_key
+from kdeclare.core.secrets import SHOWN, SecretRef, is_sensitive_key
 
 _PLACEHOLDER = re.compile(r"\$\{[^{}]*?:(?:[^{}]*?:)?[^{}]*?\}")
 """ConfigTransformer.DEFAULT_PATTERN: ``${provider:[path:]key}``."""
@@ -54,9 +54,9 @@ def kept(place: str, key: str, raw: str | None, known: Sequence[str]) -> Json:
     return _marked(same or alike or SecretHasher(place).make_hash(place, key, raw))
 
 
-def kept_of(value: Json) -> Json:
-    """The same of what an operation is to set: a text, or a secret's reference and hash."""
-    return _marked(value["secret"]) if is_secret(value) else value
+def kept_of(value: str | SecretRef | None) -> Json:
+    """The same of what an operation is to set."""
+    return _marked(value.secret) if isinstance(value, SecretRef) else value
 
 
 def shown_of(kept_value: Json) -> Json:

@@ -11,6 +11,7 @@ from kdeclare.app.scope import Scope
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, Severity, error
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
@@ -55,8 +56,10 @@ from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe, replica_dirs
+from kdeclare.providers.kafka.operations.partitions import get_targets
 from kdeclare.providers.kafka.port import Cluster, LogDir
 from kdeclare.providers.kafka.reassignment.generate import left_out, proposal
+from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
 from kdeclare.providers.kafka.reassignment.operations.moves import CancelMoves
 from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, parse
 from kdeclare.providers.kafka.reassignment.pace import Pace
@@ -289,7 +292,7 @@ def _begun(run: RunResult, wanted: Execution, cluster: Cluster) -> list[TopicPar
         TopicPartition.parse(name)
         for op in run.plan.operations
         if type_of(op).goes_on and _status(run, op) not in (Status.DONE, Status.STARTED)
-        for name in op.args["partitions"]
+        for name in get_targets(op)
     }
     if doubtful:
         live = observe(cluster, KafkaSelection(frozenset(p.topic for p in doubtful)))
@@ -357,7 +360,7 @@ def _verified(assignment: Assignment, live: KafkaState) -> VerifyState:
 def _stopped(run: RunResult, cluster: Cluster) -> list[TopicPartition]:
     """What was cancelled. Of a request that was refused for one partition, others are."""
     ops = [op for op in run.plan.operations if op.verb == _CANCEL.name]
-    asked = [TopicPartition.parse(name) for op in ops for name in op.args["partitions"]]
+    asked = [TopicPartition.parse(name) for op in ops for name in get_targets(op)]
     if all(_status(run, op) is Status.DONE for op in ops):
         return asked
     still = cluster.moves(sorted({partition.topic for partition in asked}))
@@ -369,5 +372,7 @@ def _sent_back(run: RunResult, live: KafkaState) -> list[DirState]:
         DirState(broker, partition, path, live.dirs.get((partition, broker)))
         for op in run.plan.operations
         if op.verb == _RELOCATE.name and _status(run, op) is Status.DONE
-        for (partition, broker), path in ((parse(n), path) for n, path in op.args["replicas"].items())
+        for (partition, broker), path in (
+            (parse(n), path) for n, path in get_arguments(op, RelocateArgs).replicas.items()
+        )
     ]

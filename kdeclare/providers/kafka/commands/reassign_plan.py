@@ -7,11 +7,13 @@ directories, a throttle for what is on its way already, and partitions that alon
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from kdeclare.core.arguments import Inverse
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, denied, in_order, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
@@ -25,12 +27,13 @@ from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.operations.partitions import topics_of
+from kdeclare.providers.kafka.operations.partitions import get_targets, topics_of
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.diff import GUARD, PREFIX
 from kdeclare.providers.kafka.reassignment.leftovers import Entries, Leftovers, leftovers_of
+from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs, RelocateArgs, ThrottleArgs
 from kdeclare.providers.kafka.reassignment.operations.moves import CancelMoves
 from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, named
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle, throttling
@@ -112,7 +115,7 @@ def execution_plan(
 def not_to_move(plan: Plan) -> frozenset[TopicPartition]:
     """What a plan says of partitions, and nothing of it does: a guard or a policy has denied it."""
     moves = [op for op in plan.operations if type_of(op).goes_on]
-    moving = {f"{PREFIX}{name}" for op in moves for name in op.args["partitions"]}
+    moving = {f"{PREFIX}{name}" for op in moves for name in get_targets(op)}
     stated = {f.path for change in plan.changes for f in change.fields if f.path.startswith(PREFIX)}
     return frozenset(TopicPartition.parse(path.removeprefix(PREFIX)) for path in stated - moving)
 
@@ -144,9 +147,9 @@ def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: Kafk
 
 def relocation(resource: ResourceId, relocations: Mapping[Replica, str], live: KafkaState) -> Operation:
     """The operation that sends replicas into other log directories of their brokers."""
-    args: dict[str, Json] = {"replicas": {named(r): path for r, path in sorted(relocations.items())}}
+    args = RelocateArgs({named(r): path for r, path in sorted(relocations.items())})
     before = {named(r): path for r in sorted(relocations) if (path := _heading(live, r))}
-    inverse: Mapping[str, Json] = {"verb": _RELOCATE.name, "args": {"replicas": before}}
+    inverse = Inverse(_RELOCATE.name, RelocateArgs(before))
     bare = Operation(f"{_RELOCATE.name}:{resource}", _RELOCATE.name, resource, args, {}, inverse=inverse)
     return replace(bare, expect=_RELOCATE.view(bare, LiveState(live)))
 
@@ -164,7 +167,7 @@ def _with_throttle(
     entries: Entries = missing.entries
     for op in plan.operations:
         if op.verb == _SET.name:
-            entries = throttles.less(entries, op.args["entries"])
+            entries = throttles.less(entries, get_arguments(op, ThrottleArgs).entries)
     plan = replace(plan, diagnostics=in_order([*plan.diagnostics, *_findings(missing.foreign)]))
     if flying:
         # the rates are for both: whichever command finds all of it over takes them away
@@ -200,15 +203,15 @@ def _of_directories(wanted: Execution, live: KafkaState) -> Entries:
 
 
 def _setting(entries: Entries, flying: Iterable[TopicPartition], seen: KafkaState) -> Operation:
-    partitions: dict[str, Json] = {"partitions": [str(partition) for partition in sorted(flying)]}
-    bare = throttling(_SET, f"{RESOURCE}#2", RESOURCE, entries, partitions)
+    args = ThrottleArgs({}, tuple(str(partition) for partition in sorted(flying)))
+    bare = throttling(_SET, f"{RESOURCE}#2", RESOURCE, entries, args)
     return replace(bare, expect=_SET.view(bare, LiveState(seen)))
 
 
 def _throttle_fields(op: Operation, seen: KafkaState) -> tuple[FieldChange, ...]:
     """One a rate, with what was there before; where brokers differ, the one with the lowest id speaks."""
     fields: dict[str, FieldChange] = {}
-    for entity, keys in op.args["entries"].items():
+    for entity, keys in get_arguments(op, ThrottleArgs).entries.items():
         now = throttles.present(seen, entity)
         for key in keys:
             if key in throttles.ALL_RATES and key not in fields:
@@ -346,7 +349,7 @@ def _origin(live: KafkaState, replica: Replica) -> str | None:
 
 def _cancelling(moving: Collection[TopicPartition], live: KafkaState) -> Operation:
     heading: dict[str, Json] = {str(p): list(live.moves[p].target) for p in moving}
-    stays: dict[str, Json] = {str(p): list(live.moves[p].origin) for p in moving}
+    stays = MovesArgs({str(p): live.moves[p].origin for p in moving})
     expect: Mapping[str, Json] = heading | identities(topics_of(heading), live)
-    bare = Operation(f"{_CANCEL.name}:{CANCELLED}", _CANCEL.name, CANCELLED, {"partitions": stays}, expect)
+    bare = Operation(f"{_CANCEL.name}:{CANCELLED}", _CANCEL.name, CANCELLED, stays, expect)
     return with_inverse(_CANCEL, bare)

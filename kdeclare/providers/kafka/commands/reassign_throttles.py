@@ -6,6 +6,7 @@ from kdeclare.app.recovering import about, recover_locked, tidy_up, under_way
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, warning
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.parts import Connections
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.recovery import unfinished
@@ -21,6 +22,7 @@ from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.leftovers import Entries, leftovers_of
+from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle
 
 Out = Callable[[str], None]
@@ -66,8 +68,8 @@ def clear(workspace: Workspace, connections: Connections, what: str, out: Out, t
     topics: set[str] = set()
     for op in tidied.run.plan.operations if tidied.run else ():
         if op.verb == _CLEAR.name and op.id in results and results[op.id].status is Status.DONE:
-            resources = [throttles.resource_of(entity) for entity in op.args["entries"]]
-            brokers.update(throttles.brokers_of(op.args["entries"]))
+            resources = [throttles.resource_of(entity) for entity in get_arguments(op, ThrottleArgs).entries]
+            brokers.update(throttles.brokers_of(get_arguments(op, ThrottleArgs).entries))
             topics.update(r.name for r in resources if r.scope is ConfigScope.TOPIC)
     out(throttles_cleared(brokers, topics))
     tell(d for d in about(tidied) if d.severity is not Severity.INFO)

@@ -7,10 +7,16 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
-from kdeclare.core.secrets import is_secret
-from kdeclare.providers.kafka.ids import ConfigResource
+from kdeclare.core.secrets import is_secret, read_secret_ref
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs, topics_of
+from kdeclare.providers.kafka.operations.arguments import (
+    OP_NAMES,
+    AlterConfigsArgs,
+    ConfigOpArgs,
+    make_config_argument,
+)
 from kdeclare.providers.kafka.topic_identity import identities
 
 PREFIX = "configs."
@@ -47,11 +53,11 @@ def config_operations(
             id=f"{_ALTER.name}:{resource}{suffix}",
             verb=_ALTER.name,
             resource=resource,
-            args={
-                "entity_type": str(entity.scope),
-                "entity_name": entity.name,
-                "ops": [_op(field, records) for field in fields],
-            },
+            args=AlterConfigsArgs(
+                "TOPIC" if entity.scope is ConfigScope.TOPIC else "BROKER",
+                entity.name,
+                tuple(_op(field, records) for field in fields),
+            ),
             expect={key_of(f): f.before for f in fields} | identities(topics_of(entity), live),
             needs=needs,
         )
@@ -72,14 +78,8 @@ def by_occurrence(fields: Iterable[FieldChange]) -> list[list[FieldChange]]:
     return stages
 
 
-def _op(field: FieldChange, records: Mapping[str, Json]) -> dict[str, Json]:
+def _op(field: FieldChange, records: Mapping[str, Json]) -> ConfigOpArgs:
     key = key_of(field)
-    value = field.value if field.value is not None else field.after
-    op: dict[str, Json] = {
-        "key": key,
-        "op": str(field.op),
-        "value": None if field.op is FieldOp.DELETE else value,
-    }
-    if is_secret(records.get(key)):
-        op["was"] = records[key]
-    return op
+    value = None if field.op is FieldOp.DELETE else field.value if field.value is not None else field.after
+    was = read_secret_ref(records[key]) if is_secret(records.get(key)) else None
+    return ConfigOpArgs(key, OP_NAMES[field.op], make_config_argument(value), was)

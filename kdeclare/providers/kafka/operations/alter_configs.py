@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Any
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import View, is_identity, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.secrets import SHOWN, SecretSource, Steps, is_secret
+from kdeclare.core.secrets import SHOWN, SecretRef, SecretSource, Steps
 from kdeclare.core.undoing import Undo
 from kdeclare.providers.kafka.config.catalog import Catalog, catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
@@ -20,7 +20,12 @@ from kdeclare.providers.kafka.config.wishes import joined
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState
-from kdeclare.providers.kafka.operations.arguments import AlterConfigsArgs
+from kdeclare.providers.kafka.operations.arguments import (
+    AlterConfigsArgs,
+    ConfigOpArgs,
+    make_config_argument,
+    show_config_argument,
+)
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery
 from kdeclare.providers.kafka.selection import KafkaSelection
@@ -33,7 +38,13 @@ CLUSTER_DEFAULT = "cluster-default"
 
 def entity(op: Operation) -> ConfigResource:
     """The config resource that an operation is on."""
-    return ConfigResource(ConfigScope(op.args["entity_type"]), op.args["entity_name"])
+    args = get_arguments(op, AlterConfigsArgs)
+    return ConfigResource(ConfigScope(args.entity_type), args.entity_name)
+
+
+def list_ops(op: Operation) -> tuple[ConfigOpArgs, ...]:
+    """Return the ops on keys that an operation makes."""
+    return get_arguments(op, AlterConfigsArgs).ops
 
 
 def topics_of(resource: ConfigResource) -> tuple[str, ...]:
@@ -49,11 +60,7 @@ def own_source(resource: ConfigResource) -> ConfigSource:
 
 
 class AlterConfigs(KafkaOperationType):
-    """args: {entity_type, entity_name, ops: [{key, op, value}]}.
-
-    value: a text, the elements of a list, or a secret's reference and hash; None for DELETE.
-    An op that overwrites an owned secret has that secret's record as ``was``.
-    """
+    """Changes keys of one config resource."""
 
     name = "configs.alter"
     done_label = ("resource configured", "resources configured")
@@ -76,7 +83,7 @@ class AlterConfigs(KafkaOperationType):
     def select(self, op: Operation) -> Selections:
         """Just the keys that it touches."""
         resource = entity(op)
-        keys = frozenset(item["key"] for item in op.args["ops"])
+        keys = frozenset(item.key for item in list_ops(op))
         topics = frozenset({resource.name}) if resource.scope is ConfigScope.TOPIC else frozenset()
         return (KafkaSelection(topics, {resource: ConfigQuery(resource, keys)}),)
 
@@ -87,19 +94,19 @@ class AlterConfigs(KafkaOperationType):
         side = ConfigSide(
             str(op.resource), state.configs.get(resource, {}), own_source(resource), catalog(resource.scope)
         )
-        values = {item["key"]: override(side, item["key"]) for item in op.args["ops"]}
+        values = {item.key: override(side, item.key) for item in list_ops(op)}
         return values | identities(topics_of(resource), state)
 
     def expected_state(self, op: Operation) -> View:
         """The overrides once the ops are done, lists resolved as Kafka does."""
         keys = catalog(entity(op).scope)
-        done = {item["key"]: _result(item, op.expect.get(item["key"]), keys) for item in op.args["ops"]}
+        done = {item.key: _result(item, op.expect.get(item.key), keys) for item in list_ops(op)}
         return {**op.expect, **done}
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The overrides of a topic as they will be."""
         after = self.expected_state(op)
-        keys = [item["key"] for item in op.args["ops"]]
+        keys = [item.key for item in list_ops(op)]
         configs = {key: None if after[key] is None else joined(after[key]) for key in keys}
         fields = frozenset(f"configs.{key}" for key in keys)
         return {topic: Effect(configs=configs, fields=fields) for topic in topics_of(entity(op))}
@@ -109,13 +116,13 @@ class AlterConfigs(KafkaOperationType):
         after = self.expected_state(op)
         return tuple(
             FieldChange(
-                f"configs.{item['key']}",
-                FieldOp(item["op"]),
-                op.expect.get(item["key"]),
-                after[item["key"]],
-                item["value"] if item["op"] in (FieldOp.APPEND, FieldOp.SUBTRACT) else None,
+                f"configs.{item.key}",
+                FieldOp(item.op),
+                op.expect.get(item.key),
+                after[item.key],
+                list(item.elements) if item.op in (FieldOp.APPEND, FieldOp.SUBTRACT) else None,
             )
-            for item in op.args["ops"]
+            for item in list_ops(op)
         )
 
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
@@ -124,18 +131,21 @@ class AlterConfigs(KafkaOperationType):
 
     def element_at(self, op: Operation, at: Steps) -> str:
         """The key that an op is about."""
-        return str(op.args["ops"][at[1]]["key"]) if at[0] == "ops" else super().element_at(op, at)
+        if at[0] == "ops" and isinstance(at[1], int):
+            return list_ops(op)[at[1]].key
+        return super().element_at(op, at)
 
     def without(self, op: Operation, elements: Set[str]) -> Operation | None:
         """The ops on other keys."""
-        left = [item for item in op.args["ops"] if item["key"] not in elements]
+        args = get_arguments(op, AlterConfigsArgs)
+        left = tuple(item for item in args.ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
-        return replace(op, args={**op.args, "ops": left}, expect=expect) if left else None
+        return replace(op, args=replace(args, ops=left), expect=expect) if left else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a key, and the topic's identity."""
         scope, name = entity(op)
-        keys = {item["key"]: f"configs/{scope}/{name}/{item['key']}" for item in op.args["ops"]}
+        keys = {item.key: f"configs/{scope}/{name}/{item.key}" for item in list_ops(op)}
         return keys | identity_claims(topics_of(entity(op)))
 
     def item(self, op: Operation) -> str:
@@ -156,7 +166,7 @@ class AlterConfigs(KafkaOperationType):
     ) -> Mapping[str, Result]:
         """IncrementalAlterConfigs."""
         cluster = connections.get(KafkaConnection).cluster
-        items = [Alteration(entity(op), tuple(_request(o, secrets) for o in op.args["ops"])) for op in ops]
+        items = [Alteration(entity(op), tuple(_request(o, secrets) for o in list_ops(op))) for op in ops]
         results = cluster.alter_configs(items, validate_only=validate_only)
         return {op.id: results[entity(op)] for op in ops}
 
@@ -165,28 +175,28 @@ class AlterConfigs(KafkaOperationType):
         after = self.expected_state(op)
         if is_other_object(op, now):
             return Undo(conflicts=("the topic itself",))
-        back: list[dict[str, Json]] = []
+        back: list[ConfigOpArgs] = []
         conflicts: list[str] = []
         lost: list[str] = []
-        for item in op.args["ops"]:
-            key = item["key"]
+        for item in list_ops(op):
+            key = item.key
             before, current = op.expect.get(key), now.get(key)
             hidden = before == SHOWN
             if current == before and not hidden:
                 continue
-            if hidden and not (item.get("was") or {}).get("reference"):
+            if hidden and not (item.was and item.was.reference):
                 lost.append(f"the secret of {key}")
             elif current == after[key]:
                 back.append(_inverse(item, before, after[key]))
-            elif item["op"] == FieldOp.APPEND and _holds(current, item["value"]):
-                back.append({"key": key, "op": FieldOp.SUBTRACT, "value": item["value"]})
-            elif item["op"] == FieldOp.SUBTRACT and isinstance(current, list) and before is not None:
-                missing = [e for e in item["value"] if e not in current]
+            elif item.op == FieldOp.APPEND and _holds(current, item.elements):
+                back.append(ConfigOpArgs(key, "SUBTRACT", item.value))
+            elif item.op == FieldOp.SUBTRACT and isinstance(current, list) and before is not None:
+                missing = tuple(e for e in item.elements if e not in current)
                 if missing:
-                    back.append({"key": key, "op": FieldOp.APPEND, "value": missing})
+                    back.append(ConfigOpArgs(key, "APPEND", missing))
             else:
                 conflicts.append(key)
-        args = {**op.args, "ops": back} if back else None
+        args = replace(get_arguments(op, AlterConfigsArgs), ops=tuple(back)) if back else None
         return Undo(self.name, args, tuple(conflicts), tuple(lost))
 
 
@@ -194,44 +204,43 @@ def _holds(current: Json, elements: Sequence[str]) -> bool:
     return isinstance(current, list) and all(element in current for element in elements)
 
 
-def _inverse(item: Mapping[str, Json], before: Json, after: Json) -> dict[str, Json]:
+def _inverse(item: ConfigOpArgs, before: Json, after: Json) -> ConfigOpArgs:
     """The op that leads from ``after`` back to ``before``, by element where that is exact."""
-    key = item["key"]
-    was = {"was": item["value"]} if is_secret(item["value"]) else {}
+    was = item.value if isinstance(item.value, SecretRef) else None
     if before is None:
-        return {"key": key, "op": FieldOp.DELETE, "value": None, **was}
+        return ConfigOpArgs(item.key, "DELETE", None, was)
     if before == SHOWN:
-        return {"key": key, "op": FieldOp.SET, "value": dict(item["was"]), **was}
-    if item["op"] == FieldOp.APPEND:
-        return {"key": key, "op": FieldOp.SUBTRACT, "value": item["value"]}
-    if item["op"] == FieldOp.SUBTRACT and [*after, *item["value"]] == before:
-        return {"key": key, "op": FieldOp.APPEND, "value": item["value"]}
-    return {"key": key, "op": FieldOp.SET, "value": before}
+        return ConfigOpArgs(item.key, "SET", item.was, was)
+    if item.op == FieldOp.APPEND:
+        return ConfigOpArgs(item.key, "SUBTRACT", item.value)
+    if item.op == FieldOp.SUBTRACT and [*after, *item.elements] == before:
+        return ConfigOpArgs(item.key, "APPEND", item.value)
+    return ConfigOpArgs(item.key, "SET", make_config_argument(before))
 
 
-def _result(item: Mapping[str, Json], before: Json, keys: Catalog) -> Json:
-    value = item["value"]
-    if item["op"] == FieldOp.DELETE:
+def _result(item: ConfigOpArgs, before: Json, keys: Catalog) -> Json:
+    value = item.value
+    if item.op == FieldOp.DELETE:
         return None
-    if item["op"] == FieldOp.SET:
-        if is_secret(value):
+    if item.op == FieldOp.SET:
+        if isinstance(value, SecretRef):
             return SHOWN
-        return keys.canonical(item["key"], value) if isinstance(value, str) else value
-    start = list(keys.default_list(item["key"])) if before is None else list(before)
-    if item["op"] == FieldOp.APPEND:
-        return start + [e for e in value if e not in start]
-    for element in value:
+        return keys.canonical(item.key, value) if isinstance(value, str) else show_config_argument(value)
+    start = list(keys.default_list(item.key)) if before is None else list(before)
+    if item.op == FieldOp.APPEND:
+        return start + [e for e in item.elements if e not in start]
+    for element in item.elements:
         if element in start:
             start.remove(element)
     return start
 
 
-def _request(item: Mapping[str, Any], secrets: SecretSource) -> ConfigOp:
-    value = item["value"]
-    if is_secret(value):
+def _request(item: ConfigOpArgs, secrets: SecretSource) -> ConfigOp:
+    value = item.value
+    if isinstance(value, SecretRef):
         value = secrets.reveal(value)
-    elif isinstance(value, list):
+    elif isinstance(value, tuple):
         # elements are matched as they were set, and a describe does not show the blanks between them
-        blank = [f" {element}" for element in value] if item["op"] == FieldOp.SUBTRACT else []
+        blank = [f" {element}" for element in value] if item.op == FieldOp.SUBTRACT else []
         value = ",".join([*value, *blank])
-    return ConfigOp(item["key"], FieldOp(item["op"]), value)
+    return ConfigOp(item.key, FieldOp(item.op), value)

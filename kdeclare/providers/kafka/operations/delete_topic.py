@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.faults import Fault, Result
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import View, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
@@ -42,11 +43,7 @@ _NOT_PROVEN = {
 
 
 class DeleteTopic(TopicOperationType):
-    """args: {topic, topic_id, require_empty, recreate}.
-
-    topic_id: deletes the topic with this id, and no other one that has its name by now; None deletes by name.
-    recreate: the args that made the topic, where an empty one goes because its creation is undone.
-    """
+    """Deletes a topic."""
 
     name = "topic.delete"
     done_label = ("topic deleted", "topics deleted")
@@ -55,11 +52,11 @@ class DeleteTopic(TopicOperationType):
 
     def find_expected(self, op: Operation) -> frozenset[str]:
         """The topic, where its id is known."""
-        return frozenset({name_topic(op)}) if op.args.get("topic_id") else frozenset()
+        return frozenset({name_topic(op)}) if _args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
         """To the topic that it names, and was planned on."""
-        return super().is_confined(op) and op.args.get("topic_id") in (None, op.expect.get(self.element))
+        return super().is_confined(op) and _args(op).topic_id in (None, op.expect.get(self.element))
 
     def view(self, op: Operation, live: LiveState) -> View:
         """Its id: a topic of the same name that was created since is another topic."""
@@ -77,7 +74,7 @@ class DeleteTopic(TopicOperationType):
 
     def is_repeatable(self, op: Operation) -> bool:
         """By id: the answer is that it is deleted, or that there is no such topic any more."""
-        return op.args.get("topic_id") is not None
+        return _args(op).topic_id is not None
 
     def execute(
         self,
@@ -92,7 +89,7 @@ class DeleteTopic(TopicOperationType):
         A topic that is gone already is a success: what was to be deleted is deleted.
         """
         cluster = connections.get(KafkaConnection).cluster
-        careful = [name_topic(op) for op in ops if op.args.get("require_empty")]
+        careful = [name_topic(op) for op in ops if _args(op).require_empty]
         counts = cluster.record_counts(careful) if careful else {}
         absent = find_existing(cluster, set(careful) - counts.keys()).absent
         results: dict[str, Result] = {}
@@ -102,10 +99,10 @@ class DeleteTopic(TopicOperationType):
                 results[op.id] = Fault(_HAS_RECORDS, f"Topic '{name}' holds {counts[name]} records.")
             elif name in absent:
                 results[op.id] = None
-            elif op.args.get("require_empty") and name not in counts:
+            elif _args(op).require_empty and name not in counts:
                 results[op.id] = Fault(_NOT_VISIBLE, _not_countable(name))
         rest = {name_topic(op): op for op in ops if op.id not in results}
-        targets = {name: op.args.get("topic_id") for name, op in rest.items()}
+        targets = {name: _args(op).topic_id for name, op in rest.items()}
         deleted = cluster.delete_topics(targets) if targets else {}
         return results | {op.id: _deleted(deleted[name]) for name, op in rest.items()}
 
@@ -115,7 +112,7 @@ class DeleteTopic(TopicOperationType):
         """By the id that the run was told."""
         topic = live.get(KafkaState).topics[name_topic(op)]
         if created_id is not None and created_id == topic.topic_id:
-            bare = replace(op, args={**op.args, "topic_id": created_id}, inverse=None, irreversible=None)
+            bare = replace(op, args=replace(_args(op), topic_id=created_id), inverse=None, irreversible=None)
             return with_inverse(self, bare)
         if not topic.topic_id:
             return op if find_kafka_options(options).delete_by_name else _unproven(_NO_IDS, topic.name)
@@ -123,16 +120,26 @@ class DeleteTopic(TopicOperationType):
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
         """Those of topics that must be empty, and hold records by now."""
-        careful = [name_topic(op) for op in ops if op.args.get("require_empty")]
+        careful = [name_topic(op) for op in ops if _args(op).require_empty]
         counts = connections.get(KafkaConnection).cluster.record_counts(careful) if careful else {}
         return {op.id: _holds_records(op, counts[name]) for op in ops if counts.get(name := name_topic(op))}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Nothing brings the records back; a topic that was empty can be made again."""
-        if op.args["recreate"] and now[self.element] == "absent":
-            return Undo("topic.create", op.args["recreate"])
+        recreate = _args(op).recreate
+        if recreate and now[self.element] == "absent":
+            return Undo("topic.create", recreate)
         untouched = now[self.element] == op.expect.get(self.element)
         return Undo() if untouched and now[self.element] != "absent" else Undo(lost=("the topic's records",))
+
+
+def is_careful(op: Operation) -> bool:
+    """Whether it leaves a topic alone that holds records."""
+    return isinstance(op.args, DeleteTopicArgs) and op.args.require_empty
+
+
+def _args(op: Operation) -> DeleteTopicArgs:
+    return get_arguments(op, DeleteTopicArgs)
 
 
 def _deleted(result: Result) -> Result:

@@ -7,11 +7,13 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, FaultKind, Result
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import OperationType, View, with_args, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.operations.arguments import PartitionsArgs
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic_effects import Effect
@@ -19,40 +21,40 @@ from kdeclare.providers.kafka.topic_identity import identities, identity_claims
 
 
 class PartitionsOperationType(KafkaOperationType):
-    """args: {partitions: {<topic>-<n>: replicas}}."""
+    """Its arguments name partitions, each with replicas."""
 
     def select(self, op: Operation) -> Selections:
         """The topics of its partitions."""
-        return (KafkaSelection(topics_of(op.args["partitions"])),)
+        return (KafkaSelection(topics_of(get_targets(op))),)
 
     def view(self, op: Operation, live: LiveState) -> View:
         """The true replicas of its partitions: where an ongoing move is heading."""
         state = live.get(KafkaState)
-        found = {p: state.replicas(TopicPartition.parse(p)) for p in op.args["partitions"]}
+        found = {p: state.replicas(TopicPartition.parse(p)) for p in get_targets(op)}
         replicas: dict[str, Json] = {p: None if r is None else list(r) for p, r in found.items()}
-        return replicas | identities(topics_of(op.args["partitions"]), state)
+        return replicas | identities(topics_of(get_targets(op)), state)
 
     def is_confined(self, op: Operation) -> bool:
         """To the topic of its partitions; a reassignment shows each of them."""
-        return is_confined_to_topics(op, topics_of(op.args["partitions"]))
+        return is_confined_to_topics(op, topics_of(get_targets(op)))
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a partition whose replicas become others."""
         return tuple(
             FieldChange(f"replicas.{name}", FieldOp.CHANGE, op.expect.get(name), replicas)
-            for name, replicas in op.args["partitions"].items()
+            for name, replicas in list_replicas(get_targets(op)).items()
             if op.expect.get(name) != replicas
         )
 
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
         """The partitions of other topics."""
-        names = op.args["partitions"]
+        names = get_targets(op)
         rest = [name for name in names if TopicPartition.parse(name).topic not in topics]
         return part(self, op, rest) if rest else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a partition, and the identity of their topics."""
-        partitions = op.args["partitions"]
+        partitions = get_targets(op)
         return {p: f"replicas/{p}" for p in partitions} | identity_claims(topics_of(partitions))
 
     def item(self, op: Operation) -> str:
@@ -61,19 +63,20 @@ class PartitionsOperationType(KafkaOperationType):
 
     def expected_state(self, op: Operation) -> View:
         """The replicas named."""
-        return {**op.expect, **op.args["partitions"]}
+        return {**op.expect, **list_replicas(get_targets(op))}
 
     def produces(self, op: Operation) -> frozenset[str]:
         """The replicas of its partitions, and with them their leaders."""
-        return frozenset(f"{what}/{p}" for p in op.args["partitions"] for what in ("replicas", "leader"))
+        return frozenset(f"{what}/{p}" for p in get_targets(op) for what in ("replicas", "leader"))
 
 
 def part(verb: OperationType, op: Operation, names: Sequence[str]) -> Operation:
     """The part of ``op`` that is about some of its partitions."""
-    if len(names) == len(op.args["partitions"]):
+    own = get_arguments(op, PartitionsArgs)
+    if len(names) == len(own.partitions):
         return op
     elements = (*names, *identity_claims(topics_of(names)))  # few, where the whole may expect thousands
-    args = {**op.args, "partitions": {name: op.args["partitions"][name] for name in names}}
+    args = replace(own, partitions={name: own.partitions[name] for name in names})
     expect = {element: op.expect[element] for element in elements if element in op.expect}
     bare = replace(op, args=args, expect=expect)
     return with_args(bare, args) if verb.is_auxiliary else with_inverse(verb, bare)
@@ -85,14 +88,24 @@ def is_confined_to_topics(op: Operation, topics: Set[str]) -> bool:
     return kind == "Reassignment" or (kind == "Topic" and topics == {name})
 
 
+def get_targets(op: Operation) -> Mapping[str, tuple[int, ...]]:
+    """Return the replicas by partition that an operation names."""
+    return get_arguments(op, PartitionsArgs).partitions
+
+
+def list_replicas(targets: Mapping[str, tuple[int, ...]]) -> dict[str, Json]:
+    """Return replicas by partition as views hold them."""
+    return {partition: list(replicas) for partition, replicas in targets.items()}
+
+
 def topics_of(partitions: Iterable[str]) -> frozenset[str]:
     """The topics of partitions, which are given as ``topic-n``."""
     return frozenset(TopicPartition.parse(p).topic for p in partitions)
 
 
-def joined_result(op: Operation, results: Mapping[TopicPartition, Result]) -> Result:
-    """One result for one operation; the first refusal speaks, the others are named."""
-    faults = {p: results[TopicPartition.parse(p)] for p in op.args["partitions"]}
+def joined_result(partitions: Iterable[str], results: Mapping[TopicPartition, Result]) -> Result:
+    """One result for the partitions of one operation; the first refusal speaks, the others are named."""
+    faults = {p: results[TopicPartition.parse(p)] for p in partitions}
     bad = {p: fault for p, fault in faults.items() if fault is not None}
     if not bad:
         return None
@@ -106,9 +119,9 @@ def moved(op: Operation) -> Mapping[str, Effect]:
     """The replicas named, by topic; it is about the factor, too, where their number becomes another."""
     replicas: dict[str, dict[int, tuple[int, ...]]] = {}
     fields: dict[str, set[str]] = {}
-    for name, target in op.args["partitions"].items():
+    for name, target in get_targets(op).items():
         partition = TopicPartition.parse(name)
-        replicas.setdefault(partition.topic, {})[partition.partition] = tuple(target)
+        replicas.setdefault(partition.topic, {})[partition.partition] = target
         about = fields.setdefault(partition.topic, {"assignments"})
         before = op.expect.get(name)
         if before is not None and len(before) != len(target):

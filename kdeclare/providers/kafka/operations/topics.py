@@ -7,7 +7,7 @@ from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Outcome, Result
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -15,13 +15,15 @@ from kdeclare.core.secrets import SecretSource
 from kdeclare.core.undoing import Undo
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
-from kdeclare.providers.kafka.config.wishes import joined
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState
 from kdeclare.providers.kafka.operations.arguments import (
     CreateTopicArgs,
+    DeleteTopicArgs,
     IncreasePartitionsArgs,
+    TopicArgs,
+    show_config_argument,
 )
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic
@@ -35,7 +37,7 @@ ASSIGNED = frozenset({"partitions", "replicationFactor", "assignments"})
 
 def name_topic(op: Operation) -> str:
     """Return the topic that an operation is about."""
-    return str(op.args["topic"])
+    return get_arguments(op, TopicArgs).topic
 
 
 class TopicOperationType(KafkaOperationType):
@@ -66,10 +68,9 @@ class TopicOperationType(KafkaOperationType):
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """The count; a topic that comes or goes says it by its action."""
-        total = op.args.get("total")
-        if total is None:
+        if not isinstance(op.args, IncreasePartitionsArgs):
             return ()
-        return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), total),)
+        return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), op.args.total),)
 
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
         """All or nothing."""
@@ -89,7 +90,7 @@ class TopicOperationType(KafkaOperationType):
 
 
 class CreateTopic(TopicOperationType):
-    """args: {topic, partitions, replication_factor, assignments, configs}; counts None is Kafka's default."""
+    """Creates a topic."""
 
     ABSENT: ClassVar[View] = {"topic": "absent", "partitions": None, "configs": None}
 
@@ -113,7 +114,8 @@ class CreateTopic(TopicOperationType):
         topic = state.topics.get(name_topic(op))
         if topic is None:
             return self.ABSENT
-        count = len(topic.partitions) if _count(op) is not None else None
+        asked = get_arguments(op, CreateTopicArgs).count
+        count = len(topic.partitions) if asked is not None else None
         resource = ConfigResource(ConfigScope.TOPIC, topic.name)
         keys = catalog(ConfigScope.TOPIC)
         side = ConfigSide(str(op.resource), state.configs.get(resource, {}), ConfigSource.TOPIC, keys)
@@ -124,41 +126,42 @@ class CreateTopic(TopicOperationType):
     def expected_state(self, op: Operation) -> View:
         """There, as the args say."""
         keys = catalog(ConfigScope.TOPIC)
+        args = get_arguments(op, CreateTopicArgs)
         configs = {
-            key: keys.canonical(key, value) if isinstance(value, str) else value
-            for key, value in op.args["configs"].items()
+            key: keys.canonical(key, value) if isinstance(value, str) else list(value)
+            for key, value in args.configs.items()
         }
-        return {"topic": "present", "partitions": _count(op), "configs": configs}
+        return {"topic": "present", "partitions": args.count, "configs": configs}
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The topic as requested."""
-        assignments = op.args["assignments"] or {}
-        replicas = {int(n): tuple(r) for n, r in assignments.items()}
+        args = get_arguments(op, CreateTopicArgs)
+        replicas = args.replicas
         sizes = [len(r) for r in replicas.values()]
-        configs = op.args["configs"]
-        stated = {"partitions": _count(op), "replicationFactor": op.args["replication_factor"]}
+        stated = {"partitions": args.count, "replicationFactor": args.replication_factor}
         fields = ASSIGNED if replicas else {name for name, value in stated.items() if value is not None}
         effect = Effect(
             created=True,
-            partitions=_count(op),
-            factor=min(sizes) if sizes else op.args["replication_factor"],
+            partitions=args.count,
+            factor=min(sizes) if sizes else args.replication_factor,
             replicas=replicas,
-            configs={key: joined(value) for key, value in configs.items()},
-            fields=frozenset({*fields, *(f"configs.{key}" for key in configs)}),
+            configs=args.config_texts,
+            fields=frozenset({*fields, *(f"configs.{key}" for key in args.configs)}),
         )
         return {name_topic(op): effect}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """All that is asked for."""
-        args = op.args
-        replicas = args["assignments"] or {}
+        args = get_arguments(op, CreateTopicArgs)
+        replicas = args.assignments or {}
         sizes = {len(r) for r in replicas.values()}
-        factor = sizes.pop() if len(sizes) == 1 else args["replication_factor"]
+        factor = sizes.pop() if len(sizes) == 1 else args.replication_factor
+        configs = {key: show_config_argument(value) for key, value in sorted(args.configs.items())}
         fields = [
-            FieldChange("partitions", FieldOp.CHANGE, None, _count(op)),
+            FieldChange("partitions", FieldOp.CHANGE, None, args.count),
             FieldChange("replicationFactor", FieldOp.CHANGE, None, factor),
             *(FieldChange(f"assignments.{n}", FieldOp.CHANGE, None, list(r)) for n, r in replicas.items()),
-            *(FieldChange(f"configs.{k}", FieldOp.SET, None, v) for k, v in sorted(args["configs"].items())),
+            *(FieldChange(f"configs.{k}", FieldOp.SET, None, v) for k, v in configs.items()),
         ]
         return tuple(field for field in fields if field.after is not None)
 
@@ -176,7 +179,7 @@ class CreateTopic(TopicOperationType):
     ) -> Mapping[str, Outcome]:
         """CreateTopics."""
         cluster = connections.get(KafkaConnection).cluster
-        topics = [_new_topic(op.args) for op in ops]
+        topics = [_new_topic(get_arguments(op, CreateTopicArgs)) for op in ops]
         results = cluster.create_topics(topics, validate_only=validate_only)
         return {op.id: results[name_topic(op)] for op in ops}
 
@@ -186,14 +189,14 @@ class CreateTopic(TopicOperationType):
             return Undo()
         if now != self.expected_state(op):
             return Undo(conflicts=("the topic's partitions or configs",))
-        recreate = None if allow_data_loss else dict(op.args)
-        empty = not allow_data_loss
-        args = {"topic": name_topic(op), "topic_id": None, "require_empty": empty, "recreate": recreate}
-        return Undo("topic.delete", args)  # whoever undoes it fills in the id that the run was told
+        recreate = None if allow_data_loss else get_arguments(op, CreateTopicArgs)
+        # whoever undoes it fills in the id that the run was told
+        args = DeleteTopicArgs(name_topic(op), None, not allow_data_loss, recreate)
+        return Undo("topic.delete", args)
 
 
 class IncreasePartitions(TopicOperationType):
-    """args: {topic, total, assignments}; assignments of the added partitions in order, or None."""
+    """Adds partitions to a topic."""
 
     name = "partitions.increase"
     done_label = ("topic given more partitions", "topics given more partitions")
@@ -215,21 +218,22 @@ class IncreasePartitions(TopicOperationType):
 
     def expected_state(self, op: Operation) -> View:
         """The new total."""
-        return {**op.expect, self.element: op.args["total"]}
+        return {**op.expect, self.element: get_arguments(op, IncreasePartitionsArgs).total}
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The new total, and the replicas of the added partitions."""
-        total, before = op.args["total"], op.expect.get(self.element) or 0
-        added = _lists(op.args["assignments"]) or ()
-        replicas = dict(enumerate(added, start=before))
-        return {name_topic(op): Effect(partitions=total, replicas=replicas, fields=frozenset({self.element}))}
+        args = get_arguments(op, IncreasePartitionsArgs)
+        replicas = dict(enumerate(args.assignments or (), start=op.expect.get(self.element) or 0))
+        return {
+            args.topic: Effect(partitions=args.total, replicas=replicas, fields=frozenset({self.element}))
+        }
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """The count, and the replicas of added partitions where it says them."""
         first = op.expect.get(self.element) or 0
-        added = enumerate(op.args["assignments"] or (), start=first)
+        added = enumerate(get_arguments(op, IncreasePartitionsArgs).assignments or (), start=first)
         replicas = (
-            FieldChange(f"replicas.{name_topic(op)}-{number}", FieldOp.CHANGE, None, brokers)
+            FieldChange(f"replicas.{name_topic(op)}-{number}", FieldOp.CHANGE, None, list(brokers))
             for number, brokers in added
         )
         return (*super().fields(op), *replicas)
@@ -240,7 +244,7 @@ class IncreasePartitions(TopicOperationType):
 
     def produces(self, op: Operation) -> frozenset[str]:
         """The count, and the replicas of the added partitions."""
-        added = range(op.expect.get(self.element) or 0, op.args["total"])
+        added = range(op.expect.get(self.element) or 0, get_arguments(op, IncreasePartitionsArgs).total)
         return frozenset(super().claims(op).values()) | {f"replicas/{name_topic(op)}-{n}" for n in added}
 
     def execute(
@@ -254,7 +258,8 @@ class IncreasePartitions(TopicOperationType):
         """CreatePartitions."""
         cluster = connections.get(KafkaConnection).cluster
         items = [
-            NewPartitions(name_topic(op), op.args["total"], _lists(op.args["assignments"])) for op in ops
+            NewPartitions(args.topic, args.total, args.assignments)
+            for args in (get_arguments(op, IncreasePartitionsArgs) for op in ops)
         ]
         results = cluster.create_partitions(items, validate_only=validate_only)
         return {op.id: results[name_topic(op)] for op in ops}
@@ -267,23 +272,6 @@ class IncreasePartitions(TopicOperationType):
         return Undo() if untouched else Undo(lost=("the former number of partitions",))
 
 
-def _count(op: Operation) -> int | None:
-    assignments = op.args["assignments"]
-    count: int | None = len(assignments) if assignments else op.args["partitions"]
-    return count
-
-
-def _new_topic(args: Mapping[str, Json]) -> NewTopic:
-    assignments = args["assignments"]
-    configs = {key: joined(value) for key, value in args["configs"].items()}
-    return NewTopic(
-        args["topic"],
-        args["partitions"],
-        args["replication_factor"],
-        None if assignments is None else {int(n): tuple(r) for n, r in assignments.items()},
-        configs,
-    )
-
-
-def _lists(value: Json) -> tuple[tuple[int, ...], ...] | None:
-    return None if value is None else tuple(tuple(replicas) for replicas in value)
+def _new_topic(args: CreateTopicArgs) -> NewTopic:
+    replicas = None if args.assignments is None else args.replicas
+    return NewTopic(args.topic, args.partitions, args.replication_factor, replicas, args.config_texts)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from kdeclare.core.diagnostics import Diagnostic, info, warning
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
@@ -20,14 +20,20 @@ from kdeclare.core.registry import type_of
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.operations.partitions import part, topics_of
+from kdeclare.providers.kafka.operations.partitions import get_targets, list_replicas, part, topics_of
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.leftovers import Entries, Leftovers
+from kdeclare.providers.kafka.reassignment.operations.arguments import (
+    ReassignArgs,
+    ThrottleArgs,
+    find_group,
+    find_pace,
+)
 from kdeclare.providers.kafka.reassignment.operations.elect import election
 from kdeclare.providers.kafka.reassignment.operations.moves import waiting
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle, throttling
-from kdeclare.providers.kafka.reassignment.pace import Pace, as_args, from_args
+from kdeclare.providers.kafka.reassignment.pace import Pace
 
 TOGETHER = ResourceId("Moves", "topics")
 """What stands for the resources of a group that are several."""
@@ -79,12 +85,12 @@ def groups(operations: Iterable[Operation], default: Pace) -> tuple[Group, ...]:
         if type_of(op).awaits_others:
             awaits.add(op.id)
         if type_of(op).goes_on:
-            found[op.args.get("group", str(TOGETHER))].append(op)
+            found[find_group(op) or str(TOGETHER)].append(op)
     result = []
     for name, moves in sorted(found.items()):
         resources = {op.resource for op in moves}
         resource = moves[0].resource if len(resources) == 1 else TOGETHER
-        pace = from_args(moves[0].args).over(default)
+        pace = find_pace(moves[0]).over(default)
         result.append(Group(name, resource, pace, tuple(moves), frozenset(awaits)))
     return tuple(result)
 
@@ -121,7 +127,7 @@ def paced(
         said += _findings(group, live, missing.foreign)
         waits = {turn.id: "one group of moves at a time"} if turn else {}
         if missing.entries or missing.relies_on:
-            partitions = {p for op in group.moves for p in op.args["partitions"]}
+            partitions = {p for op in group.moves for p in get_targets(op)}
             partitions.update(_sharing(missing.entries, seen, left))
             throttle = _throttle(group, missing, partitions, seen, over, waits)
             because = {throttle[0].id: "throttles before a move"}
@@ -146,19 +152,19 @@ def _with(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -
     return replace(op, needs={**op.needs, **needs}, follows={**op.follows, **follows})
 
 
-def _limit(pace: Pace) -> dict[str, Json]:
-    """How long a step of the group may wait, as args hold it."""
-    return {"pace": as_args(Pace(timeout_s=pace.timeout_s))} if pace.timeout_s is not None else {}
+def _limit(pace: Pace) -> Pace | None:
+    """How long a step of the group may wait; None where nothing is said."""
+    return Pace(timeout_s=pace.timeout_s) if pace.timeout_s is not None else None
 
 
 def _shifts(group: Group, live: KafkaState) -> Iterable[throttles.Shift]:
     for op in group.moves:
         after_it = bool(group.awaited(op))
-        for name, target in op.args["partitions"].items():
+        for name, target in get_targets(op).items():
             partition = TopicPartition.parse(name)
             before = tuple(op.expect.get(name) or ())
             move = None if after_it else live.moves.get(partition)  # one that is waited for is over by then
-            yield throttles.shift(partition, before, move, tuple(target))
+            yield throttles.shift(partition, before, move, target)
 
 
 def _batches(group: Group, parts: dict[str, list[str]]) -> list[Batch]:
@@ -171,7 +177,7 @@ def _batches(group: Group, parts: dict[str, list[str]]) -> list[Batch]:
     room = size
     taken = {op.id for op in paced}
     for op in paced:
-        names = list(op.args["partitions"])
+        names = list(get_targets(op))
         begin = 0
         while begin < len(names):
             if room == 0:
@@ -179,16 +185,16 @@ def _batches(group: Group, parts: dict[str, list[str]]) -> list[Batch]:
                 room = size
             part = _part(op, names[begin : begin + room], parts, taken)
             batches[-1].append(part)
-            begin += len(part.args["partitions"])
-            room -= len(part.args["partitions"])
+            begin += len(get_targets(part))
+            room -= len(get_targets(part))
     return batches
 
 
 def _at_pace(op: Operation, group: Group) -> Operation:
-    pace = as_args(group.pace)
-    if not pace:
+    if not group.pace:
         return op
-    return with_inverse(type_of(op), replace(op, args={**op.args, "pace": pace, "group": group.name}))
+    args = replace(get_arguments(op, ReassignArgs), pace=group.pace, group=group.name)
+    return with_inverse(type_of(op), replace(op, args=args))
 
 
 def _part(op: Operation, names: Sequence[str], parts: dict[str, list[str]], taken: set[str]) -> Operation:
@@ -206,13 +212,13 @@ def _part(op: Operation, names: Sequence[str], parts: dict[str, list[str]], take
 
 def _still_moving(group: Group, seen: KafkaState, left: Leftovers) -> list[Batch]:
     """What an earlier run has left moving is a batch, too; only where batches are asked for."""
-    mine = {p for op in group.moves for p in op.args["partitions"]}
+    mine = {p for op in group.moves for p in get_targets(op)}
     flying = {p: seen.moves.get(TopicPartition.parse(p)) for p in left.moves if p not in mine}
-    targets: dict[str, Json] = {p: list(move.target) for p, move in flying.items() if move is not None}
+    targets = {p: move.target for p, move in flying.items() if move is not None}
     if group.pace.batch_size is None or not targets:
         return []
     await_ = waiting(f"{group.name}#1", group.resource, targets, _limit(group.pace))
-    return [[replace(await_, expect=targets)]]
+    return [[replace(await_, expect=list_replicas(targets))]]
 
 
 def _in_turn(batches: list[Batch]) -> list[Batch]:
@@ -221,7 +227,7 @@ def _in_turn(batches: list[Batch]) -> list[Batch]:
     turn: dict[str, str] = {}
     for number, batch in enumerate(batches[1:], start=2):
         before = result[-1]
-        pace = from_args(batch[0].args)
+        pace = find_pace(batch[0])
         over = before[-1] if type_of(before[-1]).awaits_others else _barrier(before, number, turn, pace)
         if over is not before[-1]:
             before.append(over)
@@ -232,16 +238,16 @@ def _in_turn(batches: list[Batch]) -> list[Batch]:
 
 def _barrier(before: Batch, number: int, turn: Mapping[str, str], pace: Pace) -> Operation:
     """Expects nothing: that the batch before it failed is no reason for the next one not to begin."""
-    targets = {name: target for op in before for name, target in op.args["partitions"].items()}
-    group = before[0].args.get("group", TOGETHER)
+    targets = {name: target for op in before for name, target in get_targets(op).items()}
+    group = find_group(before[0]) or TOGETHER
     follows = {op.id: "one batch at a time" for op in before}
     await_ = waiting(f"{group}#{number}", before[0].resource, targets, _limit(pace))
     return replace(await_, needs=turn, follows=follows)
 
 
 def _after(op: Operation, needs: Mapping[str, str]) -> Operation:
-    pause = op.args.get("pace", {}).get("pause_s")
-    args = {**op.args, "pause_s": pause} if pause else op.args
+    pause = find_pace(op).pause_s
+    args = replace(get_arguments(op, ReassignArgs), pause_s=pause) if pause else op.args
     return replace(op, args=args, needs={**op.needs, **needs})
 
 
@@ -266,9 +272,9 @@ def _throttle(
     What takes it away expects nothing, so that it can be done again when its outcome is not known. Where
     all is there already, what sets it only sees to it that it still is.
     """
-    args: dict[str, Json] = {"partitions": sorted(partitions), **_limit(group.pace)}
+    args = ThrottleArgs({}, tuple(sorted(partitions)), _limit(group.pace))
     relied = {e: dict(keys) for e, keys in missing.relies_on.items()}
-    more: dict[str, Json] = {**args, "relies_on": relied} if relied else args
+    more = replace(args, relies_on=relied or None)
     awaited = {id_: why for op in group.moves for id_, why in group.awaited(op).items()}
     set_ = throttling(_SET, group.name, group.resource, missing.entries, more)
     set_ = replace(set_, expect=_SET.view(set_, LiveState(seen)), needs=awaited, follows=waits)
@@ -282,7 +288,7 @@ def _election(group: Group, live: KafkaState, over: Mapping[str, str]) -> Operat
     """An election for the partitions that another broker leads than is preferred afterwards."""
     preferred: dict[str, int] = {}
     for op in group.moves:
-        for name, target in op.args["partitions"].items():
+        for name, target in get_targets(op).items():
             topic, number = TopicPartition.parse(name)
             there = live.topics.get(topic)
             if there is None or number >= len(there.partitions):

@@ -1,8 +1,9 @@
 """Declared replicas, or a rule for topics, as plain data."""
 
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.reassignment.pace import as_args, from_args
+from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.placing import Strategy
 from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, Target
 
@@ -26,7 +27,7 @@ def reassignment_json(body: ReassignmentBody) -> Json:
         "rebalance": body.rebalance,
         "strategy": None if body.strategy is None else str(body.strategy),
         "racks": list(body.racks),
-        "pace": as_args(body.pace),
+        "pace": dump_arguments(body.pace),
     }
 
 
@@ -41,7 +42,7 @@ def reassignment_from(json: Json) -> ReassignmentBody:
         rebalance=json["rebalance"],
         strategy=None if json["strategy"] is None else Strategy(json["strategy"]),
         racks=tuple(json["racks"]),
-        pace=from_args(json),
+        pace=Pace(**json["pace"]),
     )
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -18,6 +17,7 @@ from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.batching import TOGETHER
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, read_leftovers
+from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.reassignment.operations.elect import election
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, throttling
 
@@ -66,11 +66,10 @@ def tidying(
     involved = {broker for move in mine for broker in move.replicas}.union(relocating)
     needless = throttles.needless(left.throttles, live.moves.keys(), involved)
     entries, _ = throttles.without_brokers(needless, down)
-    nothing: dict[str, Json] = {"partitions": []}
     clear = entries and not keep_throttles
-    found = [throttling(_CLEAR, str(RESOURCE), RESOURCE, entries, nothing)] if clear else []
+    found = [throttling(_CLEAR, str(RESOURCE), RESOURCE, entries, ThrottleArgs({}, ()))] if clear else []
     due = {p: b for p, b in left.elections.items() if _is_due(TopicPartition.parse(p), b, live)}
-    return (*found, *([election(str(RESOURCE), RESOURCE, due, {})] if due else ()))
+    return (*found, *([election(str(RESOURCE), RESOURCE, due, None)] if due else ()))
 
 
 def _is_due(partition: TopicPartition, preferred: int, live: KafkaState) -> bool:

@@ -11,8 +11,9 @@ from kdeclare.core.run import OperationResult, Status
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.operations.partitions import get_targets
 from kdeclare.providers.kafka.reassignment.movement import Movement, told, waiting
-from kdeclare.providers.kafka.reassignment.pace import from_args
+from kdeclare.providers.kafka.reassignment.operations.arguments import find_pace, find_partitions
 
 _GOES_ON = "The move goes on in the cluster; kdeclare status shows it."
 _LATER = "The move goes on in the cluster; kdeclare status --watch, or the next apply, does this afterwards."
@@ -29,7 +30,7 @@ class MoveCompletion(Completion):
 
     def find_limit_s(self, op: Operation) -> float | None:
         """As its own pace says."""
-        return from_args(op.args).timeout_s
+        return find_pace(op).timeout_s
 
     def leave(self, op: Operation) -> OperationResult:
         """The move goes on; what tidies up after it comes later."""
@@ -73,12 +74,12 @@ class MoveTracker:
         """See `core.completion.WorkTracker`; what only tidies up after moves is not worth telling."""
         awaiting = [op for op in awaiting if not type_of(op).is_cleanup]
         what = "Moving replicas" if working else "Waiting for moves that are under way"
-        named = [TopicPartition.parse(p) for op in working or awaiting for p in op.args["partitions"]]
+        named = [TopicPartition.parse(p) for op in working or awaiting for p in find_partitions(op)]
         return WorkProgress(what, self._movement.look(live.get(KafkaState), named)) if named else None
 
 
 def _find_moving(op: Operation, live: KafkaState) -> tuple[str, ...]:
-    return tuple(p for p in op.args["partitions"] if TopicPartition.parse(p) in live.moves)
+    return tuple(p for p in find_partitions(op) if TopicPartition.parse(p) in live.moves)
 
 
 def _count_copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
@@ -87,5 +88,5 @@ def _count_copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
         TopicPartition.parse(name): len(set(after) - set(op.expect.get(name) or ()))
         for op in operations
         if type_of(op).goes_on
-        for name, after in op.args["partitions"].items()
+        for name, after in get_targets(op).items()
     }

@@ -8,8 +8,10 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import type_of
 from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.operations.partitions import get_targets
 from kdeclare.providers.kafka.port import Cluster, LogDir
-from kdeclare.providers.kafka.reassignment.pace import Pace, from_args
+from kdeclare.providers.kafka.reassignment.operations.arguments import find_pace
+from kdeclare.providers.kafka.reassignment.pace import Pace
 
 NO_ROOM = "no-room"
 _GIB = 2**30
@@ -22,7 +24,7 @@ def lack_of_room(operations: Sequence[Operation], cluster: Cluster, pace: Pace) 
     brokers do not say is taken for enough. pace: of moves that have none of their own.
     """
     moves = [op for op in operations if type_of(op).goes_on]
-    topics = {TopicPartition.parse(p).topic for op in moves for p in op.args["partitions"] if _copies(op, p)}
+    topics = {TopicPartition.parse(p).topic for op in moves for p in get_targets(op) if _copies(op, p)}
     if not topics:
         return []
     try:
@@ -30,12 +32,12 @@ def lack_of_room(operations: Sequence[Operation], cluster: Cluster, pace: Pace) 
     except Fault:  # not everybody may ask
         return []
     sizes = _sizes(folders)
-    batch = min((from_args(op.args).over(pace).batch_size or len(sizes) for op in moves), default=0)
+    batch = min((find_pace(op).over(pace).batch_size or len(sizes) for op in moves), default=0)
     free = _free(folders)
     full = {b: need for b, need in _needed(moves, sizes, batch).items() if need > free.get(b, need)}
     found: dict[str, Diagnostic] = {}
     for op in moves:
-        broker = next((b for p in op.args["partitions"] for b in _copies(op, p) if b in full), None)
+        broker = next((b for p in get_targets(op) for b in _copies(op, p) if b in full), None)
         if broker is not None:
             resource = str(op.resource)
             found.setdefault(resource, _no_room(resource, broker, full[broker], free[broker]))
@@ -44,7 +46,7 @@ def lack_of_room(operations: Sequence[Operation], cluster: Cluster, pace: Pace) 
 
 def _copies(op: Operation, partition: str) -> list[int]:
     before = op.expect.get(partition) or ()
-    return [broker for broker in op.args["partitions"][partition] if broker not in before]
+    return [broker for broker in get_targets(op)[partition] if broker not in before]
 
 
 def _sizes(folders: Mapping[int, Sequence[LogDir]]) -> dict[TopicPartition, int]:
@@ -62,7 +64,7 @@ def _needed(moves: Iterable[Operation], sizes: Mapping[TopicPartition, int], bat
     arriving: dict[int, list[int]] = {}
     leaving: Counter[int] = Counter()
     for op in moves:
-        for name, after in op.args["partitions"].items():
+        for name, after in get_targets(op).items():
             size = sizes.get(TopicPartition.parse(name), 0)
             before = op.expect.get(name) or ()
             for broker in _copies(op, name):

@@ -18,8 +18,8 @@ from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_reassignment
 from kdeclare.providers.kafka.reassignment.body_json import reassignment_from, reassignment_json
 from kdeclare.providers.kafka.reassignment.diff import PREFIX, diff_reassignment
+from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
-from kdeclare.providers.kafka.reassignment.pace import as_args
 from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement
 from kdeclare.providers.kafka.reassignment.spec import (
     EXCLUSIVE,
@@ -99,8 +99,7 @@ class ReassignmentKind:
         self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
     ) -> tuple[Operation, ...]:
         """One operation for what keeps its size, and one with the guard lifted for what is to change it."""
-        pace = as_args(desired.body.pace) if desired else {}
-        own_pace: dict[str, Json] = {"pace": pace, "group": str(change.id)} if pace else {}
+        pace = (desired.body.pace if desired else None) or None
         groups: dict[bool, dict[str, FieldChange]] = {}
         for field in change.fields:
             resized = len(field.before) != len(field.after)
@@ -112,11 +111,12 @@ class ReassignmentKind:
                 id=f"{_REASSIGN.name}:{change.id}{suffix}",
                 verb=_REASSIGN.name,
                 resource=change.id,
-                args={
-                    "partitions": {name: field.after for name, field in fields.items()},
-                    "allow_replication_factor_change": allow,
-                    **own_pace,
-                },
+                args=ReassignArgs(
+                    {name: tuple(field.after) for name, field in fields.items()},
+                    allow,
+                    pace=pace,
+                    group=str(change.id) if pace else None,
+                ),
                 expect={n: f.before for n, f in fields.items()}
                 | identities(topics_of(fields), live.get(KafkaState)),
             )

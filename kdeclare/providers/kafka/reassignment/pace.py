@@ -1,13 +1,13 @@
 """How moves are to be gone about: throttle, batches, pauses, how long to wait. Also as people write it."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, TypeAdapter, WithJsonSchema
 
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.arguments import Arguments
+from kdeclare.core.operation_arguments import UNSTATED
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
@@ -60,16 +60,20 @@ class PaceSpec(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Arguments):
     """throttle: bytes a second on each broker. batch_size: partitions at a time. pause_s: between batches.
 
     timeout_s: how long one batch may take before the run goes on without it. None is "not said".
     """
 
-    throttle: int | None = None
-    batch_size: int | None = None
-    pause_s: float | None = None
-    timeout_s: float | None = None
+    throttle: Annotated[int | None, UNSTATED] = None
+    batch_size: Annotated[int | None, UNSTATED] = None
+    pause_s: Annotated[float | int | None, UNSTATED] = None
+    timeout_s: Annotated[float | int | None, UNSTATED] = None
+
+    def __bool__(self) -> bool:
+        """Whether it says anything."""
+        return self != Pace()
 
     def over(self, other: "Pace") -> "Pace":
         """This one where it says something, else the other one."""
@@ -80,13 +84,3 @@ class Pace:
 def pace_of(spec: PaceSpec) -> Pace:
     """What a manifest says."""
     return Pace(spec.throttle, spec.batchSize, spec.interBatchPause, spec.timeout)
-
-
-def as_args(pace: Pace) -> dict[str, Json]:
-    """The pace as an operation's args hold it: what is said."""
-    return {f.name: getattr(pace, f.name) for f in fields(pace) if getattr(pace, f.name) is not None}
-
-
-def from_args(args: Mapping[str, Json]) -> Pace:
-    """The pace that an operation's args hold."""
-    return Pace(**args.get("pace", {}))

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, denied
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import type_of
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.operations.partitions import topics_of
+from kdeclare.providers.kafka.operations.partitions import get_targets, list_replicas, topics_of
+from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 from kdeclare.providers.kafka.reassignment.operations.moves import waiting
 from kdeclare.providers.kafka.topic_identity import identities
 
@@ -19,13 +20,14 @@ def with_guard(op: Operation, live: KafkaState, *, client: bool) -> Operation:
     """``op`` with kdeclare as its guard where the brokers have none and people chose that."""
     if not type_of(op).goes_on or live.cluster.rf_guard or not client:
         return op
-    return replace(op, args={**op.args, "client_guard": True})
+    return replace(op, args=replace(get_arguments(op, ReassignArgs), client_guard=True))
 
 
 def lacks_guard(op: Operation, live: KafkaState) -> bool:
     """Whether nobody would guard a move that is to be guarded."""
-    guarded = type_of(op).goes_on and not op.args["allow_replication_factor_change"]
-    return guarded and not live.cluster.rf_guard and not op.args.get("client_guard")
+    args = op.args
+    guarded = isinstance(args, ReassignArgs) and not args.allow_replication_factor_change
+    return guarded and not live.cluster.rf_guard and not get_arguments(op, ReassignArgs).client_guard
 
 
 def unguarded(op: Operation) -> Diagnostic:
@@ -52,20 +54,20 @@ def awaited(
         targets = _in_the_way(mine, live)
         if not mine or not targets:
             continue
-        wait = waiting(str(resource), resource, targets, {})
-        wait = replace(wait, expect={**targets, **identities(topics_of(targets), live)})
+        wait = waiting(str(resource), resource, targets, None)
+        wait = replace(wait, expect={**list_replicas(targets), **identities(topics_of(targets), live)})
         because = {wait.id: "waits for a move that is under way"}
         result += [wait, *(replace(op, needs={**op.needs, **because}) for op in mine)]
     others = [op for op in operations if op.resource not in stopped or op.id not in {o.id for o in result}]
     return (*others, *result)
 
 
-def _in_the_way(operations: Sequence[Operation], live: KafkaState) -> Mapping[str, Json]:
+def _in_the_way(operations: Sequence[Operation], live: KafkaState) -> Mapping[str, tuple[int, ...]]:
     """Where the partitions are heading that these operations are about."""
-    named = {p for op in operations if type_of(op).goes_on for p in op.args["partitions"]}
+    named = {p for op in operations if type_of(op).goes_on for p in get_targets(op)}
     whole = {t for op in operations if not type_of(op).goes_on for t in select_topics(type_of(op).select(op))}
     return {
-        str(partition): list(move.target)
+        str(partition): move.target
         for partition, move in sorted(live.moves.items())
         if str(partition) in named or partition.topic in whole
     }

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import KINDS, type_of
-from kdeclare.providers.kafka.operations.partitions import part
+from kdeclare.providers.kafka.operations.partitions import get_targets, part
 
 
 def leave_to_one_mover(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
@@ -20,7 +20,7 @@ def leave_to_one_mover(operations: Sequence[Operation]) -> tuple[tuple[Operation
     said: list[Diagnostic] = []
     moves = [op for op in operations if type_of(op).goes_on]
     for op in sorted(moves, key=lambda op: (ranks.get(op.resource.kind, 0), op.resource, op.id)):
-        partitions = op.args["partitions"]
+        partitions = get_targets(op)
         taken = sorted(p for p in partitions if movers.setdefault(p, op).resource != op.resource)
         if taken:
             rest = [p for p in partitions if p not in taken]

@@ -26,6 +26,7 @@ from kdeclare.providers.kafka.manifest_edits import (
     lay_out_topic,
     locate_topic_field,
 )
+from kdeclare.providers.kafka.operations.alter_configs import list_ops
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_topic, normalize_topic_field
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement, PlacementError
@@ -133,7 +134,7 @@ class TopicKind:
             record[TOPIC_ID] = after[TOPIC_ID]
         for op in done:
             if op.verb == "configs.alter":
-                keys = {item["key"] for item in op.args["ops"]}
+                keys = {item.key for item in list_ops(op)}
                 kept = {k: v for k, v in record["configs"].items() if k not in keys}
                 record["configs"] = kept | {k: v for k, v in after["configs"].items() if k in keys}
             else:

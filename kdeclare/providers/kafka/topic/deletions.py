@@ -10,6 +10,7 @@ from kdeclare.core.diagnostics import Diagnostic, denied, error
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import type_of
 from kdeclare.providers.kafka.collector import select_topics
+from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
 
 
 def find_uses_of_deleted(operations: Sequence[Operation]) -> list[Diagnostic]:
@@ -32,7 +33,7 @@ def find_uses_of_deleted(operations: Sequence[Operation]) -> list[Diagnostic]:
 
 def deletes_by_name(op: Operation) -> bool:
     """Whether it deletes whatever topic has the name by then, because no id is known."""
-    return type_of(op).deletes and "topic_id" in op.args and op.args["topic_id"] is None
+    return isinstance(op.args, DeleteTopicArgs) and op.args.topic_id is None
 
 
 def lacks_topic_id(op: Operation) -> Diagnostic:

@@ -6,13 +6,21 @@ from dataclasses import replace
 from kdeclare.core.changes import Action, Change
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.providers.kafka.config.config_ops import by_occurrence, config_fields, config_operations, key_of
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState, Topic
+from kdeclare.providers.kafka.operations.arguments import (
+    CreateTopicArgs,
+    DeleteTopicArgs,
+    IncreasePartitionsArgs,
+    make_config_argument,
+)
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
+from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
 from kdeclare.providers.kafka.reassignment.placing import Placer, Wish
 from kdeclare.providers.kafka.risks import NO_FEWER_PARTITIONS, TOPIC_DELETED
@@ -43,19 +51,20 @@ def topic_operations(
 
 
 def _create(change: Change, body: TopicBody) -> Operation:
-    assignments = {**_assigned(change)} or None
+    assignments = {str(number): replicas for number, replicas in _assigned(change).items()}
+    # the last field of a key holds its end value: parts are resolved, as the list is new
+    configs = ((key_of(field), make_config_argument(field.after)) for field in config_fields(change.fields))
     op = Operation(
         id=f"{_CREATE.name}:{change.id}",
         verb=_CREATE.name,
         resource=change.id,
-        args={
-            "topic": change.id.name,
-            "partitions": None if assignments else body.partitions,
-            "replication_factor": None if assignments else body.replication_factor,
-            "assignments": assignments and {str(n): list(r) for n, r in assignments.items()},
-            # the last field of a key holds its end value: parts are resolved, as the list is new
-            "configs": {key_of(f): f.after for f in config_fields(change.fields) if f.after is not None},
-        },
+        args=CreateTopicArgs(
+            change.id.name,
+            partitions=None if assignments else body.partitions,
+            replication_factor=None if assignments else body.replication_factor,
+            assignments=assignments or None,
+            configs={key: value for key, value in configs if isinstance(value, str | tuple)},
+        ),
         expect=CreateTopic.ABSENT,
     )
     return with_inverse(_CREATE, op)
@@ -66,12 +75,7 @@ def _delete(resource: ResourceId, topic: Topic) -> Operation:
         id=f"{_DELETE.name}:{resource}",
         verb=_DELETE.name,
         resource=resource,
-        args={
-            "topic": topic.name,
-            "topic_id": topic.topic_id or None,
-            "require_empty": False,
-            "recreate": None,
-        },
+        args=DeleteTopicArgs(topic.name, topic.topic_id or None),
         expect={"topic": topic.topic_id},
         irreversible=TOPIC_DELETED,
     )
@@ -118,12 +122,12 @@ def _increase(
     if target is not None:
         # Kafka wants as many replicas as partition 0 has now; the reassignment brings the rest
         brokers = [b.id for b in live.cluster.brokers if not b.fenced]
-        added = [_resized(replicas, len(current[0]), brokers) for replicas in target[count:]]
+        added = tuple(_resized(replicas, len(current[0]), brokers) for replicas in target[count:])
     op = Operation(
         id=f"{_INCREASE.name}:{resource}",
         verb=_INCREASE.name,
         resource=resource,
-        args={"topic": topic.name, "total": total, "assignments": added},
+        args=IncreasePartitionsArgs(topic.name, total, added),
         expect={"partitions": count} | identities([topic.name], live),
         irreversible=NO_FEWER_PARTITIONS,
     )
@@ -131,13 +135,13 @@ def _increase(
 
 
 def _added(increase: Operation | None) -> list[tuple[int, ...]]:
-    assignments = increase.args["assignments"] if increase else None
-    return [tuple(replicas) for replicas in assignments or ()]
+    assignments = get_arguments(increase, IncreasePartitionsArgs).assignments if increase else None
+    return list(assignments or ())
 
 
-def _resized(replicas: tuple[int, ...], size: int, brokers: Sequence[int]) -> list[int]:
-    spare = [b for b in brokers if b not in replicas]
-    return [*replicas, *spare][:size]
+def _resized(replicas: tuple[int, ...], size: int, brokers: Sequence[int]) -> tuple[int, ...]:
+    spare = (b for b in brokers if b not in replicas)
+    return (*replicas, *spare)[:size]
 
 
 def _reassign(
@@ -162,10 +166,7 @@ def _reassign(
             id=f"{_REASSIGN.name}:{resource}{suffix}",
             verb=_REASSIGN.name,
             resource=resource,
-            args={
-                "partitions": {f"{topic}-{n}": list(t) for n, t in targets.items()},
-                "allow_replication_factor_change": allow,
-            },
+            args=ReassignArgs({f"{topic}-{n}": tuple(t) for n, t in targets.items()}, allow),
             expect={f"{topic}-{n}": list(start[n]) for n in targets} | identities([topic], live),
             needs={increase.id: "partitions before reassigning them"} if increase else {},
         )
@@ -182,7 +183,7 @@ def _ordered(
 ) -> tuple[Operation, ...]:
     """min.insync.replicas goes down before the replication factor, and up after it."""
     fields = config_fields(change.fields)
-    resized = [op for op in moves if op.args["allow_replication_factor_change"]]
+    resized = [op for op in moves if get_arguments(op, ReassignArgs).allow_replication_factor_change]
     min_isr = [f for f in fields if resized and key_of(f) == MIN_ISR]
     late = [f for f in min_isr if raises_min_isr(f)]
     early = [f for f in min_isr if not raises_min_isr(f)]

@@ -1,51 +1,88 @@
-"""The types of the arguments of operations that move replicas in a plan file."""
+"""The arguments of operations that move replicas."""
 
-from typing import Annotated, Literal, NotRequired
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from pydantic import Field, with_config
-from typing_extensions import TypedDict
+from pydantic import Field
 
+from kdeclare.core.arguments import Arguments
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import CLOSED
-from kdeclare.providers.kafka.operations.arguments import BrokerId, Replicas
+from kdeclare.core.operation_arguments import UNSTATED
+from kdeclare.core.operations import Operation
+from kdeclare.providers.kafka.operations.arguments import BrokerId, PartitionName, PartitionsArgs
+from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.throttles import ALL_RATES, LISTS
 
-PartitionName = Annotated[str, Field(pattern=r"^.+-(0|[1-9][0-9]*)$")]
 ReplicaName = Annotated[str, Field(pattern=r"^.+-(0|[1-9][0-9]*)@(0|[1-9][0-9]*)$")]
 _Throttled = Annotated[str, Field(pattern=r"^(TOPIC/.+|BROKER/.*)$")]
-_Keys = dict[Literal[*LISTS, *ALL_RATES], Json]  # type: ignore[valid-type]
+_Keys = Mapping[Literal[*LISTS, *ALL_RATES], Json]  # type: ignore[valid-type]
 
 
-@with_config(CLOSED)
-class ReassignArgs(TypedDict):
-    partitions: dict[PartitionName, Replicas]
+@dataclass(frozen=True, slots=True)
+class ReassignArgs(PartitionsArgs):
+    """Partitions, each with the replicas that it is to have.
+
+    client_guard: the broker cannot guard the replication factor (KIP-860); kdeclare's own check has to do.
+    pace: how to go about it; undoing it goes about it in the same way. pause_s: how long to wait once it
+        could begin. group: the name of the moves that share the pace.
+    """
+
     allow_replication_factor_change: bool
-    client_guard: NotRequired[bool]
-    pace: NotRequired[Json]
-    pause_s: NotRequired[float | int]
-    group: NotRequired[str]
+    client_guard: Annotated[bool | None, UNSTATED] = None
+    pace: Annotated[Pace | None, UNSTATED] = None
+    pause_s: Annotated[float | int | None, UNSTATED] = None
+    group: Annotated[str | None, UNSTATED] = None
 
 
-@with_config(CLOSED)
-class MovesArgs(TypedDict):
-    partitions: dict[PartitionName, Replicas]
-    pace: NotRequired[Json]
+@dataclass(frozen=True, slots=True)
+class MovesArgs(PartitionsArgs):
+    """Partitions that are being moved: where they are heading, or what is left once they are cancelled."""
+
+    pace: Annotated[Pace | None, UNSTATED] = None
 
 
-@with_config(CLOSED)
-class ElectArgs(TypedDict):
-    partitions: dict[PartitionName, BrokerId]
-    pace: NotRequired[Json]
+@dataclass(frozen=True, slots=True)
+class ElectArgs(Arguments):
+    """partitions: the preferred leader by partition."""
+
+    partitions: Mapping[PartitionName, BrokerId]
+    pace: Annotated[Pace | None, UNSTATED] = None
 
 
-@with_config(CLOSED)
-class RelocateArgs(TypedDict):
-    replicas: dict[ReplicaName, str]
+@dataclass(frozen=True, slots=True)
+class RelocateArgs(Arguments):
+    """replicas: the path of the log directory by replica (``<topic>-<n>@<broker>``)."""
+
+    replicas: Mapping[ReplicaName, str]
 
 
-@with_config(CLOSED)
-class ThrottleArgs(TypedDict):
-    entries: dict[_Throttled, _Keys]
-    partitions: list[PartitionName]
-    pace: NotRequired[Json]
-    relies_on: NotRequired[dict[_Throttled, _Keys]]
+@dataclass(frozen=True, slots=True)
+class ThrottleArgs(Arguments):
+    """Throttles to be set or taken away; see `providers.kafka.reassignment.leftovers.Entries`.
+
+    partitions: for whose moves they are. relies_on: rates by entity and key that are there and have to hold.
+    """
+
+    entries: Mapping[_Throttled, _Keys]
+    partitions: tuple[PartitionName, ...]
+    pace: Annotated[Pace | None, UNSTATED] = None
+    relies_on: Annotated[Mapping[_Throttled, _Keys] | None, UNSTATED] = None
+
+
+def find_partitions(op: Operation) -> Collection[str]:
+    """Return the partitions (``<topic>-<n>``) that an operation is about; none where it is about others."""
+    if isinstance(op.args, PartitionsArgs | ElectArgs):
+        return op.args.partitions.keys()
+    return op.args.partitions if isinstance(op.args, ThrottleArgs) else ()
+
+
+def find_pace(op: Operation) -> Pace:
+    """Return how an operation is to go about its work; nothing is said where it has no pace."""
+    pace = getattr(op.args, "pace", None)
+    return pace if isinstance(pace, Pace) else Pace()
+
+
+def find_group(op: Operation) -> str | None:
+    """Return the name of the moves that an operation shares its pace with; None where it has its own."""
+    return op.args.group if isinstance(op.args, ReassignArgs) else None

@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
+from kdeclare.core.arguments import Inverse
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import View, with_args
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -23,11 +25,12 @@ from kdeclare.providers.kafka.operations.partitions import joined_result, topics
 from kdeclare.providers.kafka.reassignment.completion import MOVES
 from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
 from kdeclare.providers.kafka.reassignment.operations.arguments import ElectArgs
+from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.selection import KafkaSelection
 
 
 class ElectLeaders(KafkaOperationType):
-    """args: {partitions: {<topic>-<n>: preferred leader}}. Begins when none of them is being moved."""
+    """Has the preferred leaders elected, once none of its partitions is being moved."""
 
     name = "leaders.elect"
     done_label = ("election of preferred leaders", "elections of preferred leaders")
@@ -39,13 +42,13 @@ class ElectLeaders(KafkaOperationType):
 
     def select(self, op: Operation) -> Selections:
         """The topics of its partitions."""
-        return (KafkaSelection(topics_of(op.args["partitions"])),)
+        return (KafkaSelection(topics_of(_leaders(op))),)
 
     def view(self, op: Operation, live: LiveState) -> View:
         """Who leads."""
         state = live.get(KafkaState)
         view: dict[str, Json] = {}
-        for name in op.args["partitions"]:
+        for name in _leaders(op):
             topic, number = TopicPartition.parse(name)
             there = state.topics.get(topic)
             known = there is not None and number < len(there.partitions)
@@ -54,7 +57,7 @@ class ElectLeaders(KafkaOperationType):
 
     def expected_state(self, op: Operation) -> View:
         """The preferred ones lead."""
-        return {f"leader of {name}": leader for name, leader in op.args["partitions"].items()}
+        return {f"leader of {name}": leader for name, leader in _leaders(op).items()}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """None: who leads is no wish."""
@@ -62,13 +65,13 @@ class ElectLeaders(KafkaOperationType):
 
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
         """The partitions of other topics."""
-        rest = {p: b for p, b in op.args["partitions"].items() if TopicPartition.parse(p).topic not in topics}
+        rest = {p: b for p, b in _leaders(op).items() if TopicPartition.parse(p).topic not in topics}
         bare = replace(op, expect={f"leader of {p}": op.expect[f"leader of {p}"] for p in rest if op.expect})
-        return with_args(bare, {**op.args, "partitions": rest}) if rest else None
+        return with_args(bare, replace(get_arguments(op, ElectArgs), partitions=rest)) if rest else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a partition."""
-        return {f"leader of {name}": f"leader/{name}" for name in op.args["partitions"]}
+        return {f"leader of {name}": f"leader/{name}" for name in _leaders(op)}
 
     def item(self, op: Operation) -> str:
         """Its partitions are its own."""
@@ -88,19 +91,19 @@ class ElectLeaders(KafkaOperationType):
     ) -> Mapping[str, Result]:
         """ElectLeaders for those that do not lead and are preferred still: a move may have failed."""
         cluster = connections.get(KafkaConnection).cluster
-        topics = cluster.topics(sorted({t for op in ops for t in topics_of(op.args["partitions"])}))
+        topics = cluster.topics(sorted({t for op in ops for t in topics_of(_leaders(op))}))
         wanted = [
             TopicPartition(topic.name, number)
             for topic in topics.values()
             for number, partition in enumerate(topic.partitions)
             if partition.replicas and partition.leader != partition.replicas[0]
         ]
-        asked = {p: leader for op in ops for p, leader in op.args["partitions"].items()}
+        asked = {p: leader for op in ops for p, leader in _leaders(op).items()}
         due = [p for p in wanted if asked.get(str(p)) == topics[p.topic].partitions[p.partition].replicas[0]]
         results: dict[TopicPartition, Result] = {TopicPartition.parse(p): None for p in asked}
         if due:
             results |= cluster.elect_leaders(due)
-        return {op.id: joined_result(op, results) for op in ops}
+        return {op.id: joined_result(_leaders(op), results) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Nothing: undoing the move has an election of its own."""
@@ -108,7 +111,7 @@ class ElectLeaders(KafkaOperationType):
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """What has to wait for moves, or for the preferred leader, is left for later."""
-        mine = op.args["partitions"]
+        mine = _leaders(op)
         left = read_leftovers(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
             return replace(left, elections={**left.elections, **mine}).write_to(before)
@@ -118,10 +121,12 @@ class ElectLeaders(KafkaOperationType):
         return before
 
 
-def election(
-    name: str, resource: ResourceId, preferred: Mapping[str, int], args: Mapping[str, Json]
-) -> Operation:
+def _leaders(op: Operation) -> Mapping[str, int]:
+    return get_arguments(op, ElectArgs).partitions
+
+
+def election(name: str, resource: ResourceId, preferred: Mapping[str, int], pace: Pace | None) -> Operation:
     """The operation that has leaders elected; undoing it is electing, too. ``name`` tells it from others."""
-    own: dict[str, Json] = {"partitions": dict(preferred), **args}
-    inverse: Mapping[str, Json] = {"verb": ElectLeaders.name, "args": own}
+    own = ElectArgs(dict(preferred), pace)
+    inverse = Inverse(ElectLeaders.name, own)
     return Operation(f"{ElectLeaders.name}:{name}", ElectLeaders.name, resource, own, {}, inverse=inverse)

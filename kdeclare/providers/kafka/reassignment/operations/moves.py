@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from kdeclare.core.arguments import Inverse
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.faults import Result
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
 from kdeclare.core.operation_type import View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
@@ -13,9 +13,16 @@ from kdeclare.core.secrets import SecretSource
 from kdeclare.core.undoing import Undo
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.operations.partitions import PartitionsOperationType, joined_result, moved
+from kdeclare.providers.kafka.operations.partitions import (
+    PartitionsOperationType,
+    get_targets,
+    joined_result,
+    list_replicas,
+    moved,
+)
 from kdeclare.providers.kafka.reassignment.completion import MOVES
-from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs
+from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs, ReassignArgs
+from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.topic_effects import Effect
 
 
@@ -92,31 +99,30 @@ class CancelMoves(PartitionsOperationType):
         """AlterPartitionReassignments with no replicas; one that is over by now is no failure."""
         cluster = connections.get(KafkaConnection).cluster
         targets: dict[TopicPartition, tuple[int, ...] | None] = {
-            TopicPartition.parse(p): None for op in ops for p in op.args["partitions"]
+            TopicPartition.parse(p): None for op in ops for p in get_targets(op)
         }
         answers = cluster.reassign(targets, allow_replication_factor_change=True)
         over = "NO_REASSIGNMENT_IN_PROGRESS"
         results = {p: None if f is not None and f.error == over else f for p, f in answers.items()}
-        return {op.id: joined_result(op, results) for op in ops}
+        return {op.id: joined_result(get_targets(op), results) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Go on to where they were heading."""
         if is_other_object(op, now):
             return Undo(conflicts=("the topic itself",))
-        targets = op.args["partitions"]
+        targets = list_replicas(get_targets(op))
         conflicts = tuple(p for p in targets if now.get(p) not in (targets[p], op.expect.get(p)))
-        back = {p: op.expect[p] for p in targets if now.get(p) == targets[p] != op.expect.get(p)}
+        back = {p: tuple(op.expect[p]) for p in targets if now.get(p) == targets[p] != op.expect.get(p)}
         if not back:
             return Undo(conflicts=conflicts)
         resized = any(len(back[p]) != len(targets[p]) for p in back)
-        args = {"partitions": back, "allow_replication_factor_change": resized}
-        return Undo("partitions.reassign", args, conflicts)
+        return Undo("partitions.reassign", ReassignArgs(back, resized), conflicts)
 
 
 def waiting(
-    name: str, resource: ResourceId, targets: Mapping[str, Json], args: Mapping[str, Json]
+    name: str, resource: ResourceId, targets: Mapping[str, tuple[int, ...]], pace: Pace | None
 ) -> Operation:
     """The operation that waits for moves; undoing it is waiting, too. ``name`` tells it from others."""
-    own: dict[str, Json] = {"partitions": dict(targets), **args}
-    inverse: Mapping[str, Json] = {"verb": AwaitMoves.name, "args": own}
+    own = MovesArgs(dict(targets), pace)
+    inverse = Inverse(AwaitMoves.name, own)
     return Operation(f"{AwaitMoves.name}:{name}", AwaitMoves.name, resource, own, {}, inverse=inverse)

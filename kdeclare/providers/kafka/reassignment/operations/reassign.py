@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.core.faults import Fault, Result
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
@@ -15,7 +16,12 @@ from kdeclare.core.undoing import Undo
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
-from kdeclare.providers.kafka.operations.partitions import PartitionsOperationType, joined_result, moved
+from kdeclare.providers.kafka.operations.partitions import (
+    PartitionsOperationType,
+    get_targets,
+    joined_result,
+    moved,
+)
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.completion import MOVES
 from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
@@ -26,13 +32,7 @@ Replicas = tuple[int, ...]
 
 
 class ReassignPartitions(PartitionsOperationType):
-    """args: {partitions, allow_replication_factor_change, client_guard, pace, pause_s}.
-
-    partitions: {<topic>-<n>: replicas}.
-    client_guard: the broker cannot guard, and the user chose to trust kdeclare's own check.
-    pace: how it was to be done, see `Pace`; undoing it goes about it in the same way.
-    pause_s: how long to wait, in seconds, once it could begin.
-    """
+    """Has partitions moved; guarded, where the number of their replicas is not to change."""
 
     name = "partitions.reassign"
     done_label = ("reassignment done", "reassignments done")
@@ -43,11 +43,11 @@ class ReassignPartitions(PartitionsOperationType):
 
     def find_pause_s(self, op: Operation) -> float:
         """The pause between batches."""
-        return float(op.args.get("pause_s") or 0)
+        return float(_args(op).pause_s or 0)
 
     def ongoing_work(self, op: Operation) -> Mapping[str, int]:
         """The partitions that are moved, by topic."""
-        return Counter(TopicPartition.parse(name).topic for name in op.args["partitions"])
+        return Counter(TopicPartition.parse(name).topic for name in get_targets(op))
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The replicas of its partitions."""
@@ -75,25 +75,26 @@ class ReassignPartitions(PartitionsOperationType):
         """Reassign to the recorded ordered lists; a cancel alone does not restore the order."""
         if is_other_object(op, now):
             return Undo(conflicts=("the topic itself",))
-        back, conflicts, lost = {}, [], []
-        for name, target in op.args["partitions"].items():
+        back: dict[str, Replicas] = {}
+        conflicts, lost = [], []
+        own = _args(op)
+        for name, target in own.partitions.items():
             before, current = op.expect.get(name), now.get(name)
             if current == before:
                 continue
-            if current != target:
+            if current != list(target):
                 conflicts.append(name)
             elif not before:
                 lost.append(name)
             else:
-                back[name] = before
-        resized = any(len(back[name]) != len(op.args["partitions"][name]) for name in back)
-        kept = {key: op.args[key] for key in ("client_guard", "pace", "group") if key in op.args}
-        args = {"partitions": back, "allow_replication_factor_change": resized, **kept} if back else None
-        return Undo(self.name, args, tuple(conflicts), tuple(lost))
+                back[name] = tuple(before)
+        resized = any(len(back[name]) != len(own.partitions[name]) for name in back)
+        args = replace(own, partitions=back, allow_replication_factor_change=resized, pause_s=None)
+        return Undo(self.name, args if back else None, tuple(conflicts), tuple(lost))
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """What may still be on its way: of a refused operation, other partitions move (KIP-455)."""
-        mine = tuple(op.args["partitions"])
+        mine = tuple(get_targets(op))
         left = read_leftovers(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
             return replace(left, moves=tuple(dict.fromkeys([*left.moves, *mine]))).write_to(before)
@@ -103,19 +104,19 @@ class ReassignPartitions(PartitionsOperationType):
 
 
 def _partitions(op: Operation) -> Iterable[TopicPartition]:
-    return map(TopicPartition.parse, op.args["partitions"])
+    return map(TopicPartition.parse, get_targets(op))
 
 
 def _guard(op: Operation) -> tuple[bool, bool]:
-    return bool(op.args["allow_replication_factor_change"]), bool(op.args.get("client_guard"))
+    return _args(op).allow_replication_factor_change, bool(_args(op).client_guard)
+
+
+def _args(op: Operation) -> ReassignArgs:
+    return get_arguments(op, ReassignArgs)
 
 
 def _send(cluster: Cluster, ops: Sequence[Operation], allow: bool, unguarded: bool) -> dict[str, Result]:
-    targets = {
-        TopicPartition.parse(p): tuple(replicas)
-        for op in ops
-        for p, replicas in op.args["partitions"].items()
-    }
+    targets = {TopicPartition.parse(p): replicas for op in ops for p, replicas in get_targets(op).items()}
     expected = {p: tuple(op.expect.get(str(p)) or ()) for op in ops for p in _partitions(op)}
     results, freed = _cleared(cluster, targets, expected)
     for lifted in (False, True):
@@ -124,7 +125,7 @@ def _send(cluster: Cluster, ops: Sequence[Operation], allow: bool, unguarded: bo
             results |= cluster.reassign(
                 rest, allow_replication_factor_change=allow or lifted, unguarded=unguarded
             )
-    return {op.id: joined_result(op, results) for op in ops}
+    return {op.id: joined_result(get_targets(op), results) for op in ops}
 
 
 def _cleared(

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
+from kdeclare.core.arguments import Inverse
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, Result
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -23,7 +25,7 @@ Replica = tuple[TopicPartition, int]
 
 
 class RelocateReplicas(KafkaOperationType):
-    """args: {replicas: {<topic>-<n>@<broker>: path of the log directory}}.
+    """Has replicas moved to another log directory of their broker.
 
     It begins in the broker and goes on there by itself. Of a replica that the broker does not have yet it
     takes a note, in its memory only: so this comes right before the reassignment.
@@ -41,42 +43,41 @@ class RelocateReplicas(KafkaOperationType):
     def select(self, op: Operation) -> Selections:
         """Where the replicas of its topics are."""
         return (
-            KafkaSelection(
-                log_dirs=frozenset(partition.topic for partition, _ in map(parse, op.args["replicas"]))
-            ),
+            KafkaSelection(log_dirs=frozenset(partition.topic for partition, _ in map(parse, _paths(op)))),
         )
 
     def view(self, op: Operation, live: LiveState) -> View:
         """Where its replicas are heading; None for those that are not there."""
         state = live.get(KafkaState)
-        found = {name: state.dirs.get(parse(name)) for name in op.args["replicas"]}
+        found = {name: state.dirs.get(parse(name)) for name in _paths(op)}
         return {name: dirs.heading if dirs else None for name, dirs in found.items()}
 
     def expected_state(self, op: Operation) -> View:
         """The directories named."""
-        return {**op.expect, **op.args["replicas"]}
+        return {**op.expect, **_paths(op)}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a replica."""
         return tuple(
             FieldChange(f"log_dir.{name}", FieldOp.CHANGE, op.expect.get(name), path)
-            for name, path in op.args["replicas"].items()
+            for name, path in _paths(op).items()
             if op.expect.get(name) != path
         )
 
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
         """The replicas of other topics."""
-        rest = {r: path for r, path in op.args["replicas"].items() if parse(r)[0].topic not in topics}
+        rest = {r: path for r, path in _paths(op).items() if parse(r)[0].topic not in topics}
         if not rest:
             return None
-        before = (op.inverse or {}).get("args", {}).get("replicas", {})
-        back = {"verb": self.name, "args": {"replicas": {r: path for r, path in before.items() if r in rest}}}
+        undo = op.inverse.args if op.inverse else None
+        before = undo.replicas if isinstance(undo, RelocateArgs) else {}
+        back = Inverse(self.name, RelocateArgs({r: path for r, path in before.items() if r in rest}))
         expect = {element: value for element, value in op.expect.items() if element in rest}
-        return replace(op, args={**op.args, "replicas": rest}, expect=expect, inverse=back)
+        return replace(op, args=RelocateArgs(rest), expect=expect, inverse=back)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a replica."""
-        return {name: f"log-dir/{name}" for name in op.args["replicas"]}
+        return {name: f"log-dir/{name}" for name in _paths(op)}
 
     def item(self, op: Operation) -> str:
         """Its replicas are its own, see `claims`."""
@@ -96,7 +97,7 @@ class RelocateReplicas(KafkaOperationType):
     ) -> Mapping[str, Result]:
         """AlterReplicaLogDirs; that a replica is not available yet is no failure."""
         cluster = connections.get(KafkaConnection).cluster
-        targets = {parse(name): path for op in ops for name, path in op.args["replicas"].items()}
+        targets = {parse(name): path for op in ops for name, path in _paths(op).items()}
         answers = cluster.move_log_dirs(targets)
         to_come = "REPLICA_NOT_AVAILABLE"
         return {op.id: next((f for f in _faults(op, answers) if f.error != to_come), None) for op in ops}
@@ -104,7 +105,7 @@ class RelocateReplicas(KafkaOperationType):
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Back to where they were; those that were not there go with the reassignment."""
         back, conflicts = {}, []
-        for name, path in op.args["replicas"].items():
+        for name, path in _paths(op).items():
             before, current = op.expect.get(name), now.get(name)
             if before is None or current in (before, None):
                 continue
@@ -112,7 +113,11 @@ class RelocateReplicas(KafkaOperationType):
                 conflicts.append(name)
             else:
                 back[name] = before
-        return Undo(self.name, {"replicas": back} if back else None, tuple(conflicts))
+        return Undo(self.name, RelocateArgs(back) if back else None, tuple(conflicts))
+
+
+def _paths(op: Operation) -> Mapping[str, str]:
+    return get_arguments(op, RelocateArgs).replicas
 
 
 def parse(text: str) -> Replica:
@@ -127,7 +132,7 @@ def named(replica: Replica) -> str:
 
 
 def _faults(op: Operation, answers: Mapping[Replica, Result]) -> Iterable[Fault]:
-    for name in op.args["replicas"]:
+    for name in _paths(op):
         fault = answers[parse(name)]
         if fault is not None:
             yield Fault(fault.error, f"{name}: {fault.message}".rstrip(": "), fault.kind)

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
+from kdeclare.core.arguments import Inverse
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault, Result
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import View, with_args
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -31,28 +33,25 @@ BROKER_DOWN = "BROKER_NOT_AVAILABLE"
 
 
 class ThrottleOperationType(KafkaOperationType):
-    """args: {entries, partitions, relies_on}; see `providers.kafka.reassignment.leftovers.Entries`.
-
-    partitions: for whose moves it is. relies_on: rates by entity and key that are there and have to hold.
-    """
+    """What setting throttles and taking them away have in common."""
 
     is_auxiliary = True
 
     def select(self, op: Operation) -> Selections:
         """The lists and rates that it touches, and the moves that it is for."""
-        entities = op.args["entries"].keys() | op.args.get("relies_on", {}).keys()
-        return (throttles.query(sorted(entities), topics_of(op.args["partitions"])),)
+        entities = _entries(op).keys() | _relied(op).keys()
+        return (throttles.query(sorted(entities), topics_of(_args(op).partitions)),)
 
     def view(self, op: Operation, live: LiveState) -> View:
         """The rates, and of the lists one's own elements: other people's come and go."""
         state = live.get(KafkaState)
         view: dict[str, Json] = {}
-        for entity, keys in op.args["entries"].items():
+        for entity, keys in _entries(op).items():
             there = throttles.present(state, entity)
             for key, value in keys.items():
                 now = there.get(key)
                 view[f"{entity} {key}"] = _own(value, now) if key in LISTS else now
-        for entity, keys in op.args.get("relies_on", {}).items():
+        for entity, keys in _relied(op).items():
             rates = throttles.in_force(state, entity)
             view |= {f"{entity} {key}": rates.get(key) for key in keys}
         return view
@@ -63,17 +62,17 @@ class ThrottleOperationType(KafkaOperationType):
 
     def less(self, op: Operation, topics: Set[str]) -> Operation | None:
         """The entries of brokers and of other topics; none where no other topic is moved."""
-        rest = [p for p in op.args["partitions"] if TopicPartition.parse(p).topic not in topics]
+        rest = [p for p in _args(op).partitions if TopicPartition.parse(p).topic not in topics]
         mine = {f"{ConfigScope.TOPIC}/{topic}" for topic in topics}
-        entries = {entity: keys for entity, keys in op.args["entries"].items() if entity not in mine}
-        left = with_args(op, {**op.args, "partitions": rest, "entries": entries})
+        entries = {entity: keys for entity, keys in _entries(op).items() if entity not in mine}
+        left = with_args(op, replace(_args(op), partitions=tuple(rest), entries=entries))
         touched = self.claims(left)
         return replace(left, expect={e: v for e, v in op.expect.items() if e in touched}) if rest else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a rate or list."""
-        relied = {e: dict(keys) for e, keys in op.args.get("relies_on", {}).items()}
-        return _claims(op.args["entries"]) | _claims(relied)
+        relied = {e: dict(keys) for e, keys in _relied(op).items()}
+        return _claims(_entries(op)) | _claims(relied)
 
     def item(self, op: Operation) -> str:
         """Two of them may be about the same topic."""
@@ -81,7 +80,7 @@ class ThrottleOperationType(KafkaOperationType):
 
     def produces(self, op: Operation) -> frozenset[str]:
         """Its entries."""
-        return frozenset(_claims(op.args["entries"]).values())
+        return frozenset(_claims(_entries(op)).values())
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         """Nothing: the moves that undo moves have a throttle of their own."""
@@ -98,27 +97,27 @@ class SetThrottle(ThrottleOperationType):
 
     def is_temporary(self, op: Operation) -> bool:
         """Whether it sets anything, and does not only rely on what is there."""
-        return bool(op.args["entries"])
+        return bool(_entries(op))
 
     def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """The brokers and topics that do not show their entries yet; not brokers that are down."""
         state = live.get(KafkaState)
         now, after = self.view(op, live), self.expected_state(op)
-        described = [e for e in op.args["entries"] if throttles.resource_of(e) in state.configs]
+        described = [e for e in _entries(op) if throttles.resource_of(e) in state.configs]
         return tuple(
-            f"{entity} does not show {key} = {throttles.shown(op.args['entries'][entity][key])} yet"
+            f"{entity} does not show {key} = {throttles.shown(_entries(op)[entity][key])} yet"
             for entity in described
-            for key in op.args["entries"][entity]
+            for key in _entries(op)[entity]
             if now[f"{entity} {key}"] != after[f"{entity} {key}"]
         )
 
     def expected_state(self, op: Operation) -> View:
         """All of the entries, and what it relies on as it was."""
-        relies_on = op.args.get("relies_on", {})
+        relies_on = _relied(op)
         relied = {f"{e} {key}": rate for e, keys in relies_on.items() for key, rate in keys.items()}
         return relied | {
             f"{entity} {key}": list(value["elements"]) if key in LISTS else value
-            for entity, keys in op.args["entries"].items()
+            for entity, keys in _entries(op).items()
             for key, value in keys.items()
         }
 
@@ -132,7 +131,7 @@ class SetThrottle(ThrottleOperationType):
     ) -> Mapping[str, Result]:
         """IncrementalAlterConfigs: APPEND to the lists of topics, SET the rates of brokers."""
         cluster = connections.get(KafkaConnection).cluster
-        return {op.id: _altered(cluster, op.args["entries"], _put) for op in ops}
+        return {op.id: _altered(cluster, _entries(op), _put) for op in ops}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """Its entries, also where it is not known which of them took effect."""
@@ -140,7 +139,7 @@ class SetThrottle(ThrottleOperationType):
             return before
         done = status is Status.DONE
         left = read_leftovers(before)
-        both = throttles.joined(left.throttles, op.args["entries"], certain=done)
+        both = throttles.joined(left.throttles, _entries(op), certain=done)
         return replace(left, throttles=both).write_to(before)
 
 
@@ -157,7 +156,7 @@ class ClearThrottle(ThrottleOperationType):
         """None of the entries."""
         return {
             f"{entity} {key}": [] if key in LISTS else None
-            for entity, keys in op.args["entries"].items()
+            for entity, keys in _entries(op).items()
             for key in keys
         }
 
@@ -171,14 +170,26 @@ class ClearThrottle(ThrottleOperationType):
     ) -> Mapping[str, Result]:
         """IncrementalAlterConfigs, after a look at what is there."""
         cluster = connections.get(KafkaConnection).cluster
-        return {op.id: remove(cluster, op.args["entries"]) for op in ops}
+        return {op.id: remove(cluster, _entries(op)) for op in ops}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """What was there before, less its entries once they are gone."""
         if status is not Status.DONE:
             return before
         left = read_leftovers(before)
-        return replace(left, throttles=throttles.less(left.throttles, op.args["entries"])).write_to(before)
+        return replace(left, throttles=throttles.less(left.throttles, _entries(op))).write_to(before)
+
+
+def _args(op: Operation) -> ThrottleArgs:
+    return get_arguments(op, ThrottleArgs)
+
+
+def _entries(op: Operation) -> Entries:
+    return _args(op).entries
+
+
+def _relied(op: Operation) -> Entries:
+    return _args(op).relies_on or {}
 
 
 def _claims(entries: Entries) -> dict[str, str]:
@@ -230,15 +241,15 @@ def _read(cluster: Cluster, entries: Entries) -> dict[str, dict[str, Json]]:
 
 
 def throttling(
-    verb: ThrottleOperationType, name: str, resource: ResourceId, entries: Entries, args: Mapping[str, Json]
+    verb: ThrottleOperationType, name: str, resource: ResourceId, entries: Entries, args: ThrottleArgs
 ) -> Operation:
     """The operation that puts entries there, or takes them away; what undoes it is the other one.
 
     name: what tells it from others of its verb. args: what it has beside the entries.
     """
-    own: dict[str, Json] = {"entries": {e: dict(keys) for e, keys in entries.items()}, **args}
+    own = replace(args, entries={e: dict(keys) for e, keys in entries.items()})
     other = SetThrottle.name if verb.is_cleanup else ClearThrottle.name
-    inverse: Mapping[str, Json] = {"verb": other, "args": own}
+    inverse = Inverse(other, own)
     return Operation(f"{verb.name}:{name}", verb.name, resource, own, {}, inverse=inverse)
 
 

@@ -1,0 +1,118 @@
+"""Arguments of operations: typed in memory, JSON in files."""
+
+from typing import Any
+
+import pytest
+
+from kdeclare.core.arguments import UnboundArguments
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operation_arguments import bind_arguments, dump_arguments, get_arguments
+from kdeclare.core.operations import Operation
+from kdeclare.core.registry import OPERATION_TYPES, type_of
+from kdeclare.core.secrets import SecretRef
+from kdeclare.core.unknown_operation import UnknownOperationType
+from kdeclare.providers.kafka.operations.arguments import (
+    AlterConfigsArgs,
+    ConfigOpArgs,
+    CreateTopicArgs,
+    DeleteTopicArgs,
+)
+
+SECRET = {"secret": "hash", "reference": "${env.PASSWORD}"}
+FILES: list[tuple[str, dict[str, Any]]] = [
+    (
+        "topic.create",
+        {
+            "topic": "t",
+            "partitions": None,
+            "replication_factor": None,
+            "assignments": {"0": [1, 2]},
+            "configs": {"cleanup.policy": ["delete", "compact"], "retention.ms": "1"},
+        },
+    ),
+    (
+        "configs.alter",
+        {
+            "entity_type": "BROKER",
+            "entity_name": "1",
+            "ops": [
+                {"key": "a", "op": "SET", "value": SECRET, "was": SECRET},
+                {"key": "b", "op": "DELETE", "value": None},
+            ],
+        },
+    ),
+    ("topic.delete", {"topic": "t", "topic_id": None, "require_empty": False, "recreate": None}),
+    (
+        "partitions.reassign",
+        {"partitions": {"t-0": [1]}, "allow_replication_factor_change": False, "pace": {"timeout_s": 5}},
+    ),
+    (
+        "throttle.set",
+        {
+            "entries": {"TOPIC/t": {"leader.replication.throttled.replicas": {"elements": ["0:1"]}}},
+            "partitions": [],
+        },
+    ),
+    (
+        "connect.worker-config.patch",
+        {
+            "workers": {"urls": ["https://a"], "headers": [["Authorization", "${env.TOKEN}"]]},
+            "ops": [{"key": "a", "op": "SET", "value": SECRET}],
+            "again": ["https://a"],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("verb", "json"), FILES)
+def test_arguments_survive_a_file(verb: str, json: dict[str, Any]) -> None:
+    args = bind_arguments(verb, json)
+    assert isinstance(args, OPERATION_TYPES[verb].arguments)
+    assert dump_arguments(args) == json
+
+
+def test_secret_is_a_value_of_its_own() -> None:
+    args = bind_arguments(*FILES[1])
+    assert isinstance(args, AlterConfigsArgs)
+    ref = SecretRef("hash", "${env.PASSWORD}")
+    assert args.ops[0] == ConfigOpArgs("a", "SET", ref, ref)
+
+
+@pytest.mark.parametrize(
+    ("json", "problem"),
+    [
+        ({"topic": "t", "color": "red"}, "args.color: Unexpected keyword argument"),
+        ({}, "args.topic: Field required"),
+        ({"topic": 5}, "args.topic: Input should be a valid string"),
+        ({"topic": "t", "require_empty": "yes"}, "args.require_empty: Input should be a valid boolean"),
+        ({"topic": "\ud800"}, "args: Invalid JSON: unexpected end of hex escape at line 1 column 18"),
+    ],
+)
+def test_operation_with_arguments_of_another_version_is_kept_and_does_nothing(
+    json: dict[str, Any], problem: str
+) -> None:
+    args = bind_arguments("topic.delete", json)
+    assert args == UnboundArguments(json, problem)
+    assert dump_arguments(args) == json
+    assert isinstance(type_of(delete(args)), UnknownOperationType)
+
+
+def test_operation_of_a_provider_that_is_not_installed_is_kept() -> None:
+    assert bind_arguments("lamp.on", {"lamp": 1}) == UnboundArguments(
+        {"lamp": 1}, "no verb 'lamp.on' is known"
+    )
+
+
+def test_deletion_in_a_journal_of_the_first_version_has_only_a_name() -> None:
+    assert bind_arguments("topic.delete", {"topic": "t"}) == DeleteTopicArgs("t")
+
+
+def test_arguments_of_another_type_are_a_bug() -> None:
+    op = delete(DeleteTopicArgs("t"))
+    assert get_arguments(op, DeleteTopicArgs).topic == "t"
+    with pytest.raises(TypeError, match="'it' has DeleteTopicArgs, not CreateTopicArgs"):
+        get_arguments(op, CreateTopicArgs)
+
+
+def delete(args: Any) -> Operation:
+    return Operation("it", "topic.delete", ResourceId("Topic", "t"), args, {})
