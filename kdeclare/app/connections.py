@@ -20,6 +20,9 @@ from kdeclare.manifests.project import Project
 from kdeclare.manifests.reference_limits import Limits
 from kdeclare.manifests.substitution import resolve_reference
 
+NOT_CONFIGURED = "provider-not-configured"
+"""The code of an error about a system of which the environment says nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectReferences:
@@ -172,7 +175,7 @@ def _not_configured(provider: str, connects: Connects, project: Project) -> Diag
     example = f"providers: {{{provider}: {{{', '.join(f'{name}: …' for name in needed)}}}}}"
     where = "the environment" if project.file is not None else "an environment of a project file"
     return error(
-        "provider-not-configured",
+        NOT_CONFIGURED,
         "System is not configured",
         f"The environment '{project.environment.name}' does not say how '{provider}' is to be reached.",
         hint=f"Add {example} to {where}.",

@@ -7,6 +7,7 @@ from typing import Protocol
 from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.collector import Expected, Selection, Sighting
 from kdeclare.core.connecting import Connects
+from kdeclare.core.examining import ExaminationRequest, Examined
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.parts import Connections, LiveState
@@ -52,6 +53,7 @@ class Provider:
     kinds, operation_types: in the order in which they are listed.
     builds_on: names of providers whose resources this one's refer to; they are listed first.
     connection: how it connects to its system; None where it needs no connection of its own.
+    examine: looks at its system for `doctor`. Raises nothing that a check can say.
     collectors: how its live state is read.
     start_plan: makes the hooks of one plan; None where its kinds say all there is to say.
     find_invisible: returns the acknowledged writes that the system does not show yet; None for a system that
@@ -72,6 +74,7 @@ class Provider:
     builds_on: tuple[str, ...] = ()
     contract: int = CONTRACT
     connection: Connects | None = None
+    examine: Callable[[ExaminationRequest], Examined] | None = None
     collectors: tuple[Collects, ...] = ()
     start_plan: Callable[[PlanInputs], PlanHooks] | None = None
     find_invisible: Callable[[Connections, Sequence[PendingWrite]], Sequence[PendingWrite]] | None = None

@@ -2,7 +2,8 @@
 
 import textwrap
 
-from kdeclare.report.doctor_views import Check, DoctorView, Section, Standing
+from kdeclare.core.examining import Check, Section, Standing
+from kdeclare.report.doctor_views import DoctorView
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.values import clean, plural
 

@@ -1,40 +1,9 @@
 """What ``kdeclare doctor`` found, as data."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
+from kdeclare.core.examining import Section, Standing
 from kdeclare.core.exits import ExitCode
-
-
-class Standing(StrEnum):
-    """How one thing stands, from good to bad."""
-
-    OK = "ok"
-    SKIPPED = "skipped"  # not looked at, or not in use here
-    WARNING = "warning"  # something can not be done that one may want to do
-    FAILED = "failed"  # nothing can be done until it is mended
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at.
-
-    name: what it is. what: how it was found. why: what it is needed for. hint: what a person can do.
-    """
-
-    name: str
-    standing: Standing
-    what: str
-    why: str = ""
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Checks that belong together."""
-
-    title: str
-    checks: tuple[Check, ...]
 
 
 @dataclass(frozen=True, slots=True)

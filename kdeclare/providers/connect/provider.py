@@ -3,6 +3,7 @@
 from kdeclare.core.provider import Provider
 from kdeclare.providers.connect.collector import WORKERS
 from kdeclare.providers.connect.connection import CONNECTION
+from kdeclare.providers.connect.doctor import examine_workers
 from kdeclare.providers.connect.operations import PatchWorkers
 from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind
 from kdeclare.providers.connect.workers.values import is_secret_setting
@@ -13,6 +14,7 @@ PROVIDER = Provider(
     operation_types=(PatchWorkers(),),
     builds_on=("kafka",),
     connection=CONNECTION,
+    examine=examine_workers,
     collectors=(WORKERS,),
     is_secret_setting=is_secret_setting,
 )

@@ -5,6 +5,7 @@ from kdeclare.providers.kafka.broker_config import BrokerConfigKind
 from kdeclare.providers.kafka.collector import CLUSTER, find_principal
 from kdeclare.providers.kafka.config.catalog import is_secret_setting
 from kdeclare.providers.kafka.connection import CONNECTION
+from kdeclare.providers.kafka.doctor import examine_cluster
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
@@ -37,6 +38,7 @@ PROVIDER = Provider(
         AwaitMoves(),
     ),
     connection=CONNECTION,
+    examine=examine_cluster,
     collectors=(CLUSTER,),
     start_plan=KafkaPlanning,
     find_invisible=find_invisible,

@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 
 from kdeclare.app.doctor import examined
-from kdeclare.app.doctor.needs import features, rights
 from kdeclare.app.workspace import Options
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
+from kdeclare.core.examining import Check, Standing
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.state import State
 from kdeclare.engine.state.location import open_store
+from kdeclare.providers.kafka import doctor
+from kdeclare.providers.kafka.doctor import features, rights
 from kdeclare.providers.kafka.examination import Examinable, Examination
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
-from kdeclare.report.doctor_views import Check, DoctorView, Standing
+from kdeclare.report.doctor_views import DoctorView
 
 OK, SKIPPED, WARNING, FAILED = Standing.OK, Standing.SKIPPED, Standing.WARNING, Standing.FAILED
 ALL = frozenset({"CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"})
@@ -63,7 +65,9 @@ class Fake:
 
 def look(fake: Fake, servers: str | None = "b1:9092", **more: object) -> DoctorView:
     options = replace(Options(bootstrap_server=servers), **more)  # type: ignore[arg-type]
-    view = examined(options, lambda *_: None, os.environ, fake)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doctor, "reach_cluster", fake)
+        view = examined(options, lambda *_: None, os.environ)
     assert fake.open == 0, "all that was opened is closed"
     return view
 
@@ -202,11 +206,12 @@ def test_client_properties(tmp_path: Path) -> None:
     assert "NOBODY_SETS_THIS" in only(view, "Client properties").what
 
 
-def test_properties_that_cannot_be_used_are_no_matter_of_the_network() -> None:
+def test_properties_that_cannot_be_used_are_no_matter_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refusing(servers: str, config: Mapping[str, str], timeout_s: float) -> Examinable:
         raise KdeclareError(error("client-properties", "No", "ssl.provider: it is not supported."))
 
-    view = examined(Options(bootstrap_server="b:1"), lambda *_: None, os.environ, refusing)
+    monkeypatch.setattr(doctor, "reach_cluster", refusing)
+    view = examined(Options(bootstrap_server="b:1"), lambda *_: None, os.environ)
     assert only(view, "Client properties").what == "ssl.provider: it is not supported."
     assert checks(view, "Network") == []
 

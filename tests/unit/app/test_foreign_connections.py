@@ -11,12 +11,15 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.app.connections import explain_fault
+from kdeclare.app.doctor import examined
 from kdeclare.app.keeping import KeptConnections
 from kdeclare.app.schema import manifest_schema
 from kdeclare.app.workspace import Options, Workspace, open_workspace
 from kdeclare.core import installed_providers
 from kdeclare.core.connecting import ConnectionType, Surroundings
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.examining import Check, ExaminationRequest, Examined, Section, Standing
+from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
 from kdeclare.core.installed_providers import GROUP
 from kdeclare.core.parts import Connections
@@ -99,7 +102,17 @@ def find_oven(settings: BakerySettings, surroundings: Surroundings) -> BakeryTar
 
 TO_LIBRARY = ConnectionType(LibraryConnection, LibrarySettings, locate, explain=explain)
 TO_BAKERY = ConnectionType(BakeryConnection, BakerySettings, find_oven)
-LIBRARY = Provider("library", (), (), connection=TO_LIBRARY)
+
+
+def examine(request: ExaminationRequest) -> Examined:
+    if request.surroundings is None:
+        return Examined()
+    settings = request.settings_of(LibrarySettings)
+    check = Check("Address", Standing.FAILED, f"{settings.url} is shut")
+    return Examined((Section("Library", (check,)),))
+
+
+LIBRARY = Provider("library", (), (), connection=TO_LIBRARY, examine=examine)
 BAKERY = Provider("bakery", (), (), connection=TO_BAKERY)
 
 
@@ -242,6 +255,20 @@ def test_schema_has_the_settings_with_their_descriptions() -> None:
 def test_faults_are_explained_by_their_own_provider() -> None:
     assert explain_fault(Fault("BOOK_IS_LENT", "until May"), "lab").code == "book-lent"
     assert explain_fault(Fault("INVALID_CONFIG", "no"), "lab").code == "refused-by-cluster"
+
+
+def test_doctor_shows_what_a_provider_examines(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("providers:\n  library:\n    url: https://books")
+    view = examined(Options(), lambda *_: None, {})
+    assert [section.title for section in view.sections][-2:] == ["Cluster", "Library"]
+    (check,) = view.sections[-1].checks
+    assert (check.what, view.exit_code) == ("https://books is shut", ExitCode.ERROR)
+
+
+def test_doctor_leaves_out_a_system_of_which_nothing_is_said(write: Write) -> None:
+    write("variables: {a: 1}")
+    titles = [section.title for section in examined(Options(), lambda *_: None, {}).sections]
+    assert titles == ["This machine", "Project", "State", "Cluster"]
 
 
 def test_connections_that_are_given_stand_beside_those_that_are_opened(write: Write) -> None:

@@ -6,10 +6,11 @@ import re
 import pytest
 from jsonschema import Draft202012Validator
 
+from kdeclare.core.examining import Check, Section, Standing
 from kdeclare.core.exits import ExitCode
 from kdeclare.report.doctor_json import doctor_document, doctor_schemas
 from kdeclare.report.doctor_text import doctor_text
-from kdeclare.report.doctor_views import Check, DoctorView, Section, Standing
+from kdeclare.report.doctor_views import DoctorView
 from kdeclare.report.style import Style
 from tests.unit.report.golden_files import check_golden, check_schema
 
