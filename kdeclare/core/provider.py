@@ -10,6 +10,7 @@ from kdeclare.core.connecting import Connects
 from kdeclare.core.examining import ExaminationRequest, Examined
 from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
+from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.planning import PlanHooks, PlanInputs
 from kdeclare.core.visibility import PendingWrite
@@ -31,6 +32,22 @@ class Collects(Protocol):
 
     def identify(self, live: LiveState) -> str | None:
         """Return the id of the system that was read; None where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SectionLine:
+    """One line of a `PlanSection`. is_secondary: whether it may stand back, as the head of a table does."""
+
+    text: str
+    is_secondary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSection:
+    """A paragraph about a plan as a whole, which people read below its changes."""
+
+    title: str
+    lines: tuple[SectionLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +80,7 @@ class Provider:
         ever declared or owned.
     find_cleanup: finds what can be removed now of what earlier runs left behind; returns None if they left
         nothing for this provider. Raises Fault.
+    describe_plan: says what the operations of a plan come to as a whole; None where the changes say all.
     is_secret_setting: says whether the value of a typed setting must stay out of histories and messages; None
         for a setting that it does not know. The value of a setting that no provider knows stays out.
     contract: the version of the contract that it was written for.
@@ -81,4 +99,5 @@ class Provider:
     find_principal: Callable[[Connections], str | None] | None = None
     find_cleanup: Callable[[CleanupRequest], Cleanup | None] | None = None
     auxiliary_kinds: frozenset[str] = frozenset()
+    describe_plan: Callable[[Sequence[Operation]], PlanSection | None] | None = None
     is_secret_setting: Callable[[TypedSetting], bool | None] | None = None

@@ -15,7 +15,7 @@ from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.planning import PlanHooks, PlanInputs
-from kdeclare.core.provider import Collects, TypedSetting
+from kdeclare.core.provider import Collects, PlanSection, TypedSetting
 from kdeclare.core.unknown_operation import UnknownOperationType
 from kdeclare.core.visibility import PendingWrite
 
@@ -106,6 +106,14 @@ def find_principal(connections: Connections) -> str | None:
         if found is not None:
             return found
     return None
+
+
+def describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
+    """Yield what providers say of the operations of a plan as a whole."""
+    for provider in load_providers():
+        section = provider.describe_plan(operations) if provider.describe_plan is not None else None
+        if section is not None:
+            yield section
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:

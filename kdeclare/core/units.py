@@ -1,6 +1,7 @@
-"""Amounts with a unit, as people write them where Kafka takes a bare number."""
+"""Amounts with a unit, as people write them, and numbers in sentences."""
 
 import re
+from collections.abc import Iterable
 
 TIMES = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
 """Units of time in milliseconds, the largest first."""
@@ -45,3 +46,31 @@ def in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
                 return f"{whole:,} {unit} {rest // small} {small_unit}"
         return f"≈ {number / size:,.1f} {unit}".replace(".0 ", " ")
     return ""
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """``1 topic``, ``2 topics``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Parts of a sentence with commas between, the empty ones left out."""
+    return ", ".join(part for part in parts if part)
+
+
+def duration(seconds: float) -> str:
+    """A time span to the precision that matters."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that suits them."""
+    for unit, of in SIZES:
+        if count >= of:
+            return f"{count / of:.1f} {unit}".replace(".0 ", " ")
+    return f"{count:.0f} B"

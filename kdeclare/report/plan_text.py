@@ -7,14 +7,16 @@ from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.plan import Plan
+from kdeclare.core.provider import PlanSection
+from kdeclare.core.registry import describe_plan
+from kdeclare.core.units import plural
 from kdeclare.report.denials import fields_denied
 from kdeclare.report.diagnostics_text import diagnostics_text, tally
 from kdeclare.report.graph_text import graph_text
-from kdeclare.report.moves_text import moves_plan_text
 from kdeclare.report.outcome import adopting, plan_outcome, to_do
 from kdeclare.report.risks import GRAVE, causes_of, deletions_first, names_of_risks
 from kdeclare.report.style import PLAIN, Style
-from kdeclare.report.values import clean, key_of, plural, show
+from kdeclare.report.values import clean, key_of, show
 from kdeclare.report.verdicts_text import hint_of, policies_text, spoken, verdict_lines
 
 ORPHANED = "orphaned"
@@ -54,7 +56,7 @@ def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
     if graph:
         blocks.append(graph_text(plan.operations, style))
     blocks += [
-        moves_plan_text(plan.operations, style),
+        *(_section(section, style) for section in describe_plan(plan.operations)),
         _policies(plan, style),
         _irreversible(plan, style),
         _unmanaged(plan, style),
@@ -206,6 +208,14 @@ def _paint(change: Change, style: Style) -> Callable[[str], str]:
     return {Action.CREATE: style.green, Action.UPDATE: style.yellow, Action.DELETE: style.red}.get(
         change.action, style.dim
     )
+
+
+def _section(section: PlanSection, style: Style) -> str:
+    lines = [style.bold(f"{clean(section.title)}:")]
+    for line in section.lines:
+        text = f"  {clean(line.text)}"
+        lines.append(style.dim(text) if line.is_secondary else text)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _policies(plan: Plan, style: Style) -> str:

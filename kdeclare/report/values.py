@@ -1,11 +1,14 @@
 """How values read: big numbers explained, nothing that could play tricks on a terminal."""
 
 import json
-from collections.abc import Iterable
 
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.secrets import SHOWN, is_secret
 from kdeclare.core.units import SIZES, TIMES, in_units
+from kdeclare.core.units import duration as duration
+from kdeclare.core.units import listed as listed
+from kdeclare.core.units import plural as plural
+from kdeclare.core.units import size as size
 
 UNSET = "(unset)"
 _FOREVER = 2**63 - 1
@@ -46,34 +49,6 @@ def key_of(path: str) -> str:
 def clipped(text: str, most: int) -> str:
     """Of a longer text, its first characters, ``most`` with the mark of it."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def plural(count: int, one: str, many: str = "") -> str:
-    """``1 topic``, ``2 topics``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def listed(parts: Iterable[str]) -> str:
-    """Parts of a sentence with commas between, the empty ones left out."""
-    return ", ".join(part for part in parts if part)
-
-
-def duration(seconds: float) -> str:
-    """A time span to the precision that matters."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def size(count: float) -> str:
-    """Bytes in the unit that suits them."""
-    for unit, of in SIZES:
-        if count >= of:
-            return f"{count / of:.1f} {unit}".replace(".0 ", " ")
-    return f"{count:.0f} B"
 
 
 def _text(value: str, path: str) -> str:

@@ -19,6 +19,7 @@ from kdeclare.providers.kafka.reassignment.operations.moves import AwaitMoves, C
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
 from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle
+from kdeclare.providers.kafka.reassignment.plan_section import describe_moves
 from kdeclare.providers.kafka.topic import TopicKind
 
 PROVIDER = Provider(
@@ -45,5 +46,6 @@ PROVIDER = Provider(
     find_principal=find_principal,
     find_cleanup=find_cleanup,
     auxiliary_kinds=frozenset({TOGETHER.kind}),
+    describe_plan=describe_moves,
     is_secret_setting=is_secret_setting,
 )
