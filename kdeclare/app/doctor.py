@@ -78,7 +78,7 @@ def _java(environ: Mapping[str, str]) -> tuple[Check, ...]:
         found = Check("Java", Standing.OK, f"{java.version} at {java.path}", _JAVA_FOR)
     except KdeclareError as problem:
         return (check_of_error("Java", Standing.WARNING, problem, _JAVA_FOR),)
-    from kdeclare.providers.connect.client.plugin.build import find_javac
+    from kdeclare.sandbox.connect_plugin import find_javac
 
     try:
         return found, Check("Java compiler", Standing.OK, find_javac(environ, java.path), _JAVAC_FOR)

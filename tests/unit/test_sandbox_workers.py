@@ -201,7 +201,7 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[KdeclareErr
         return jar(out / "kdeclare-connect-2.jar", "k.Own")
 
     monkeypatch.setenv("KDECLARE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("kdeclare.providers.connect.client.plugin.build.build", build)
+    monkeypatch.setattr("kdeclare.sandbox.connect_plugin.build", build)
     return failures
 
 

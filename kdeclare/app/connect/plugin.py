@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from kdeclare.providers.connect.client.plugin.build import build
-from kdeclare.providers.connect.client.plugin.install import OPEN, Installed, install
+from kdeclare.providers.connect.client.plugin.jar import OPEN, Installed
+from kdeclare.sandbox.connect_plugin import build, install
 
 __all__ = ["OPEN", "build_plugin", "install_plugin"]
 

@@ -54,8 +54,7 @@ def extensions(folder: Path) -> tuple[str, ...]:
 
 def _built(progress: Progress) -> Path | None:
     """The plug-in from the user's cache, compiled anew if its sources are others by now."""
-    # Not above: the plug-in is compiled against jars that the sandbox's package knows.
-    from kdeclare.providers.connect.client.plugin.build import build
+    from kdeclare.sandbox.connect_plugin import build  # no sandbox without workers needs it
 
     cache = cache_folder(os.environ).with_name("connect-plugin")
     cache.mkdir(parents=True, exist_ok=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from kdeclare import sandbox as kafka_sandbox
-from kdeclare.providers.connect.client.plugin.install import install
 from kdeclare.sandbox import SandboxSettings, config, is_free
 from kdeclare.sandbox.connect_jars import connect_jars
+from kdeclare.sandbox.connect_plugin import install
 from tests.conftest import free_port
 from tests.kafka.connect import certificates
 from tests.kafka.connect.asking import HOST

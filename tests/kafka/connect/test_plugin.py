@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.providers.connect.client.plugin.build import EXTENSION, compile_sources, find_javac, jar_name
-from kdeclare.sandbox.connect_jars import connect_jars
+from kdeclare.providers.connect.client.plugin.jar import EXTENSION, compile_sources, jar_name
+from kdeclare.sandbox.connect_plugin import find_compiler
+from kdeclare.sandbox.jars import silent
 
 pytestmark = pytest.mark.kafka
 
@@ -21,7 +22,7 @@ def run(*words: str) -> "subprocess.CompletedProcess[str]":
 
 def test_no_compiler_warns(tmp_path: Path) -> None:
     strict = ("-Xlint:all,-classfile,-processing", "-Werror")
-    compile_sources(find_javac(os.environ), connect_jars(), tmp_path, *strict)
+    compile_sources(find_compiler(silent, os.environ), tmp_path, *strict)
 
 
 def test_the_commands_build_and_install_the_same_jar(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.providers.connect.client.plugin.install import install
 from kdeclare.sandbox import run_kafka_tool
+from kdeclare.sandbox.connect_plugin import install
 from tests.kafka.connect.asking import (
     HOST,
     KEY_PASSWORD,

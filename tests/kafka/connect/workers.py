@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from kdeclare.providers.connect.client.plugin.build import EXTENSION
+from kdeclare.providers.connect.client.plugin.jar import EXTENSION
 from kdeclare.sandbox import processes
 from kdeclare.sandbox.config import render
 from kdeclare.sandbox.connect_jars import ConnectJars

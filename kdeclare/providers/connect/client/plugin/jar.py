@@ -1,4 +1,4 @@
-"""Compiling the plug-in against the jars of the Connect that kdeclare runs."""
+"""The jar of the workers' plug-in: made from its sources, and put where workers find it."""
 
 import hashlib
 import os
@@ -7,17 +7,22 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.sandbox.connect_jars import ConnectJars, connect_jars
-from kdeclare.sandbox.jars import Progress, silent
-from kdeclare.sandbox.java import find_java, major_version
 from kdeclare.version import VERSION
+
+Progress = Callable[[str], None]
+"""Is told what takes its time."""
 
 EXTENSION = "io.kdeclare.connect.WorkerConfigExtension"
 """The class that a worker names in ``rest.extension.classes``."""
+
+ADMINS_FILE = "kdeclare.worker.config.admins.file"
+OPEN = "kdeclare.worker.config.open"
+ADMINS_EXAMPLE = "/etc/connect/kdeclare-admins.properties"
 
 SOURCES = Path(__file__).with_name("java")
 
@@ -28,7 +33,23 @@ _MANIFEST = "META-INF/MANIFEST.MF"
 _SOURCES_ATTRIBUTE = "Kdeclare-Sources"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _TIMEOUT_SECONDS = 300
-_HINT = f"Install a JDK, version {_RELEASE} or later, and put its javac on PATH or set JAVA_HOME."
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A plug-in that was installed, and the jars of other versions that were removed for it."""
+
+    jar: Path
+    removed: tuple[Path, ...]
+
+    @property
+    def worker_lines(self) -> tuple[str, str, str]:
+        """What the worker's configuration has to say. Without the last line the plug-in admits nobody."""
+        return (
+            f"plugin.path={self.jar.parent}",
+            f"rest.extension.classes={EXTENSION}",
+            f"{ADMINS_FILE}={ADMINS_EXAMPLE}",
+        )
 
 
 def jar_name() -> str:
@@ -36,74 +57,80 @@ def jar_name() -> str:
     return f"kdeclare-connect-{VERSION}.jar"
 
 
-def build(out: Path, progress: Progress = silent, environment: Mapping[str, str] | None = None) -> Path:
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """What the plug-in is compiled with: a ``javac``, and the jars of a Kafka Connect of a version."""
+
+    javac: str
+    classpath: str
+    version: str
+
+
+def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) -> Path:
     """Compile the plug-in into a jar in the folder ``out``, which is made, and return the jar's path.
 
-    A jar there that was made from the same sources is left as it is. Equal sources and an equal
-    compiler make equal jars. Raise KdeclareError ``javac-missing``, ``plugin-build``, ``plugin-folder``,
-    or what Java and Connect's jars raise.
+    A jar there that was made from the same sources is left as it is, and no compiler is looked for. Equal
+    sources and an equal compiler make equal jars. Raise KdeclareError ``plugin-build``, ``plugin-folder``, or
+    what finding a compiler raises.
     """
-    environment = os.environ if environment is None else environment
     jar = out / jar_name()
     made_from = _fingerprint()
     if _made_from(jar) == made_from:
         return jar
-    javac = find_javac(environment)
-    jars = connect_jars(progress, environment)
-    progress(f"compiling {jar.name} against Kafka Connect {jars.version}")
+    compiler = find_compiler()
+    progress(f"compiling {jar.name} against Kafka Connect {compiler.version}")
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as classes:
-            compile_sources(javac, jars, Path(classes))
+            compile_sources(compiler, Path(classes))
             aside = jar.with_name(jar.name + ".new")
             _pack(Path(classes), aside, made_from)
         aside.replace(jar)
     except OSError as problem:
-        raise unusable(out, problem) from problem
+        raise _unusable(out, problem) from problem
     return jar
 
 
-def find_javac(environment: Mapping[str, str], java: str | None = None) -> str:
-    """The path of a ``javac`` of version 17 or later. Raise KdeclareError ``javac-missing``.
+def install(folder: Path, jar: Path) -> Installed:
+    """Put a jar of the plug-in into a folder of ``plugin.path``, which is made.
 
-    Beside the ``java`` that is found for Kafka, else on PATH: a runtime alone has none.
-    java: that one, where it has been found already.
+    Jars of other versions go, since a worker takes one of them and says which only in its log. Raise
+    KdeclareError ``plugin-folder``.
     """
-    beside = Path(java or find_java(environment)).resolve().with_name("javac")
-    javac = str(beside) if os.access(beside, os.X_OK) else shutil.which("javac", path=environment.get("PATH"))
-    if javac is None:
-        raise _no_compiler("There is no javac beside java or on PATH: this is a Java runtime, not a JDK.")
     try:
-        done = subprocess.run([javac, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired) as problem:
-        raise _no_compiler(f"{javac} does not run ({problem}).") from problem
-    found = re.search(r"javac (\S+)", done.stdout + done.stderr)
-    version = major_version(f'version "{found.group(1)}"') if found else None
-    if version is None or version < int(_RELEASE):
-        raise _no_compiler(f"{javac} is of version {version or 'unknown'}.")
-    return javac
+        folder.mkdir(parents=True, exist_ok=True)
+        aside = folder / f"{jar_name()}.new"
+        shutil.copyfile(jar, aside)
+        # In one step: a worker that is starting reads the old jar or the new one.
+        placed = aside.replace(folder / jar_name())
+        others = tuple(sorted(p for p in folder.glob("kdeclare-connect-*.jar") if p != placed))
+        for other in others:
+            other.unlink()
+    except OSError as problem:
+        raise _unusable(folder, problem) from problem
+    return Installed(placed, others)
 
 
-def compile_sources(javac: str, jars: ConnectJars, into: Path, *options: str) -> None:
+def compile_sources(compiler: Compiler, into: Path, *options: str) -> None:
     """Compile all sources into a folder. Raise KdeclareError ``plugin-build``."""
-    command = [javac, "--release", _RELEASE, "-encoding", "UTF-8", "-proc:none", *options]
+    command = [compiler.javac, "--release", _RELEASE, "-encoding", "UTF-8", "-proc:none", *options]
     command += ["-d", str(into), *map(str, _sources())]
     try:
         done = subprocess.run(
             command,
-            env={**os.environ, "CLASSPATH": jars.classpath},
+            env={**os.environ, "CLASSPATH": compiler.classpath},
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as problem:
-        raise _failed(jars, f"javac did not end within {_TIMEOUT_SECONDS} s.") from problem
+        raise _failed(compiler, f"javac did not end within {_TIMEOUT_SECONDS} s.") from problem
     if done.returncode != 0:
-        raise _failed(jars, (done.stdout + done.stderr).strip())
+        raise _failed(compiler, (done.stdout + done.stderr).strip())
 
 
-def unusable(folder: Path, problem: OSError) -> KdeclareError:
+def _unusable(folder: Path, problem: OSError) -> KdeclareError:
     """The error of a folder that the plug-in cannot be put into."""
     return KdeclareError(
         error(
@@ -151,16 +178,12 @@ def _pack(classes: Path, jar: Path, made_from: str) -> None:
             content.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
 
 
-def _failed(jars: ConnectJars, said: str) -> KdeclareError:
+def _failed(compiler: Compiler, said: str) -> KdeclareError:
     return KdeclareError(
         error(
             "plugin-build",
             "The plug-in could not be compiled",
-            f"It does not compile against Kafka Connect {jars.version}:\n{said}",
+            f"It does not compile against Kafka Connect {compiler.version}:\n{said}",
             hint="It needs Kafka 4.0 or later: unset KAFKA_HOME to compile against the pinned release.",
         )
     )
-
-
-def _no_compiler(detail: str) -> KdeclareError:
-    return KdeclareError(error("javac-missing", "A Java compiler was not found", detail, hint=_HINT))
