@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from benchmarks.changes import changes
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import Connections
 from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.policy import PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.judge import judge
-from kdeclare.policy.requests.facts import Facts
+from kdeclare.policy.subjects import PolicyContext
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.testing import MemoryCluster
 
 Ask = Callable[[RequestMetadata], bool]
@@ -98,12 +100,11 @@ def _measured(
     taken = []
     verdicts: tuple[Verdict, ...] = ()
 
-    def facts(names: Sequence[str]) -> Facts:
-        return Facts(cluster, names)
-
+    by_id = {ResourceId("Topic", name): found for name, found in labels.items()}
+    context = PolicyContext(Connections(KafkaConnection(cluster)), labels=by_id)
     for _ in range(rounds):
         begun = time.process_time()
-        verdicts = judge(policies, plan.operations, facts, labels, {}).verdicts
+        verdicts = judge(policies, plan.operations, context).verdicts
         taken.append(time.process_time() - begun)
     return statistics.median(taken), verdicts
 

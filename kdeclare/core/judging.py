@@ -23,13 +23,14 @@ Labels = Mapping[str, Mapping[str, str]]
 class Judgement:
     """What the policies said.
 
-    denied: by resource, the subjects that it must leave alone.
+    denied: by resource, the subjects that it must leave alone; where it is one of them itself, nothing of it
+        may be done.
     needs: by operation id, the operations that it needs, with reasons: it was judged on what they make of
         its subject, and might have been denied without them.
     """
 
     verdicts: tuple[Verdict, ...] = ()
-    denied: Mapping[ResourceId, frozenset[str]] = field(default_factory=dict)
+    denied: Mapping[ResourceId, frozenset[ResourceId]] = field(default_factory=dict)
     needs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
@@ -67,7 +68,10 @@ class Judge:
         return {}
 
     def list_judged(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """Return the subjects that policies are asked about, each with the resource that is about it."""
+        """Return the resources that policies are asked about, each with the subject as verdicts name it.
+
+        The name is empty where the resource is its own subject.
+        """
         return frozenset()
 
 

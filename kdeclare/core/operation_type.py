@@ -143,13 +143,14 @@ class OperationType(Protocol):
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """Return all that ``op`` changes: its arguments, and what they were planned on (``op.expect``).
 
-        A rollback shows it, and a plan file is refused where it shows other fields than these. Only what
-        comes or goes as a whole can have none.
+        A rollback shows it, policies of a `PolicySubject` judge it, and a plan file is refused where it shows
+        other fields than these. Only what comes or goes as a whole can have none.
         """
 
     def less(self, op: Operation, subjects: Set[str]) -> Operation | None:
         """Return the part of ``op`` that leaves these subjects of policies alone; None if there is none."""
-        return op
+        changed = {op.resource.name, *(resource.name for resource in self.find_changed(op))}
+        return op if self.is_auxiliary or changed.isdisjoint(subjects) else None
 
     def ongoing_work(self, op: Operation) -> Mapping[str, int]:
         """Return how many parts of the work go on after the request was answered, by subject of policies."""

@@ -106,14 +106,14 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "keyFile": "The key of the client's certificate.",
     },
     "PolicySpec": {
-        "rule": "In CEL, over action, topic, principal, labels, changed, pre and post; false is a violation.",
+        "rule": "In CEL, over action, topic, principal, labels, changed, pre and post; of other kinds "
+        "resource, before and after. False is a violation.",
         "message": "What is said of a violation (default: the rule itself).",
         **_APPLIES,
+        "actions": "Which actions on resources the policy is asked about (default: all).",
+        "selector": "Which resources the policy is asked about (default: all topics).",
     },
-    "SelectorSpec": {
-        "topics": "Names, or regular expressions (RE2) between slashes that match whole names.",
-        "labels": "Labels that the topic's manifest must all have.",
-    },
+    "KindSelectorSpec": {"kind": "The kind of the resources (default: Topic)."},
     "DefaultsSelector": {
         "names": "Names, or regular expressions (RE2) between slashes that match whole names.",
         "labels": "Labels that the manifest must all have.",
@@ -131,6 +131,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "asked": "Whether the named policy is asked at all.",
     },
     "RequestSpec": {
+        "kind": "The kind of what the request is about (default: Topic).",
         "action": "CREATE, MODIFY or DELETE.",
         "topic": "The topic's name.",
         "principal": "Who asks, as in User:alice.",

@@ -25,12 +25,15 @@ _CONFIG_MODES: Mapping[str | int, int] = {"labels": TEXT}
 _CLASS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
+_NAMES = "Names, or regular expressions (RE2) between slashes that match whole names."
+
+
 class SelectorSpec(BaseModel):
     """``selector``: topics by name or by ``/regular expression/``, and labels that must all be there."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    topics: Annotated[list[str], Field(min_length=1)] | None = None
-    labels: TextMap = {}
+    topics: Annotated[Annotated[list[str], Field(min_length=1)] | None, Field(description=_NAMES)] = None
+    labels: Annotated[TextMap, Field(description="Labels that the manifest must all have.")] = {}
 
 
 class AppliesTo(BaseModel):

@@ -9,16 +9,15 @@ from threading import Thread
 from types import TracebackType
 
 from kdeclare.core.faults import Fault
+from kdeclare.core.policy_subjects import PolicyRequest, PolicyViolation, Withheld, noun_of
 from kdeclare.policy.apart import own_stdout
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.interface import PolicyViolation, RequestMetadata
 from kdeclare.policy.raised import told
-from kdeclare.policy.withheld import Withheld
 
 _log = logging.getLogger(__name__)
 
 LIMIT_S = 30.0
-"""How long a policy may think about one topic, in seconds; reading what it asks for does not count."""
+"""How long a policy may think about one resource, in seconds; reading what it asks for does not count."""
 _LOOK_S = 0.05
 
 _Answer = str | BaseException | None
@@ -47,14 +46,14 @@ class Asking:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self._calls.put(None)
 
-    def ask(self, item: ConfiguredPolicy, request: RequestMetadata) -> str | None:
+    def ask(self, item: ConfiguredPolicy, request: PolicyRequest) -> str | None:
         """What the policy has against the request; None if nothing.
 
         Raises Fault where the cluster did not give what the policy wanted to see, and Withheld where the
         request does not tell it.
         """
         if self._lost and item.name in self._lost:
-            return f"{_named(item)} did not answer about another topic and is not asked again."
+            return f"{_named(item)} did not answer about another {noun_of(item.kind)} and is not asked again."
         if item.bounded:
             answer = _answer(item, request)
         else:
@@ -93,19 +92,19 @@ def _named(item: ConfiguredPolicy) -> str:
     return f"Policy '{item.name}'" + (f" ({item.place})" if item.place else "")
 
 
-def _answer(item: ConfiguredPolicy, request: RequestMetadata) -> _Answer:
+def _answer(item: ConfiguredPolicy, request: PolicyRequest) -> _Answer:
     """A violation's message, None, or what is to be raised where the answer is waited for."""
     try:
         return _objection(item, request)
     except (Fault, Withheld, KeyboardInterrupt) as none:
         return none
     except BaseException as failure:  # noqa: BLE001  whatever other people's code raises denies
-        _log.info("Policy '%s' failed about topic '%s'", item.name, request.topic, exc_info=True)
+        _log.info("Policy '%s' failed about '%s'", item.name, request.name, exc_info=True)
         return f"{_named(item)} failed, and what cannot be judged is denied: {told(failure)}."
 
 
-def _objection(item: ConfiguredPolicy, request: RequestMetadata) -> str | None:
-    validate: Callable[[RequestMetadata], object] = item.policy.validate
+def _objection(item: ConfiguredPolicy, request: PolicyRequest) -> str | None:
+    validate: Callable[..., object] = item.policy.validate
     try:
         returned = validate(request)
     except PolicyViolation as violation:

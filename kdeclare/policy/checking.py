@@ -1,25 +1,27 @@
-"""Asking policies about topics as they are declared, or as they are: without any plan."""
+"""Asking policies about resources as they are declared, or as they are: without any plan."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.judging import Labels
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Verdict, VerdictOutcome
+from kdeclare.core.policy_subjects import (
+    DeclaredSubject,
+    NotKnownYet,
+    PolicyAction,
+    PolicyRequest,
+    Review,
+    UncertainRequest,
+)
 from kdeclare.policy.asking import Asking
-from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
-from kdeclare.policy.interface import Action, RequestMetadata
-from kdeclare.policy.requests.declared import DeclaredRequest, NotKnownYet
-from kdeclare.policy.requests.existing import ExistingRequest
-from kdeclare.policy.requests.facts import Facts
-from kdeclare.policy.requests.outlook import Outlook
-from kdeclare.providers.kafka.topic_effects import Stated, find_static_topic_state
+from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy, by_kind
+from kdeclare.policy.subjects import PolicyContext, subjects_of
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What policies say of topics.
+    """What policies say of resources.
 
     open: policy and resource, where only a cluster can tell.
     """
@@ -32,8 +34,8 @@ class Checked:
 class Foreseen:
     """What policies have against manifests, before any cluster is asked.
 
-    certain: what will be said of every change that leads there; of a topic that is so already and stays
-        so, nothing is asked. created: if the topic is not there yet.
+    certain: what will be said of every change that leads there; of a resource that is so already and
+        stays so, nothing is asked. created: if the resource is not there yet.
     """
 
     certain: tuple[Verdict, ...]
@@ -41,19 +43,20 @@ class Foreseen:
 
 
 def foresee(policies: Sequence[ConfiguredPolicy], desired: Iterable[Desired]) -> Foreseen:
-    """What can be said of the topics that are declared."""
+    """What can be said of what is declared."""
     certain: list[Verdict] = []
     created: list[Verdict] = []
-    asked = [(policy, _whichever(policy)) for policy in policies]
+    whichever = {id(policy): _whichever(policy) for policy in policies}
     with Asking() as asking:
-        for item, topic, stated in _declared(desired):
-            request = DeclaredRequest(topic, item.labels, stated)
-            for policy, whichever in asked:
+        for item, subject, asked in _declared(desired, policies):
+            request = subject.make_request(item.labels, created=False)
+            for policy in asked:
                 try:
-                    certain += _known(asking, whichever, request, item.id)
+                    certain += _known(asking, whichever[id(policy)], request, item.id)
                 except NotKnownYet:
+                    as_new = subject.make_request(item.labels, created=True)
                     try:
-                        created += _known(asking, policy, replace(request, created=True), item.id)
+                        created += _known(asking, policy, as_new, item.id)
                     except NotKnownYet:
                         continue  # the plan will tell
     return Foreseen(_objections(certain), _objections(created))
@@ -61,18 +64,18 @@ def foresee(policies: Sequence[ConfiguredPolicy], desired: Iterable[Desired]) ->
 
 def _whichever(policy: ConfiguredPolicy) -> ConfiguredPolicy:
     """A policy about creations and modifications is about all that is declared: no need to ask which."""
-    both = {Action.CREATE, Action.MODIFY} <= policy.actions
+    both = {PolicyAction.CREATE, PolicyAction.MODIFY} <= policy.actions
     return replace(policy, actions=EVERY_ACTION) if both else policy
 
 
 def check_declared(policies: Sequence[ConfiguredPolicy], desired: Iterable[Desired]) -> Checked:
-    """The topics that are declared, as if they were created now."""
+    """What is declared, as if it were created now."""
     verdicts: list[Verdict] = []
     left: list[tuple[str, str]] = []
     with Asking() as asking:
-        for item, topic, stated in _declared(desired):
-            request = DeclaredRequest(topic, item.labels, stated, created=True)
-            for policy in policies:
+        for item, subject, asked in _declared(desired, policies):
+            request = subject.make_request(item.labels, created=True)
+            for policy in asked:
                 try:
                     verdicts += _known(asking, policy, request, item.id)
                 except NotKnownYet:
@@ -82,41 +85,60 @@ def check_declared(policies: Sequence[ConfiguredPolicy], desired: Iterable[Desir
 
 def check_live(
     policies: Sequence[ConfiguredPolicy],
-    topics: Sequence[ResourceId],
-    facts: Facts,
-    labels: Labels,
+    resources: Sequence[ResourceId],
+    context: PolicyContext,
     progress: Callable[[int], None],
 ) -> Checked:
-    """Topics of a cluster as they are: as if they were created so, or changed without any effect.
+    """Resources of systems as they are: as if they were created so, or changed without any effect.
 
-    progress: told how many topics are done. Raises Fault when the cluster does not answer.
+    progress: told how many resources are done. Raises Fault when a system does not answer.
     """
-    outlook = Outlook(facts, labels)
-    among = frozenset(topic.name for topic in topics)
     verdicts: list[Verdict] = []
-    with Asking(busy=lambda: facts.busy) as asking:
-        for done, topic in enumerate(topics, start=1):
-            for policy in policies:
-                for action in (Action.CREATE, Action.MODIFY):
-                    request = ExistingRequest(topic.name, action, outlook, among)
-                    found = _said(asking, policy, request, topic)
-                    if facts.fault is not None:
-                        raise facts.fault
-                    verdicts += found
-                    if found:
-                        break
-            progress(done)
+    done = 0
+    for kind, asked in by_kind(policies).items():
+        names = [resource.name for resource in resources if resource.kind == kind]
+        if names:
+            review = context.start_review(kind, {PolicyAction.CREATE: names, PolicyAction.MODIFY: names})
+            for found in check_existing(asked, kind, names, review):
+                verdicts += found
+                done += 1
+                progress(done)
     return Checked(tuple(verdicts))
 
 
-def _declared(desired: Iterable[Desired]) -> Iterator[tuple[Desired, str, Stated]]:
+def check_existing(
+    policies: Sequence[ConfiguredPolicy], kind: str, names: Sequence[str], review: Review
+) -> Iterator[list[Verdict]]:
+    """What policies say of each resource of their kind as it is. Raises Fault."""
+    among = frozenset(names)
+    with Asking(busy=lambda: review.busy) as asking:
+        for name in names:
+            verdicts: list[Verdict] = []
+            for policy in policies:
+                for action in (PolicyAction.CREATE, PolicyAction.MODIFY):
+                    request = review.make_existing(name, action, among)
+                    found = _said(asking, policy, request, ResourceId(kind, name))
+                    if review.fault is not None:
+                        raise review.fault
+                    verdicts += found
+                    if found:
+                        break
+            yield verdicts
+
+
+def _declared(
+    desired: Iterable[Desired], policies: Sequence[ConfiguredPolicy]
+) -> Iterator[tuple[Desired, DeclaredSubject, Sequence[ConfiguredPolicy]]]:
+    """What is declared, with what it says of which subject, and the policies about those."""
+    kinds = [(subjects_of(kind), asked) for kind, asked in by_kind(policies).items()]
     for item in desired:
-        for topic, stated in find_static_topic_state(item).items():
-            yield item, topic, stated
+        for subjects, asked in kinds:
+            for subject in subjects.find_declared(item).values():
+                yield item, subject, asked
 
 
 def _known(
-    asking: Asking, policy: ConfiguredPolicy, request: DeclaredRequest, resource: ResourceId
+    asking: Asking, policy: ConfiguredPolicy, request: UncertainRequest, resource: ResourceId
 ) -> list[Verdict]:
     """Its verdict, if nothing was withheld from it. Raises NotKnownYet, also where the policy caught it."""
     request.withholding.forget()
@@ -126,7 +148,7 @@ def _known(
 
 
 def _said(
-    asking: Asking, policy: ConfiguredPolicy, request: RequestMetadata, resource: ResourceId
+    asking: Asking, policy: ConfiguredPolicy, request: PolicyRequest, resource: ResourceId
 ) -> list[Verdict]:
     """Its verdict, if it is asked about such requests at all."""
     if not policy.covers(request):

@@ -3,12 +3,26 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from kdeclare.policy.interface import Action, RequestMetadata, TopicActionsPolicy
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 
 _CONFIGS = "configs."
+
+
+class ConfigScope(StrEnum):
+    """The types of Kafka config resource in use (ConfigResource.Type)."""
+
+    TOPIC = "TOPIC"
+    BROKER = "BROKER"
+
+
+class ConfigResource(NamedTuple):
+    """What a config belongs to (org.apache.kafka.common.config.ConfigResource)."""
+
+    scope: ConfigScope
+    name: str
 
 
 class _Configurable:

@@ -2,23 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import Any, Protocol
 
+from kdeclare.core.policy_subjects import PolicyAction, PolicyViolation
 
-class Action(StrEnum):
-    """What is done to a topic (KIP-201 TopicActionsPolicy.Action)."""
+__all__ = ["Action", "PolicyViolation", "RequestMetadata", "TopicActionsPolicy", "TopicState"]
 
-    CREATE = "CREATE"
-    MODIFY = "MODIFY"
-    DELETE = "DELETE"
-
-
-class PolicyViolation(Exception):
-    """Raised by `TopicActionsPolicy.validate`; its message is what people are told.
-
-    It denies the request for that one topic (Kafka's PolicyViolationException).
-    """
+Action = PolicyAction
+"""What is done to a topic (KIP-201 TopicActionsPolicy.Action)."""
 
 
 class TopicState(Protocol):

@@ -1,7 +1,8 @@
-"""The policies of a project judge what operations make of topics, topic by topic (KIP-201)."""
+"""The policies of a project judge what operations make of resources, one resource after the other."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from kdeclare.core.collector import Selections
 from kdeclare.core.ids import ResourceId
@@ -12,88 +13,170 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.plan import Ownership, Plan, Verdict, VerdictOutcome
 from kdeclare.core.planning import PlanInputs
+from kdeclare.core.policy_subjects import (
+    PolicyAction,
+    PolicyEffect,
+    PolicyRequest,
+    PolicyViolation,
+    Review,
+    find_action,
+    noun_of,
+)
 from kdeclare.policy.asking import Asking
-from kdeclare.policy.configured import ConfiguredPolicy, Group
-from kdeclare.policy.interface import Action, PolicyViolation, TopicActionsPolicy
-from kdeclare.policy.labels import find_declared_labels, find_owned_labels, find_planned_labels
-from kdeclare.policy.requests.facts import Facts
-from kdeclare.policy.requests.outlook import Outlook
-from kdeclare.policy.requests.planned import TopicRequest, action_of, effects_of
-from kdeclare.providers.kafka.collector import CLUSTER
-from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.ids import is_topic
-from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.topic_effects import find_effects
+from kdeclare.policy.configured import ConfiguredPolicy, Group, Policy, by_kind
+from kdeclare.policy.subjects import (
+    TOPIC,
+    PolicyContext,
+    find_declared_labels,
+    find_owned_labels,
+    find_planned_labels,
+    read_labels,
+    subjects_of,
+    write_labels,
+)
 
-_REASON = "was allowed on what this makes of the topic"
+
+@dataclass(slots=True)
+class Requested:
+    """What a planned resource makes of a subject, which can be the resource itself."""
+
+    resource: ResourceId
+    subject: ResourceId
+    effects: list[PolicyEffect] = field(default_factory=list)
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the subject is there only before."""
+        return any(effect.deleted for effect in self.effects)
 
 
 def judge(
     policies: Sequence[ConfiguredPolicy],
     operations: Sequence[Operation],
-    facts: Callable[[Sequence[str]], Facts],
-    labels: Labels,
-    applied: Labels,
+    context: PolicyContext,
     override: Override = lambda verdict: None,
 ) -> Judgement:
-    """Ask every policy about every topic that the operations, which are in order, make something of.
+    """Ask every policy about every resource of its kind that the operations, in order, make something of.
 
-    labels: of topics, as they will be; applied: as they were when last applied. Where several resources
-    are about one topic, each is judged on what those before it will have made of it; what was denied does
-    not count. Raises Fault when the cluster does not answer.
+    Where several planned resources are about one subject, each is judged on what those before it will have
+    made of it; what was denied does not count. Raises Fault when a system does not answer.
     """
-    requested = effects_of(operations) if policies else {}
+    asked = by_kind(policies)
+    requested = find_requested(operations, asked)
     if not requested:
         return Judgement()
-    doing: dict[Action, list[str]] = {action: [] for action in Action}
-    for (_, topic), effects in requested.items():
-        doing[action_of(effects)].append(topic)
-    outlook = Outlook(facts(sorted({t for topics in doing.values() for t in topics})), labels, applied, doing)
-    verdicts: list[Verdict] = []
-    denied: dict[ResourceId, frozenset[str]] = {}
-    stands_on: dict[tuple[ResourceId, str], tuple[ResourceId, ...]] = {}
-    makers: dict[str, tuple[ResourceId, ...]] = {}
-    with Asking(busy=lambda: outlook.facts.busy) as asking:
-        for (resource, topic), effects in requested.items():
-            request = TopicRequest(topic, effects, outlook.accepted(topic), outlook)
-            found, objections = _verdicts(policies, request, resource, asking)
-            if objections:
-                found = [_overridden(v, override) if v.denies else v for v in found]
-            verdicts += found
-            if objections and any(verdict.denies for verdict in found):
-                denied[resource] = denied.get(resource, frozenset()) | {topic}
-                continue
-            outlook.accept(topic, effects)
-            if topic in makers:
-                stands_on[resource, topic] = makers[topic]
-            makers[topic] = (*makers.get(topic, ()), resource)
-    return Judgement(tuple(verdicts), denied, _find_needs(operations, stands_on))
+    reviews = _start_reviews(requested, context)
+    run = _Run(asked, reviews, override)
+    with Asking(busy=lambda: any(review.busy for review in reviews.values())) as asking:
+        for item in requested:
+            run.judge(item, asking)
+    return Judgement(tuple(run.verdicts), run.denied, _find_needs(operations, asked, run.stands_on))
+
+
+def find_requested(operations: Sequence[Operation], kinds: Iterable[str]) -> list[Requested]:
+    """Return what each resource makes of each subject of these kinds, in the order in which it is judged.
+
+    Deletions come first, as they make room; then subject by subject, and for one subject in the order of the
+    operations, which is that of the resources wherever one needs the other.
+    """
+    found: dict[tuple[str, str, str, str], Requested] = {}  # by texts, whose hashes are known
+    ordered = [(number, kind, subjects_of(kind)) for number, kind in enumerate(kinds)]
+    for op in operations:
+        own = op.resource
+        for _, kind, subjects in ordered:
+            for name, effect in subjects.find_policy_effects(op).items():
+                item = found.get((own.kind, own.name, kind, name))
+                if item is None:
+                    subject = own if own.name == name and own.kind == kind else ResourceId(kind, name)
+                    item = found[own.kind, own.name, kind, name] = Requested(own, subject)
+                item.effects.append(effect)
+    place = {kind: number for number, kind, _ in ordered}
+    return sorted(
+        found.values(), key=lambda item: (not item.deletes, place[item.subject.kind], item.subject.name)
+    )
+
+
+def _start_reviews(requested: Iterable[Requested], context: PolicyContext) -> dict[str, Review]:
+    doing: dict[str, dict[PolicyAction, list[str]]] = defaultdict(lambda: {a: [] for a in PolicyAction})
+    for item in requested:
+        doing[item.subject.kind][find_action(item.effects)].append(item.subject.name)
+    return {kind: context.start_review(kind, subjects) for kind, subjects in doing.items()}
+
+
+@dataclass(slots=True)
+class _Run:
+    """One judgement under way.
+
+    stands_on: of a resource and a subject, the resources without which it might have been denied.
+    """
+
+    policies: Mapping[str, Sequence[ConfiguredPolicy]]
+    reviews: Mapping[str, Review]
+    override: Override
+    verdicts: list[Verdict] = field(default_factory=list)
+    denied: dict[ResourceId, frozenset[ResourceId]] = field(default_factory=dict)
+    stands_on: dict[tuple[ResourceId, ResourceId], tuple[ResourceId, ...]] = field(default_factory=dict)
+    makers: dict[tuple[str, str], tuple[ResourceId, ...]] = field(default_factory=dict)
+
+    def judge(self, item: Requested, asking: Asking) -> None:
+        """Judge what a resource makes of a subject."""
+        resource, subject = item.resource, item.subject
+        review = self.reviews[subject.kind]
+        request = review.make_request(subject.name, item.effects)
+        found, objections = _verdicts(self.policies[subject.kind], request, item, review, asking)
+        if objections:
+            found = [_overridden(v, self.override) if v.denies else v for v in found]
+        self.verdicts += found
+        if objections and any(verdict.denies for verdict in found):
+            self.denied[resource] = self.denied.get(resource, frozenset()) | {subject}
+            return
+        review.accept(subject.name, item.effects)
+        before = self.makers.get((subject.kind, subject.name), ())
+        if before:
+            self.stands_on[resource, subject] = before
+        self.makers[subject.kind, subject.name] = (*before, resource)
 
 
 def _verdicts(
-    policies: Sequence[ConfiguredPolicy], request: TopicRequest, resource: ResourceId, asking: Asking
+    policies: Sequence[ConfiguredPolicy],
+    request: PolicyRequest,
+    requested: Requested,
+    review: Review,
+    asking: Asking,
 ) -> tuple[list[Verdict], bool]:
     """What each policy says, and whether one has something against it."""
-    name, topic = str(resource), None if is_topic(resource) else request.topic
-    facts = request.facts
+    name = str(requested.resource)
+    about = None if requested.subject == requested.resource else _name_of(requested.subject)
     verdicts, objections = [], False
     asked = [item for item in policies if item.covers(request)]
     passing = _passing(asked, request)
+    _raise_fault(review)
     for item in asked:
-        message = None if item.group in passing else asking.ask(item, request)
-        if facts.fault is not None:
-            raise facts.fault  # also where the policy has made nothing of it
+        message = None
+        if item.group not in passing:
+            message = asking.ask(item, request)
+            _raise_fault(review)  # also where the policy has made nothing of it
         if message is None:
-            verdicts.append(Verdict(item.name, name, VerdictOutcome.ALLOW, "", topic))
+            verdicts.append(Verdict(item.name, name, VerdictOutcome.ALLOW, "", about))
         else:
-            verdicts.append(Verdict(item.name, name, item.outcome, message, topic))
+            verdicts.append(Verdict(item.name, name, item.outcome, message, about))
             objections = True
     return verdicts, objections
 
 
-def _passing(asked: Sequence[ConfiguredPolicy], request: TopicRequest) -> list[Group]:
+def _raise_fault(review: Review) -> None:
+    if review.fault is not None:
+        raise review.fault
+
+
+def _name_of(subject: ResourceId) -> str:
+    """What a verdict calls a subject that is not the planned resource: a topic by its name alone."""
+    return subject.name if subject.kind == TOPIC else str(subject)
+
+
+def _passing(asked: Sequence[ConfiguredPolicy], request: PolicyRequest) -> list[Group]:
     """The groups of which nobody has anything against a request."""
-    groups: dict[Group, list[TopicActionsPolicy]] = {}
+    groups: dict[Group, list[Policy]] = {}
     for item in asked:
         if item.group is not None:
             groups.setdefault(item.group, []).append(item.policy)
@@ -109,30 +192,35 @@ def _overridden(verdict: Verdict, override: Override) -> Verdict:
 
 
 def _find_needs(
-    operations: Sequence[Operation], stands_on: Mapping[tuple[ResourceId, str], Sequence[ResourceId]]
+    operations: Sequence[Operation],
+    kinds: Iterable[str],
+    stands_on: Mapping[tuple[ResourceId, ResourceId], Sequence[ResourceId]],
 ) -> Mapping[str, Mapping[str, str]]:
-    """What was allowed on what another resource makes of a topic needs that.
-
-    stands_on: of a resource and a topic, the resources without which it might have been denied.
-    """
+    """What was allowed on what another resource makes of a subject needs that."""
     if not stands_on:
         return {}
-    made: dict[tuple[ResourceId, str], list[str]] = {}
+    made: dict[tuple[ResourceId, ResourceId], list[str]] = {}
     found: dict[str, Mapping[str, str]] = {}
     for op in operations:
-        topics = find_effects(op)
-        others = [(other, t) for t in topics for other in stands_on.get((op.resource, t), ())]
-        needs = dict.fromkeys((id_ for key in others for id_ in made.get(key, ())), _REASON)
+        subjects = [
+            ResourceId(kind, name) for kind in kinds for name in subjects_of(kind).find_policy_effects(op)
+        ]
+        others = [(other, s) for s in subjects for other in stands_on.get((op.resource, s), ())]
+        needs = {
+            id_: f"was allowed on what this makes of the {noun_of(subject.kind)}"
+            for other, subject in others
+            for id_ in made.get((other, subject), ())
+        }
         if needs:
             found[op.id] = needs
-        for topic in topics:
-            made.setdefault((op.resource, topic), []).append(op.id)
+        for subject in subjects:
+            made.setdefault((op.resource, subject), []).append(op.id)
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyJudge(Judge):
-    """A `core.judging.Judge` of what operations make of topics (KIP-201)."""
+    """A `core.judging.Judge` of what operations make of resources."""
 
     policies: tuple[ConfiguredPolicy, ...] = ()
 
@@ -145,16 +233,16 @@ class PolicyJudge(Judge):
     ) -> Judgement:
         """Policies see what was read for the plan, and read the rest when they ask for it."""
         owned = inputs.state.resources if inputs.state else {}
-        cluster, known = inputs.connections.get(KafkaConnection).cluster, inputs.live.get(KafkaState)
-        query = CLUSTER.merge(selections)
-        return judge(
-            self.policies,
-            operations,
-            lambda topics: Facts(cluster, topics, known, query),
+        context = PolicyContext(
+            inputs.connections,
+            inputs.live,
+            selections,
+            {d.id: d for d in inputs.desired},
+            _by_id(owned),
             find_declared_labels(inputs.desired, owned),
             find_owned_labels(owned),
-            override,
         )
+        return judge(self.policies, operations, context, override)
 
     def judge_plan(
         self,
@@ -164,24 +252,37 @@ class PolicyJudge(Judge):
         owned: Mapping[str, Json],
         override: Override,
     ) -> Judgement:
-        """Policies see the cluster as it is now."""
-        cluster = connections.get(KafkaConnection).cluster
-        labels = {**find_planned_labels(owned, plan.ownership), **plan.labels}
-        applied = find_owned_labels(owned)
-        return judge(
-            self.policies, operations, lambda topics: Facts(cluster, topics), labels, applied, override
+        """Policies see the systems as they are now."""
+        records = {**_by_id(owned), **{item.id: item.before or item.after for item in plan.ownership}}
+        context = PolicyContext(
+            connections,
+            owned=records,
+            labels={**find_planned_labels(owned, plan.ownership), **read_labels(plan.labels)},
+            applied=find_owned_labels(owned),
         )
+        return judge(self.policies, operations, context, override)
 
     def find_labels_to_keep(
         self, desired: Iterable[Desired], owned: Mapping[str, Json], ownership: Iterable[Ownership]
     ) -> Labels:
         """None where there are no policies."""
-        if not self.policies:
+        kinds = by_kind(self.policies)
+        if not kinds:
             return {}
         told = find_planned_labels(owned, ownership)
         labels = find_declared_labels(desired, owned)
-        return {topic: dict(found) for topic, found in labels.items() if found != told.get(topic, {})}
+        return write_labels(
+            {id_: found for id_, found in labels.items() if id_.kind in kinds and found != told.get(id_, {})}
+        )
 
     def list_judged(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """The topics that the operations make something of."""
-        return frozenset(effects_of(operations))
+        """The subjects that the operations make something of, by the names that verdicts have for them."""
+        requested = find_requested(operations, by_kind(self.policies))
+        return frozenset(
+            (item.resource, "" if item.subject == item.resource else _name_of(item.subject))
+            for item in requested
+        )
+
+
+def _by_id(owned: Mapping[str, Json]) -> dict[ResourceId, Json]:
+    return {ResourceId.parse(text): record for text, record in owned.items()}

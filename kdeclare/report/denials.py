@@ -3,14 +3,14 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from kdeclare.core.changes import FieldChange
+from kdeclare.core.changes import Change, FieldChange
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.plan import Plan
-from kdeclare.providers.kafka.reassignment.diff import PREFIX
+from kdeclare.core.policy_subjects import find_field_subject
 
 
-def topics_denied(plan: Plan) -> Mapping[str, Collection[str]]:
-    """The topics that policies deny, by resource; without what is blocked as a whole."""
+def subjects_denied(plan: Plan) -> Mapping[str, Collection[str]]:
+    """What policies deny within resources, as verdicts name it; without what is blocked as a whole."""
     blocked = _blocked(plan)
     found: dict[str, set[str]] = defaultdict(set)
     for verdict in plan.verdicts:
@@ -28,18 +28,17 @@ def guarded(plan: Plan) -> list[str]:
 
 def fields_denied(plan: Plan) -> Mapping[str, Collection[str]]:
     """The paths of the fields that will stay as they are, by resource; without what is blocked as a whole."""
-    topics, whole = topics_denied(plan), set(guarded(plan))
+    subjects, whole = subjects_denied(plan), set(guarded(plan))
     return {
-        name: {f.path for f in change.fields if _is_denied(f, topics.get(name, ()), name in whole)}
+        name: {f.path for f in change.fields if _is_denied(change, f, subjects.get(name, ()), name in whole)}
         for change in plan.changes
-        if (name := str(change.id)) in topics or name in whole
+        if (name := str(change.id)) in subjects or name in whole
     }
 
 
-def _is_denied(field: FieldChange, topics: Collection[str], whole: bool) -> bool:
-    if not field.path.startswith(PREFIX):
-        return False
-    return whole or field.path.removeprefix(PREFIX).rpartition("-")[0] in topics
+def _is_denied(change: Change, field: FieldChange, subjects: Collection[str], whole: bool) -> bool:
+    subject = find_field_subject(change.id.kind, field.path)
+    return subject is not None and (whole or subject in subjects)
 
 
 def _blocked(plan: Plan) -> set[str]:

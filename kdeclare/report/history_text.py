@@ -14,6 +14,7 @@ from kdeclare.report.run_text import Ended, deeds, ended_text
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.table import SHORTENED, Cell, Column, Cut, Painted, elided, is_cut, table, width_of
 from kdeclare.report.values import clean, duration, key_of, listed, plural, show
+from kdeclare.report.verdicts_text import name_subject
 from kdeclare.report.views import UNREADABLE, RunDetail, RunStep, RunSummary
 
 _MANY = 20
@@ -184,7 +185,7 @@ def _overrides(detail: RunDetail, style: Style) -> str:
     known = f"{clean(principal)} to the brokers" if principal else "not authenticated by the brokers"
     lines = [style.bold(f"Overridden by {clean(detail.run.user)} ({known}):")]
     for item in detail.overrides[:_MANY]:
-        topic = f", topic {clean(item.topic)}" if item.topic is not None else ""
+        topic = f", {clean(name_subject(item.topic))}" if item.topic is not None else ""
         lines.append(f"  policy {clean(item.policy)} on {clean(item.resource)}{topic}: {clean(item.reason)}")
     if len(detail.overrides) > _MANY:
         lines.append(style.dim(f"  … and {len(detail.overrides) - _MANY:,} more"))

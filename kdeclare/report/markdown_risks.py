@@ -52,7 +52,7 @@ def diagnostic_item(item: Diagnostic) -> str:
 def _verdict(verdict: Verdict, places: dict[str, Place | None]) -> str:
     by = "" if verdict.override is not None else "by "
     policy = "a policy of the brokers" if is_brokers(verdict) else f"policy {code(verdict.policy)}"
-    topic = f" on topic {code(verdict.topic)}" if verdict.topic is not None else ""
+    topic = f" on {_subject(verdict.topic)}" if verdict.topic is not None else ""
     place = places.get(verdict.resource)
     names = [f"- **{judgement(verdict)}** {by}{policy}{topic}", code(verdict.resource)]
     lines = [", ".join([*names, *([code(str(place))] if place else [])])]
@@ -89,3 +89,7 @@ def _in_short(found: Diagnostic | Verdict | Change) -> str:
 
 def _places(plan: Plan) -> dict[str, Place | None]:
     return {str(change.id): change.source for change in plan.changes}
+
+
+def _subject(topic: str) -> str:
+    return code(topic) if "/" in topic else f"topic {code(topic)}"

@@ -11,7 +11,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.plan import Plan
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
-from kdeclare.report.denials import guarded, topics_denied
+from kdeclare.report.denials import guarded, subjects_denied
 from kdeclare.report.diagnostics_text import tally
 from kdeclare.report.values import clean, listed, plural
 from kdeclare.report.views import ValidationView
@@ -159,7 +159,7 @@ def to_do(plan: Plan) -> str:
         f"{s.delete:,} to delete" if s.delete else "",
         f"{s.forget:,} to forget" if s.forget else "",
         f"{s.blocked:,} blocked" if s.blocked else "",
-        _topics_denied(plan),
+        _subjects_denied(plan),
         plural(denials, "denial") if denials else "",
     ]
     if s.reassign and not s.update:
@@ -167,10 +167,11 @@ def to_do(plan: Plan) -> str:
     return listed(parts)
 
 
-def _topics_denied(plan: Plan) -> str:
+def _subjects_denied(plan: Plan) -> str:
     """Of resources of which the rest is done."""
-    count = len(set().union(*topics_denied(plan).values()))
-    return f"{plural(count, 'topic')} denied" if count else ""
+    names = set().union(*subjects_denied(plan).values())
+    noun = "resource" if any("/" in name for name in names) else "topic"
+    return f"{plural(len(names), noun)} denied" if names else ""
 
 
 def _in_order(plan: Plan) -> str:
@@ -242,7 +243,7 @@ def _denials(run: RunResult) -> str:
     """Resources that were denied, before the run or during it, topics, and operations skipped for it."""
     counts = Counter(status for _, status in _ended_badly(run))
     resources = {op.resource for op, status in _ended_badly(run) if status is Status.DENIED}
-    topics, denied = _topics_denied(run.plan), len(resources)
+    topics, denied = _subjects_denied(run.plan), len(resources)
     if is_denied(run.plan):
         before = run.plan.summary.blocked + len(set(guarded(run.plan)))
         denied += before if before or topics else 1

@@ -11,7 +11,15 @@ from kdeclare.report.plan_page_data import ACTIONS
 from kdeclare.report.plan_text import ORPHANED
 from kdeclare.report.risks import causes_of, names_of_risks, risks_of, why_irreversible
 from kdeclare.report.values import clean, plural
-from kdeclare.report.verdicts_text import hint_of, is_brokers, judgement, policies_line, spoken, verdict_lines
+from kdeclare.report.verdicts_text import (
+    hint_of,
+    is_brokers,
+    judgement,
+    name_subject,
+    policies_line,
+    spoken,
+    verdict_lines,
+)
 from kdeclare.report.views import RunDetail, RunStep
 
 MOST = 200
@@ -82,7 +90,7 @@ def run_notes(detail: RunDetail) -> list[Said]:
     overrides = [
         Said(
             "overridden",
-            clean(f"policy {o.policy}" + (f" on topic {o.topic}" if o.topic is not None else "")),
+            clean(f"policy {o.policy}" + (f" on {name_subject(o.topic)}" if o.topic is not None else "")),
             clean(o.resource),
             (clean(f"Reason: {o.reason}"), clean(f"By {o.principal or detail.run.user}")),
         )

@@ -39,13 +39,13 @@ def check_outcome(view: PolicyCheckView) -> Outcome:
         return Outcome("no-policies", "There are no policies.", ExitCode.OK)
     if against:
         verb = "is" if len(against) == 1 else "are"
-        headline = f"{len(against):,} of {plural(view.topics, 'topic')} {verb} against a policy."
+        headline = f"{len(against):,} of {plural(view.topics, view.noun)} {verb} against a policy."
         return Outcome("denied", headline, ExitCode.DENIED)
     if not view.topics:
-        return Outcome("in-order", "There are no topics to judge.", ExitCode.OK)
+        return Outcome("in-order", f"There are no {view.noun}s to judge.", ExitCode.OK)
     warned = {v.resource for v in view.verdicts if v.outcome is VerdictOutcome.WARN}
     policies = plural(len(view.policies), "policy", "policies")
-    topics = f"All {view.topics:,} topics are" if view.topics > 1 else "The one topic is"
+    topics = f"All {view.topics:,} {view.noun}s are" if view.topics > 1 else f"The one {view.noun} is"
     far = ", as far as manifests can tell" if view.open else ""
     with_warning = f", {len(warned):,} with a warning" if warned else ""
     headline = f"{topics} in order with {policies}{_idle(view)}{with_warning}{far}."
@@ -116,9 +116,9 @@ def cases_text(view: PolicyTestView, style: Style = PLAIN, *, everything: bool =
 def _what(view: PolicyCheckView) -> str:
     place = f"{view.project}/{view.env}"
     if view.cluster is None:
-        return clean(f"{place}: the manifests, as if their topics were created now.")
+        return clean(f"{place}: the manifests, as if their {view.noun}s were created now.")
     where = f"{place} on {view.cluster}" if view.cluster != view.env else place
-    return clean(f"{where}: the topics of the cluster as they are.")
+    return clean(f"{where}: the {view.noun}s of the cluster as they are.")
 
 
 def _by_topic(view: PolicyCheckView, style: Style, most: int | None) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _by_topic(view: PolicyCheckView, style: Style, most: int | None) -> Iterator
         lines = [title, *(f"  {line}" for line in verdict_lines(verdicts, style))]
         yield "".join(f"{line}\n" for line in lines)
     if most is not None and len(said) > most:
-        rest = plural(len(said) - most, "more topic")
+        rest = plural(len(said) - most, f"more {view.noun}")
         yield style.dim(f"… and {rest}; -v shows all, and so does --format json.") + "\n"
 
 

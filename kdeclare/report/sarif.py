@@ -18,7 +18,7 @@ from kdeclare.report.risks import GRAVE, by_risk, causes_of
 from kdeclare.report.sarif_places import NO_CHECKOUT, Checkout, Location, location
 from kdeclare.report.sarif_rules import Rule, code_rule, policy_rule, risk_rule
 from kdeclare.report.values import clean, plural
-from kdeclare.report.verdicts_text import is_brokers, judgement, spoken
+from kdeclare.report.verdicts_text import is_brokers, judgement, name_subject, spoken
 from kdeclare.report.views import ValidationView
 from kdeclare.version import VERSION
 
@@ -199,7 +199,7 @@ def _of_risk(change: Change, risk: Risk) -> _Finding:
 def _sentence(verdict: Verdict) -> str:
     who = "A policy of the brokers" if is_brokers(verdict) else f"Policy {verdict.policy}"
     does = {"denied": "denies", "warned": "warns of", "overridden": "is overridden for"}[judgement(verdict)]
-    topic = f"topic {verdict.topic} in " if verdict.topic is not None else ""
+    topic = f"{name_subject(verdict.topic)} in " if verdict.topic is not None else ""
     return f"{who} {does} {topic}{verdict.resource}"
 
 

@@ -100,5 +100,10 @@ def _who(verdict: Verdict, style: Style) -> str:
     paint = style.red if verdict.denies else style.yellow
     by = "" if verdict.override is not None else "by "
     policy = "a policy of the brokers" if is_brokers(verdict) else f"policy {clean(verdict.policy)}"
-    topic = f" on topic {clean(verdict.topic)}" if verdict.topic is not None else ""
+    topic = f" on {clean(name_subject(verdict.topic))}" if verdict.topic is not None else ""
     return f"{paint(judgement(verdict))} {by}{policy}{topic}"
+
+
+def name_subject(topic: str) -> str:
+    """Return what was judged, as a verdict names it: a topic, or ``Kind/name`` of another kind."""
+    return topic if "/" in topic else f"topic {topic}"

@@ -169,10 +169,11 @@ class ValidationView:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCheckView:
-    """What the policies say of topics.
+    """What the policies say of resources.
 
-    cluster: whose topics, as they are; None for manifests, as if their topics were created now.
-    topics: how many there are. policies: all that are in force, whether one was asked or not.
+    cluster: whose resources, as they are; None for manifests, as if these were created now.
+    topics: how many there are, of all kinds. noun: what they are called. policies: all that are in force,
+    whether one was asked or not.
     open: policy and resource, where only a cluster can tell. places: where resources are declared.
     """
 
@@ -185,6 +186,7 @@ class PolicyCheckView:
     open: tuple[tuple[str, str], ...] = ()
     places: Mapping[str, Place] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
+    noun: str = "topic"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from kdeclare.policy.deprecated import (
     CreateTopicPolicy,
 )
 from kdeclare.policy.judge import judge
-from kdeclare.policy.requests.facts import Facts
+from kdeclare.policy.subjects import PolicyContext
 from tests.beds import APPEND, DELETE, SET, SUBTRACT, KafkaBed
 from tests.connections import connections_to
 from tests.kafka.broker_policies import Line, Policed, alter, create
@@ -115,7 +115,7 @@ def in_python(bed: KafkaBed, *ops: Operation) -> list[Line]:
         ConfiguredPolicy("configs", AlterConfigAdapter(AlterRecorder(lines))),
         ConfiguredPolicy("topics", CreateTopicAdapter(CreateRecorder(lines))),
     ]
-    said = judge(asked, ops, lambda topics: Facts(bed.cluster, topics), {}, {})
+    said = judge(asked, ops, PolicyContext(connections_to(bed.cluster)))
     assert not said.denied
     return lines
 

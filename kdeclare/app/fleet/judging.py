@@ -10,11 +10,13 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.judging import Labels
 from kdeclare.core.plan import Verdict
 from kdeclare.fleet.whole import Judge, Judged
-from kdeclare.policy.checking import check_live
+from kdeclare.policy.checking import check_existing
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.requests.facts import Facts
+from kdeclare.policy.subjects import TOPIC
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.policies.facts import Facts
+from kdeclare.providers.kafka.policies.requests import Outlook, TopicReview
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 from kdeclare.providers.kafka.selection import KafkaSelection
 
@@ -32,14 +34,19 @@ def judge_of(reach: Reach, name: str) -> Judge | None:
 def judged(
     policies: Sequence[ConfiguredPolicy], live: KafkaState, topics: Sequence[ResourceId], labels: Labels
 ) -> Judged:
-    """All policies at once; where one wants what no snapshot holds, each alone."""
-    if not policies:
-        return Judged()
+    """All policies at once; where one wants what no snapshot holds, each alone.
+
+    A snapshot holds topics: of other kinds, policies cannot say anything.
+    """
+    others = tuple(policy.name for policy in policies if policy.kind != TOPIC)
+    asked = [policy for policy in policies if policy.kind == TOPIC]
+    if not asked:
+        return Judged(open=others)
     try:
-        return Judged(_asked(policies, live, topics, labels))
+        return Judged(_asked(asked, live, topics, labels), others)
     except Fault:
-        if len(policies) == 1:
-            return Judged(open=(policies[0].name,))
+        if len(asked) == 1:
+            return Judged(open=(asked[0].name, *others))
     each = [judged((policy,), live, topics, labels) for policy in policies]
     return Judged([v for found in each for v in found.verdicts], [p for found in each for p in found.open])
 
@@ -52,7 +59,9 @@ def _asked(
         frozenset(live.topics), {r: ConfigQuery(r, overrides=True) for r in resources}, every_topic=True
     )
     facts = _FactsOfSnapshot(cast(Cluster, _OnlySnapshot()), [topic.name for topic in topics], live, known)
-    return check_live(policies, topics, facts, labels, lambda done: None).verdicts
+    review = TopicReview(Outlook(facts, labels))
+    found = check_existing(policies, TOPIC, [topic.name for topic in topics], review)
+    return tuple(verdict for verdicts in found for verdict in verdicts)
 
 
 class _FactsOfSnapshot(Facts):

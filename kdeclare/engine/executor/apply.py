@@ -8,7 +8,6 @@ from typing import Literal
 from kdeclare.core.clock import Clock, SystemClock, timestamp
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exits import ExitCode
-from kdeclare.core.ids import ResourceId
 from kdeclare.core.judging import Judge
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
@@ -150,11 +149,11 @@ class Applier:
 
     def _overrides(self, plan: Plan, operations: Sequence[Operation]) -> list[OverrideLine]:
         """Who has had which policy's denial overridden, and why; not of what is left alone all the same."""
-        acting = {(str(resource), subject) for resource, subject in self.judge.list_judged(operations)}
+        acting = {(str(resource), name) for resource, name in self.judge.list_judged(operations)}
         found = [
             (v, v.override)
             for v in plan.verdicts
-            if v.override is not None and (v.resource, v.topic or ResourceId.parse(v.resource).name) in acting
+            if v.override is not None and (v.resource, v.topic or "") in acting
         ]
         principal = find_principal(self.connections) if found else None
         return [

@@ -13,7 +13,7 @@ _Reasons = dict[str, str]
 
 
 def trimmed(
-    operations: Sequence[Operation], denied: Mapping[ResourceId, Set[str]]
+    operations: Sequence[Operation], denied: Mapping[ResourceId, Set[ResourceId]]
 ) -> tuple[tuple[Operation, ...], frozenset[ResourceId]]:
     """What is left of the operations, which are in order, and the resources of which nothing is.
 
@@ -30,14 +30,18 @@ def trimmed(
     return left, _acting(operations) - _acting(left)
 
 
-def _without(operations: Iterable[Operation], denied: Mapping[ResourceId, Set[str]]) -> dict[str, Operation]:
+def _without(
+    operations: Iterable[Operation], denied: Mapping[ResourceId, Set[ResourceId]]
+) -> dict[str, Operation]:
     """The steps that change something, without what is denied and without what needs that."""
     left: dict[str, Operation] = {}
     gone: set[str] = set()
     for op in operations:
         if type_of(op).is_auxiliary:
             continue
-        rest = type_of(op).less(op, denied.get(op.resource, frozenset()))
+        subjects = denied.get(op.resource, frozenset())
+        own = op.resource in subjects
+        rest = None if own else type_of(op).less(op, {s.name for s in subjects}) if subjects else op
         if rest is None or not gone.isdisjoint(op.needs):
             gone.add(op.id)
         else:

@@ -7,11 +7,10 @@ from itertools import pairwise
 
 from kdeclare.core.suggest import closest, did_you_mean
 from kdeclare.policy.cel.source import tokens
+from kdeclare.policy.cel.vocabulary import Vocabulary
 
-FIELDS = ("assignments", "configs", "partitions", "replicationFactor")
-"""What ``pre`` and ``post`` have."""
-NAMES = ("action", "changed", "labels", "post", "pre", "principal", "topic")
-"""What an expression can speak about."""
+STATE = "State_"
+"""How the types of states are called; the name of the state follows."""
 
 _FUNCTIONS = (
     *("all", "bool", "bytes", "contains", "double", "duration", "dyn", "endsWith", "exists", "exists_one"),
@@ -23,7 +22,7 @@ _UNKNOWN = "undeclared reference to "
 _CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _ERROR = re.compile(r"^ERROR: <input>:(-?\d+):(-?\d+): (.*)$", re.MULTILINE)
 _CLOSED = re.compile(r"""(['"])(?:\\.|(?!\1)[^\\\n])*\1""")
-_SIDE = re.compile(r"\bhas\s*\(\s*(pre|post)\s*\.\s*(\w+)\s*\)")
+_SIDE = re.compile(r"\bhas\s*\(\s*(\w+)\s*\.\s*(\w+)\s*\)")
 _TYPES = {
     "int": "a whole number",
     "uint": "an unsigned number",
@@ -32,8 +31,6 @@ _TYPES = {
     "wrapper(string)": "text or null",
     "bool": "true or false",
     "null_type": "null",
-    "StateBefore": "a whole state",
-    "StateAfter": "a whole state",
 }
 _WORDS = {"and": "&&", "AND": "&&", "&": "&&", "or": "||", "OR": "||", "|": "||", "not": "!", "=": "=="}
 _WORDS |= {"=>": ">=", "=<": "<=", "<>": "!=", "NOT": "!"}
@@ -48,13 +45,13 @@ class RuleProblem:
     offset: int | None = None
 
 
-def explained(said: str, source: str) -> tuple[RuleProblem, ...]:
+def explained(said: str, source: str, vocabulary: Vocabulary) -> tuple[RuleProblem, ...]:
     """What the compiler said: the first mistake in the syntax, or all that it found in a sound one."""
     found = [(_offset(source, int(m[1]), int(m[2])), m[3]) for m in _ERROR.finditer(_CODE.sub("", said))]
     syntax = [item for item in found if item[1].startswith(("Syntax error", "reserved", "unsupported"))]
     if syntax:
         offset, text = min(syntax, key=lambda item: item[0] or 0)
-        optional = _optional(text, source)
+        optional = _optional(text, source, vocabulary)
         return (optional or _syntax(text, offset or 0, source),)
     if not found or "recursion" in said:
         return (RuleProblem(_of_the_whole(said)),)
@@ -63,13 +60,14 @@ def explained(said: str, source: str) -> tuple[RuleProblem, ...]:
     functions = [
         (at, text) for at, text in found if text.startswith(_UNKNOWN) and source[at or 0 :][:1] == "("
     ]
-    return tuple(dict.fromkeys(_mistake(text, offset, source) for offset, text in functions or found))
+    mistakes = (_mistake(text, offset, source, vocabulary) for offset, text in functions or found)
+    return tuple(dict.fromkeys(mistakes))
 
 
 def not_a_verdict(kind: str) -> RuleProblem:
     """For an expression whose result is of another type than BOOL."""
     words = {"LIST": "a list", "MAP": "a mapping", "NULL": "null", "DYN": "of no type that is known before"}
-    said = words.get(kind.partition("<")[0]) or _TYPES.get(kind) or _TYPES.get(kind.lower(), kind)
+    said = words.get(kind.partition("<")[0]) or _TYPES.get(kind) or _TYPES.get(kind.lower()) or _typed(kind)
     hint = "Compare it with something; a rule is true for what is allowed."
     return RuleProblem(f"A rule must be true or false, and this is {said}.", hint)
 
@@ -107,14 +105,14 @@ def _syntax(said: str, offset: int, source: str) -> RuleProblem:
     return RuleProblem(f"'{word}' is not expected here.", hint, offset)
 
 
-def _optional(said: str, source: str) -> RuleProblem | None:
+def _optional(said: str, source: str, vocabulary: Vocabulary) -> RuleProblem | None:
     """Of ``[?'x']``, ``.?x`` and ``?.x``."""
     if not said.startswith("unsupported") and "expecting ':'" not in said:
         return None
     pieces = tokens(source)
     for one, other in pairwise(pieces):
         if (one.text + other.text) in ("[?", ".?", "?.") and other.offset == one.offset + 1:
-            hint = "Ask first whether a key is there: 'key' in post.configs && …."
+            hint = f"Ask first whether a key is there: 'key' in {vocabulary.example_map} && …."
             return RuleProblem(f"'{one.text}{other.text}' is not supported.", hint, one.offset)
     return None
 
@@ -133,21 +131,21 @@ def _instead(word: str) -> str:
     return f"Write {_WORDS[word]}." if word in _WORDS else ""
 
 
-def _mistake(said: str, offset: int | None, source: str) -> RuleProblem:
+def _mistake(said: str, offset: int | None, source: str, vocabulary: Vocabulary) -> RuleProblem:
     at = offset or 0
     if match := re.match(_UNKNOWN + r"'([^']*)'", said):
-        return _unknown(match[1], at, source)
+        return _unknown(match[1], at, source, vocabulary)
     if match := re.match(r"expression of type '(.*)' cannot be the operand of a select", said):
-        return _no_field(match[1], at, source)
+        return _no_field(match[1], at, source, vocabulary)
     if match := re.match(r"found no matching overload for '(.*)' applied to '(.*)'", said):
-        return RuleProblem(*_no_overload(match[1], _split(match[2]), source), offset)
+        return RuleProblem(*_no_overload(match[1], _split(match[2]), source, vocabulary), offset)
     if said.startswith("has() argument"):
-        hint = "Whether a key is there: 'key' in post.configs."
+        hint = f"Whether a key is there: 'key' in {vocabulary.example_map}."
         return RuleProblem("has() takes a field, written with a dot.", hint, offset)
     return RuleProblem(f"{said[:1].upper()}{said[1:].rstrip('.')}.", "", offset)
 
 
-def _unknown(name: str, at: int, source: str) -> RuleProblem:
+def _unknown(name: str, at: int, source: str, vocabulary: Vocabulary) -> RuleProblem:
     if source[at : at + 1] == "(" and source[:at].rstrip().endswith(name):
         start = source.rindex(name, 0, at)
         if name in _AFTER:
@@ -160,11 +158,13 @@ def _unknown(name: str, at: int, source: str) -> RuleProblem:
         at = max(source.rfind(first, 0, at), 0)
     if first in ("CREATE", "MODIFY", "DELETE"):
         return RuleProblem(f"'{first}' without quotes is a name.", f"Write '{first}' in quotes.", at)
-    near = closest(first, (*NAMES, *FIELDS))
-    if near in FIELDS:
-        hint = f"Did you mean 'post.{near}'?"
+    if first == "resource":
+        return RuleProblem("'resource' is known by its fields only.", "It has kind, labels, name.", at)
+    near = closest(first, (*vocabulary.names, *vocabulary.fields))
+    if near in vocabulary.fields:
+        hint = f"Did you mean '{vocabulary.words.after}.{near}'?"
     else:
-        hint = f"Did you mean '{near}'?" if near else f"Known are {', '.join(NAMES)}."
+        hint = f"Did you mean '{near}'?" if near else f"Known are {', '.join(vocabulary.names)}."
     return RuleProblem(f"There is nothing called '{first}'.", hint, at)
 
 
@@ -181,21 +181,21 @@ def _misused(name: str, after_a_dot: bool, inside: str) -> tuple[str, str]:
     return f"'{name}' stands after {of}, with a dot.", f"Write {first[1] if first else '…'}.{name}{what}."
 
 
-def _no_field(kind: str, at: int, source: str) -> RuleProblem:
+def _no_field(kind: str, at: int, source: str, vocabulary: Vocabulary) -> RuleProblem:
     match = re.compile(r"\s*\.\s*(\w+)").match(source, at)
     field, start = (match[1], match.start(1)) if match else ("", at)
-    if kind in ("StateBefore", "StateAfter"):
-        side = "pre" if kind == "StateBefore" else "post"
-        hint = did_you_mean(field, FIELDS) or f"It has {', '.join(FIELDS)}."
-        return RuleProblem(f"'{side}' has no field '{field}'.", hint, start)
-    for dotted in re.finditer(r"\b((?:pre|post)\s*\.\s*configs)\s*\.([\w.]+)", source):
+    if kind.startswith(STATE):
+        hint = did_you_mean(field, vocabulary.fields) or f"It has {', '.join(vocabulary.fields)}."
+        return RuleProblem(f"'{kind.removeprefix(STATE)}' has no field '{field}'.", hint, start)
+    maps = "|".join(name.replace(".", r"\s*\.\s*") for name in vocabulary.text_maps) or "(?!)"
+    for dotted in re.finditer(rf"\b({maps})\s*\.([\w.]+)", source):
         if dotted.start() <= at < dotted.end():
             hint = f"Write {dotted[1]}['{dotted[2]}']."
-            return RuleProblem("A config's name with dots in it is a key, not fields.", hint, start)
+            return RuleProblem(f"{_of_a_key(dotted[1])} with dots in it is a key, not fields.", hint, start)
     return RuleProblem(f"There is no field '{field}' in {_typed(kind)}.", "", start)
 
 
-def _no_overload(function: str, kinds: list[str], source: str) -> tuple[str, str]:
+def _no_overload(function: str, kinds: list[str], source: str, vocabulary: Vocabulary) -> tuple[str, str]:
     operator = function.strip("_").lstrip("@")
     given = [_typed(kind) for kind in kinds]
     if function == "_?_:_":
@@ -204,27 +204,44 @@ def _no_overload(function: str, kinds: list[str], source: str) -> tuple[str, str
         said = f"'{'[…]' if function == '_[_]' else operator}' does not take {given[0]} and {given[1]}."
     else:
         said = f"'{operator}' does not take {', '.join(given)}."
-    return said, _conversion(set(kinds), source)
+    return said, _conversion(set(kinds), source, vocabulary)
 
 
-def _conversion(kinds: set[str], source: str) -> str:
+def _conversion(kinds: set[str], source: str, vocabulary: Vocabulary) -> str:
     side = _SIDE.search(source)
-    if side and side[2] in FIELDS:
+    if side and side[1] in vocabulary.sides and side[2] in vocabulary.fields:
         return f"A state has all of its fields: write {side[1]} != null in place of {side[0]}."
-    if kinds & {"StateBefore", "StateAfter"}:
-        return f"A state can only be compared with null; it has {', '.join(FIELDS)}."
+    if any(kind.startswith(STATE) for kind in kinds):
+        return f"A state can only be compared with null; it has {', '.join(vocabulary.fields)}."
     if kinds == {"string", "int"}:
-        return "Configs and labels are text: convert with int(…), or put the number in quotes."
+        return f"{_texts(vocabulary)} are text: convert with int(…), or put the number in quotes."
     if kinds == {"string", "bool"}:
-        return "Configs and labels are text: put true and false in quotes."
+        return f"{_texts(vocabulary)} are text: put true and false in quotes."
     if kinds == {"double", "int"}:
         return "Write whole numbers without a point."
     if "null_type" in kinds:
-        return "Only pre, post and principal can be null; whether a key is there: 'key' in post.configs."
+        states = f"{vocabulary.words.before}, {vocabulary.words.after}"
+        key = f"'key' in {vocabulary.example_map}"
+        return f"Only {states} and principal can be null; whether a key is there: {key}."
     return ""
 
 
+def _texts(vocabulary: Vocabulary) -> str:
+    """The mappings of texts: ``Configs and labels``."""
+    found = [n for n in vocabulary.fields if vocabulary.words.fields[n].value_type == dict[str, str]]
+    names = ", ".join(found)
+    return f"{names[:1].upper()}{names[1:]} and labels" if found else "Labels"
+
+
+def _of_a_key(mapping: str) -> str:
+    """Of ``post.configs``: ``A config's name``."""
+    name = mapping.rpartition(".")[2].strip().removesuffix("s")
+    return f"{'An' if name[:1] in 'aeiou' else 'A'} {name}'s name"
+
+
 def _typed(kind: str) -> str:
+    if kind.startswith(STATE):
+        return "a whole state"
     if kind.startswith("map("):
         return "a mapping"
     return "a list" if kind.startswith("list(") else _TYPES.get(kind, kind)

@@ -1,12 +1,14 @@
 """Why a rule could not be evaluated, in words for whoever was denied and for the rule's author."""
 
 import re
+from typing import get_args
 
 from kdeclare.core.diagnostics import Place
+from kdeclare.policy.cel.vocabulary import Vocabulary
 
 _CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _NO_KEY = re.compile(r"Key not found in map : (.+)")
-_NO_VALUE = re.compile(r'No value with name "(pre|post)\.\w+"')
+_NO_VALUE = re.compile(r'No value with name "(\w+)\.\w+"')
 _PLAIN = {
     "Iteration budget exceeded": "it takes too many steps",
     "regular expression too large": "a regular expression is too large, once its repetitions are written out",
@@ -19,21 +21,22 @@ _PLAIN = {
 }
 
 
-def failed(said: str, source: str, where: Place | None = None) -> str:
+def failed(said: str, source: str, vocabulary: Vocabulary, where: Place | None = None) -> str:
     """The message of a violation. said: CEL's error. source: the rule, which stands ``where``."""
     text = _CODE.sub("", _CODE.sub("", said)).rstrip(".")
-    reason, instead = _reason(text, source)
+    reason, instead = _reason(text, source, vocabulary)
     advice = f" The rule's author can write {instead}." if instead else ""
     rule = f"The rule ({where})" if where else "The rule"
     return f"{rule} cannot be evaluated here: {reason}.{advice}"
 
 
-def _reason(text: str, source: str) -> tuple[str, str]:
+def _reason(text: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
     if match := _NO_KEY.search(text):
-        return _no_key(match[1], source)
-    if match := _NO_VALUE.search(text):
-        side = match[1]
-        return f"'{side}' is null on {'CREATE' if side == 'pre' else 'DELETE'}", f"{side} == null || …"
+        return _no_key(match[1], source, vocabulary)
+    match = _NO_VALUE.search(text)
+    if match and match[1] in vocabulary.sides:
+        side, action = match[1], "CREATE" if vocabulary.is_before(match[1]) else "DELETE"
+        return f"'{side}' is null on {action}", f"{side} == null || …"
     if "invalid regular expression" in text:
         what, _, where = text.partition(": ")[2].partition(": ")
         return f"'{where}' is no regular expression, {what}", ""
@@ -45,12 +48,21 @@ def _reason(text: str, source: str) -> tuple[str, str]:
     return (known[0] if known else text), ""
 
 
-def _no_key(key: str, source: str) -> tuple[str, str]:
+def _no_key(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
     if not key.startswith('"'):
-        side = "pre" if "post.assignments" not in source else "post"
-        return f"there is no {key} among the partitions it looks at", f"{key} in {side}.assignments && …"
+        return _no_number(key, source, vocabulary)
     name = key.strip('"')
     quoted = re.escape(name)
     match = re.search(rf"([\w.]+)\s*(?:\[\s*[rR]?(['\"]){quoted}\2\s*\]|\.{quoted}\b)", source)
     mapping = match[1] if match else "one of its mappings"
     return f"there is no '{name}' in {mapping}", f"'{name}' in {match[1] if match else '…'} && …"
+
+
+def _no_number(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
+    """Of a mapping of numbers that the rule speaks of: the state before, unless it is the other one's."""
+    for name, known in vocabulary.words.fields.items():
+        if get_args(known.value_type)[:1] == (int,) and name in source:
+            words = vocabulary.words
+            side = words.after if f"{words.after}.{name}" in source else words.before
+            return f"there is no {key} among the {known.elements} it looks at", f"{key} in {side}.{name} && …"
+    return f"there is no {key} in one of its mappings", f"{key} in … && …"

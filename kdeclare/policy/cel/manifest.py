@@ -10,26 +10,40 @@ from kdeclare.core.diagnostics import error
 from kdeclare.core.kind import NAME, Desired, Problem
 from kdeclare.core.patterns import RE2_HINT, is_pattern
 from kdeclare.core.plan import VerdictOutcome
-from kdeclare.manifests.policies import AppliesTo, reserved
+from kdeclare.core.policy_subjects import PolicyAction, list_policy_kinds, noun_of
+from kdeclare.core.registry import KINDS
+from kdeclare.core.suggest import did_you_mean, one_of
+from kdeclare.manifests.policies import AppliesTo, SelectorSpec, reserved
 from kdeclare.policy.cel.bindings import Bindings, Wants
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
-from kdeclare.policy.interface import Action
-from kdeclare.policy.selector import EVERYTHING, Selector, wrong_patterns
+from kdeclare.policy.selector import select, wrong_patterns
+from kdeclare.policy.subjects import TOPIC
 
 if TYPE_CHECKING:
     from kdeclare.policy.cel.errors import RuleProblem
     from kdeclare.policy.cel.together import Together
 
 _SHOWN = 200
-_NOT_THERE = {"pre": Action.CREATE, "post": Action.DELETE}
+
+
+class KindSelectorSpec(SelectorSpec):
+    """``selector`` of a rule, which can be about any kind; ``topics`` are names of topics."""
+
+    kind: Annotated[str, Field(min_length=1)] = TOPIC
+    names: Annotated[
+        Annotated[list[str], Field(min_length=1)] | None,
+        Field(description="The same as topics, of whatever kind."),
+    ] = None
 
 
 class PolicySpec(AppliesTo):
     """``spec`` of a Policy manifest.
 
+    selector: the resources that it is about; of kind Topic if it names no other one.
     rule: in CEL; false is a violation. message: what is said then, by default the rule itself.
     """
 
+    selector: KindSelectorSpec = KindSelectorSpec()
     rule: Annotated[str, Field(min_length=1)]
     message: Annotated[str, Field(min_length=1)] | None = None
 
@@ -41,9 +55,11 @@ class PolicyBody:
     rule: str
     message: str
     outcome: VerdictOutcome = VerdictOutcome.DENY
-    actions: frozenset[Action] = EVERY_ACTION
+    actions: frozenset[PolicyAction] = EVERY_ACTION
     topics: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    kind: str = TOPIC
+    names: tuple[str, ...] = ()
 
 
 class PolicyKind:
@@ -65,27 +81,28 @@ class PolicyKind:
             rule=str(spec.rule),
             message=spec.message or f"The rule is not met: {_shown(spec.rule)}",
             outcome=VerdictOutcome(spec.severity),
-            actions=frozenset(map(Action, spec.actions)),
+            actions=frozenset(map(PolicyAction, spec.actions)),
             topics=tuple(spec.selector.topics or ()),
             labels=spec.selector.labels,
+            kind=spec.selector.kind,
+            names=tuple(spec.selector.names or ()),
         )
         return body, tuple(_problems(name, body))
 
     def configured(self, desired: Desired) -> ConfiguredPolicy:
-        """The policy of a manifest. Raises RuleError or ValueError where `parse` found errors in it."""
+        """The policy of a manifest. Raises RuleError, ValueError or LookupError where `parse` has errors."""
         from kdeclare.policy.cel.rule import CelPolicy, compile_rule  # as `_problems` does
         from kdeclare.policy.cel.together import Together
 
         body: PolicyBody = desired.body
-        selector = Selector(body.topics, body.labels) if body.topics or body.labels else EVERYTHING
         if self._together is None:
             self._together = Together(self._bindings)
         return ConfiguredPolicy(
             desired.id.name,
-            CelPolicy(compile_rule(body.rule), body.message, self._bindings, desired.source),
+            CelPolicy(compile_rule(body.rule, body.kind), body.message, self._bindings, desired.source),
             body.outcome,
             body.actions,
-            selector,
+            select((*body.topics, *body.names), body.labels, body.kind),
             desired.source,
             bounded=True,
             group=self._together,
@@ -96,20 +113,43 @@ def _problems(name: str, body: PolicyBody) -> Iterator[Problem]:
     wrong_name = reserved(name)
     if wrong_name is not None:
         yield Problem(NAME, wrong_name)
-    for index, reason in wrong_patterns(body.topics):
-        detail = f"'{body.topics[index]}' is no regular expression: {reason}."
-        hint = RE2_HINT if is_pattern(body.topics[index]) else f"Write /{body.topics[index] or '.*'}/."
-        yield Problem(
-            ("selector", "topics", index), error("bad-pattern", "No regular expression", detail, hint=hint)
-        )
+    wrong_kind = _wrong_kind(body)
+    if wrong_kind is not None:
+        yield wrong_kind
+        return
+    for field_name, names in (("topics", body.topics), ("names", body.names)):
+        for index, reason in wrong_patterns(names, body.kind):
+            detail = f"'{names[index]}' is no regular expression: {reason}."
+            hint = RE2_HINT if is_pattern(names[index]) else f"Write /{names[index] or '.*'}/."
+            wrong = error("bad-pattern", "No regular expression", detail, hint=hint)
+            yield Problem(("selector", field_name, index), wrong)
     from kdeclare.policy.cel.rule import RuleError, compile_rule  # only who has rules waits for it
 
     try:
-        wants = compile_rule(body.rule).wants
+        wants = compile_rule(body.rule, body.kind).wants
     except RuleError as wrong:
         yield from map(_in_rule, wrong.problems)
     else:
         yield from _never_there(wants, body.actions)
+
+
+def _wrong_kind(body: PolicyBody) -> Problem | None:
+    """What is wrong with the kind that a selector names."""
+    judged = list_policy_kinds()
+    if body.kind not in KINDS:
+        detail = f"There is no kind '{body.kind}'."
+        hint = did_you_mean(body.kind, judged) or f"Policies can judge {one_of(judged)}."
+        return Problem(("selector", "kind"), error("unknown-kind", "Unknown kind", detail, hint=hint))
+    if body.kind not in judged:
+        detail = f"Policies cannot judge resources of kind {body.kind}: their provider does not support it."
+        hint = f"They can judge {one_of(judged)}."
+        wrong = error("kind-not-judged", "Kind cannot be judged", detail, hint=hint)
+        return Problem(("selector", "kind"), wrong)
+    if body.topics and body.kind != TOPIC:
+        detail = f"'topics' are names of topics, and this policy is about {body.kind}."
+        wrong = error("not-topics", "Names of another kind", detail, hint="Write 'names'.")
+        return Problem(("selector", "topics"), wrong)
+    return None
 
 
 def _in_rule(problem: "RuleProblem") -> Problem:
@@ -117,23 +157,29 @@ def _in_rule(problem: "RuleProblem") -> Problem:
     return Problem(("rule",), said, problem.offset)
 
 
-def _never_there(wants: Wants, actions: frozenset[Action]) -> Iterator[Problem]:
+def _never_there(wants: Wants, actions: frozenset[PolicyAction]) -> Iterator[Problem]:
     """What is asked of a state that is null for some of the actions, where nothing looks whether it is."""
     if "action" in wants.names:
         return
+    vocabulary = wants.vocabulary
+    states = vocabulary.sides.items()
+    not_there = {side: PolicyAction.CREATE if before else PolicyAction.DELETE for side, before in states}
     looked_into = {name.partition(".")[0] for name in wants.names if "." in name}
     open_sides = [
         side
-        for side, action in _NOT_THERE.items()
+        for side, action in not_there.items()
         if action in actions and side in looked_into and side not in wants.names
     ]
     if not open_sides:
         return
-    missing = " and ".join(f"'{side}' is null on {_NOT_THERE[side]}" for side in open_sides)
-    left = [action for action in Action if action in actions - {_NOT_THERE[side] for side in open_sides}]
+    missing = " and ".join(f"'{side}' is null on {not_there[side]}" for side in open_sides)
+    always = actions - {not_there[side] for side in open_sides}
+    left = [action for action in PolicyAction if action in always]
     if not left and len(actions) == 1:  # the guard would always be true
-        other = "pre" if "post" in open_sides else "post"
-        hint = f"Write '{other}', which is the topic as it {'is' if other == 'pre' else 'will be'}."
+        after = vocabulary.is_before(open_sides[0])
+        other = vocabulary.words.after if after else vocabulary.words.before
+        noun = noun_of(vocabulary.kind)
+        hint = f"Write '{other}', which is the {noun} as it {'will be' if after else 'is'}."
     else:
         guard = " || ".join(f"{side} == null" for side in open_sides)
         limit = f"Limit it with actions: [{', '.join(left)}], or write" if left else "Write"

@@ -4,31 +4,30 @@ An expression cannot change anything, ends by itself, and is checked against the
 before it is ever evaluated: a misspelt field is found when the manifest is read.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from time import perf_counter
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from kdeclare.core.diagnostics import Place
 from kdeclare.core.patterns import why_invalid
+from kdeclare.core.policy_subjects import PolicyRequest, PolicyViolation
 from kdeclare.policy.cel.bindings import Bindings, Wants
-from kdeclare.policy.cel.errors import FIELDS, NAMES, RuleProblem, explained, not_a_verdict
+from kdeclare.policy.cel.errors import STATE, RuleProblem, explained, not_a_verdict
 from kdeclare.policy.cel.failures import failed
 from kdeclare.policy.cel.growth import growing
 from kdeclare.policy.cel.matching import slow_match
 from kdeclare.policy.cel.source import keys_of, matches, tokens
+from kdeclare.policy.cel.vocabulary import Vocabulary, vocabulary_of
 from kdeclare.policy.cel.words import impossible
-from kdeclare.policy.interface import PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.subjects import TOPIC
 
 MAX_LENGTH = 4_096
 """Characters of a rule."""
 SLOW_S, MAX_SLOW_S = 0.5, 5.0
 """Seconds from which on an evaluation is a slow one, and what all slow ones of a policy may take together;
 so much that a machine that is busy with something else is not the rule's fault."""
-
-_SIDES = ("pre", "post")
-_STATE_FIELDS = tuple(f"{side}.{name}" for side in _SIDES for name in FIELDS)
 
 
 class RuleError(Exception):
@@ -55,7 +54,7 @@ class CelRule:
     expression: Any = field(repr=False, compare=False)
 
 
-class CelPolicy(TopicActionsPolicy):
+class CelPolicy:
     """Denies what its rule is false for, and what the rule cannot be evaluated for."""
 
     def __init__(self, rule: CelRule, message: str, bindings: Bindings, where: Place | None = None) -> None:
@@ -66,10 +65,10 @@ class CelPolicy(TopicActionsPolicy):
         self._where = where
         self._slow_s = 0.0
 
-    def validate(self, request: RequestMetadata) -> None:
+    def validate(self, request: PolicyRequest) -> None:
         """See `TopicActionsPolicy.validate`."""
         if self._slow_s > MAX_SLOW_S:
-            raise RuleFailed(failed("Too slow", self.rule.source, self._where))
+            raise RuleFailed(failed("Too slow", self.rule.source, self.rule.wants.vocabulary, self._where))
         values = self._bindings.of(request, self.rule.wants)
         started = perf_counter()
         try:
@@ -82,30 +81,31 @@ class CelPolicy(TopicActionsPolicy):
             return
         if found is False:
             raise PolicyViolation(self._message)
-        raise RuleFailed(failed(str(found), self.rule.source, self._where))
+        raise RuleFailed(failed(str(found), self.rule.source, self.rule.wants.vocabulary, self._where))
 
     def close(self) -> None:
         """See `TopicActionsPolicy.close`."""
         self._bindings.forget()
 
 
-def compile_rule(source: str) -> CelRule:
-    """Compile a rule. Raises RuleError."""
+def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
+    """Compile a rule about a kind. Raises RuleError; LookupError where policies cannot judge the kind."""
+    vocabulary = vocabulary_of(kind)
     if not source.strip():
         raise RuleError(RuleProblem("The rule is empty."))
     if len(source) > MAX_LENGTH:
         detail = f"The rule has {len(source):,} characters; it may have at most {MAX_LENGTH:,}."
         raise RuleError(RuleProblem(detail, "Write several policies; all of them hold."))
     try:
-        checked = _checker().compile(source)
+        checked = _checker(vocabulary).compile(source)
     except (RuntimeError, TypeError, ValueError) as problem:  # the latter two: no Unicode
-        raise RuleError(*explained(str(problem), source)) from None
-    kind = checked.return_type().name()
-    problems = list(_beyond_types(source)) if kind == "BOOL" else [not_a_verdict(kind)]
+        raise RuleError(*explained(str(problem), source, vocabulary)) from None
+    result = checked.return_type().name()
+    problems = list(_beyond_types(source, vocabulary)) if result == "BOOL" else [not_a_verdict(result)]
     if problems:
         raise RuleError(*problems)
-    wants = Wants(tuple(_mentioned(source)), _literal_keys(source))
-    return CelRule(source, wants, _runner().deserialize(checked.serialize()))
+    wants = Wants(vocabulary, tuple(_mentioned(source, vocabulary)), _literal_keys(source, vocabulary))
+    return CelRule(source, wants, _runner(vocabulary).deserialize(checked.serialize()))
 
 
 def join_rules(rules: Sequence[CelRule]) -> tuple[Wants, Any] | None:
@@ -114,15 +114,16 @@ def join_rules(rules: Sequence[CelRule]) -> tuple[Wants, Any] | None:
     What only some of them look up by names may be read whole.
     """
     source = " && ".join(f"({rule.source}\n)" for rule in rules)  # a rule may end in a comment
+    vocabulary = rules[0].wants.vocabulary  # a request is about one kind, and so are those who are asked
     try:
-        checked = _checker().compile(source)
+        checked = _checker(vocabulary).compile(source)
     except RuntimeError:  # too long, or too deep
         return None
     names = dict.fromkeys(name for rule in rules for name in rule.wants.names)
-    return Wants(tuple(names)), _runner().deserialize(checked.serialize())
+    return Wants(vocabulary, tuple(names)), _runner(vocabulary).deserialize(checked.serialize())
 
 
-def _beyond_types(source: str) -> Iterator[RuleProblem]:
+def _beyond_types(source: str, vocabulary: Vocabulary) -> Iterator[RuleProblem]:
     loop = growing(source)
     if loop is not None:
         detail = "The loops of this rule could make values larger than any memory."
@@ -140,26 +141,27 @@ def _beyond_types(source: str) -> Iterator[RuleProblem]:
         detail = "The regular expressions of this rule could take too long."
         hint = "Write shorter ones, repeat fewer times {n}, or match them outside of loops."
         yield RuleProblem(detail, hint, slow.offset)
-    yield from impossible(source, _value)
+    yield from impossible(source, _value, vocabulary)
 
 
-def _mentioned(source: str) -> Iterator[str]:
+def _mentioned(source: str, vocabulary: Vocabulary) -> Iterator[str]:
     """The variables that an expression speaks of: those without which it does not compile."""
-    for name in (*NAMES, *_STATE_FIELDS):
-        if name.rpartition(".")[2] in source and not _compiles_without(name, source):
+    for name in vocabulary.readers:
+        is_in = all(part in source for part in name.split("."))
+        if is_in and not _compiles_without(name, source, vocabulary):
             yield name
 
 
-def _compiles_without(name: str, source: str) -> bool:
+def _compiles_without(name: str, source: str, vocabulary: Vocabulary) -> bool:
     try:
-        _checker(name).compile(source)
+        _checker(vocabulary, name).compile(source)
     except RuntimeError:
         return False
     return True
 
 
-def _literal_keys(source: str) -> dict[str, frozenset[str]]:
-    found = {name: keys_of(source, name) for name in ("pre.configs", "post.configs")}
+def _literal_keys(source: str, vocabulary: Vocabulary) -> dict[str, frozenset[str]]:
+    found = {name: keys_of(source, name, vocabulary.sides) for name in vocabulary.text_maps}
     return {
         name: frozenset(_value(token.text) if token.text[-1] in "'\"" else token.text for token in keys)
         for name, keys in found.items()
@@ -169,45 +171,44 @@ def _literal_keys(source: str) -> dict[str, frozenset[str]]:
 
 def _value(literal: str) -> str:
     """What a literal text of CEL stands for."""
-    value: str = _runner().compile(literal).eval(data={}).value()
+    value: str = _plain_runner().compile(literal).eval(data={}).value()
     return value
 
 
 @cache
-def _checker(without: str = "") -> Any:
+def _checker(vocabulary: Vocabulary, without: str = "") -> Any:
     """Knows the types by which expressions are checked, of all variables or of all but one."""
     from cel_expr_python import cel  # only who needs it waits for it
 
-    kinds = _kinds(cel.Type)
-    kinds |= {
-        "principal": cel.Type("google.protobuf.StringValue"),  # a text or null
-        "pre": cel.Type.AbstractType("StateBefore"),
-        "post": cel.Type.AbstractType("StateAfter"),
-    }
-    kinds.pop(without, None)
-    return cel.NewEnv(variables=kinds)
+    types = {name: _cel_type(known, cel.Type) for name, known in vocabulary.types.items()}
+    types["principal"] = cel.Type("google.protobuf.StringValue")  # a text or null
+    types |= {side: cel.Type.AbstractType(f"{STATE}{side}") for side in vocabulary.sides}
+    types.pop(without, None)
+    return cel.NewEnv(variables=types)
 
 
 @cache
-def _runner() -> Any:
+def _runner(vocabulary: Vocabulary) -> Any:
     """Takes values; of what can be null, it does not take the types that the checker knows."""
     from cel_expr_python import cel
 
-    return cel.NewEnv(variables=_kinds(cel.Type) | dict.fromkeys(("principal", *_SIDES), cel.Type.DYN))
+    types = {name: _cel_type(known, cel.Type) for name, known in vocabulary.types.items()}
+    return cel.NewEnv(variables=types | dict.fromkeys(("principal", *vocabulary.sides), cel.Type.DYN))
 
 
-def _kinds(kind: Any) -> dict[str, Any]:
-    """The types of what is never null. A field of a state is a variable with a dot in its name."""
-    fields: Mapping[str, Any] = {
-        "partitions": kind.INT,
-        "replicationFactor": kind.INT,
-        "assignments": kind.Map(kind.INT, kind.List(kind.INT)),
-        "configs": kind.Map(kind.STRING, kind.STRING),
-    }
-    return {
-        "action": kind.STRING,
-        "topic": kind.STRING,
-        "labels": kind.Map(kind.STRING, kind.STRING),
-        "changed": kind.List(kind.STRING),
-        **{f"{side}.{name}": fields[name] for side in _SIDES for name in FIELDS},
-    }
+@cache
+def _plain_runner() -> Any:
+    from cel_expr_python import cel
+
+    return cel.NewEnv(variables={})
+
+
+def _cel_type(known: type, cel_type: Any) -> Any:
+    """The type that CEL has for a Python type."""
+    arguments = [_cel_type(argument, cel_type) for argument in get_args(known)]
+    if get_origin(known) is dict:
+        return cel_type.Map(*arguments)
+    if get_origin(known) is list:
+        return cel_type.List(*arguments)
+    plain = {int: cel_type.INT, float: cel_type.DOUBLE, str: cel_type.STRING, bool: cel_type.BOOL}
+    return plain.get(known, cel_type.DYN)

@@ -1,7 +1,7 @@
 """What the text of a CEL expression shows that its checker does not look at: loops, patterns, keys."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 _TOKEN = re.compile(
@@ -14,7 +14,6 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _LOOPS = frozenset(("all", "exists", "exists_one", "filter", "map"))
-_SIDES = ("pre", "post")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -62,8 +61,10 @@ def matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
             yield at, inside[-1] if alone and is_text(inside[-1]) else None
 
 
-def keys_of(source: str, mapping: str) -> list[Token] | None:
+def keys_of(source: str, mapping: str, sides: Collection[str]) -> list[Token] | None:
     """The keys by which an expression looks into ``post.configs``, literal texts in their quotes.
+
+    sides: the names that the states have.
 
     None where it does, or may do, more with it than to look up, or to ask for, keys that stand in it.
     """
@@ -73,7 +74,7 @@ def keys_of(source: str, mapping: str) -> list[Token] | None:
     for at, token in enumerate(pieces):
         if at == 0 or pieces[at - 1].text != "." or token.text.strip("`") != name:
             continue
-        if at == 1 or (at > 2 and pieces[at - 3].text == ".") or pieces[at - 2].text not in _SIDES:
+        if at == 1 or (at > 2 and pieces[at - 3].text == ".") or pieces[at - 2].text not in sides:
             return None  # (post).configs: whose it is, is not to be seen
         if pieces[at - 2].text != side:
             continue

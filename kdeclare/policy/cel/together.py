@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
+from kdeclare.core.policy_subjects import PolicyRequest
 from kdeclare.policy.cel.bindings import Bindings, Wants
 from kdeclare.policy.cel.rule import SLOW_S, CelPolicy, join_rules
-from kdeclare.policy.interface import RequestMetadata
 
 
 class Together:
@@ -16,7 +16,7 @@ class Together:
         self._bindings = bindings
         self._joined: dict[tuple[CelPolicy, ...], tuple[Wants, Any] | None] = {}
 
-    def passes(self, policies: Sequence[CelPolicy], request: RequestMetadata) -> bool:
+    def passes(self, policies: Sequence[CelPolicy], request: PolicyRequest) -> bool:
         """Whether none of them has anything against a request; False means that they have to be asked.
 
         Reads what they would read, each of them being asked. Raises what reading the request raises.

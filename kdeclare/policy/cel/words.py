@@ -2,19 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from kdeclare.core.policy_subjects import PolicyAction, is_text_map
 from kdeclare.core.suggest import closest, did_you_mean
 from kdeclare.policy.cel.errors import RuleProblem
 from kdeclare.policy.cel.source import Token, closed, is_text, loops, tokens
-from kdeclare.policy.interface import Action
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.policy.cel.vocabulary import Vocabulary
 
-_FIELDS = ("partitions", "replicationFactor", "assignments")
-_PREFIX = "configs."
 _EQUAL = ("==", "!=")
 
 
-def impossible(source: str, value: Callable[[str], str]) -> Iterator[RuleProblem]:
+def impossible(source: str, value: Callable[[str], str], vocabulary: Vocabulary) -> Iterator[RuleProblem]:
     """Texts that ``action`` or the elements of ``changed`` are held against and cannot be.
 
     value: what a literal text stands for.
@@ -26,7 +23,7 @@ def impossible(source: str, value: Callable[[str], str]) -> Iterator[RuleProblem
             yield from _no_action(value(token.text), token)
     if "changed" not in variables:
         for token in _looked_for(pieces):
-            yield from _no_field(value(token.text), token)
+            yield from _no_field(value(token.text), token, vocabulary)
 
 
 def _paired(pieces: Sequence[Token]) -> Iterator[Token]:
@@ -78,18 +75,23 @@ def _alone(pieces: Sequence[Token], at: int) -> bool:
 
 
 def _no_action(text: str, token: Token) -> Iterator[RuleProblem]:
-    known = [str(action) for action in Action]
+    known = [str(action) for action in PolicyAction]
     if text not in known:
         hint = did_you_mean(text, known) or f"It is {', '.join(known[:-1])} or {known[-1]}."
         yield RuleProblem(f"'action' is never '{text}'.", hint, token.offset)
 
 
-def _no_field(text: str, token: Token) -> Iterator[RuleProblem]:
-    if text in _FIELDS or (text.startswith(_PREFIX) and text != _PREFIX):
+def _no_field(text: str, token: Token, vocabulary: Vocabulary) -> Iterator[RuleProblem]:
+    words = vocabulary.words
+    if words.has_field(text):
         return
-    if text in catalog(ConfigScope.TOPIC).keys:
-        near: str | None = _PREFIX + text
+    maps = [name for name, known in words.fields.items() if is_text_map(known)]
+    whole = [name for name in words.fields if name not in maps]
+    keyed = [name for name in maps if text in (words.fields[name].keys or dict)()]
+    near = f"{keyed[0]}.{text}" if keyed else closest(text, whole)
+    if near is None:
+        hint = f"It has {', '.join(whole)} and {' and '.join(f'{name}.<key>' for name in maps)}."
+        hint = hint if whole and maps else f"It has {', '.join(whole) or ' and '.join(maps)}."
     else:
-        near = closest(text, _FIELDS)
-    hint = f"Did you mean '{near}'?" if near else f"It has {', '.join(_FIELDS)} and configs.<key>."
+        hint = f"Did you mean '{near}'?"
     yield RuleProblem(f"'{text}' is never in 'changed'.", hint, token.offset)

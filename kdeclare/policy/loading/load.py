@@ -18,7 +18,7 @@ from kdeclare.policy.loading.adapting import AnyPolicy, adapted, interfaces_of
 from kdeclare.policy.loading.classes import Unusable, configure, make, module_of
 from kdeclare.policy.loading.importable import importable
 from kdeclare.policy.raised import told
-from kdeclare.policy.selector import EVERYTHING, Selector, wrong_patterns
+from kdeclare.policy.selector import select, wrong_patterns
 
 _RULES = "kdeclare.policy.rules."
 _OTHERS_RULE = "kdeclare.policy.rules.lifelong"
@@ -83,7 +83,7 @@ class _Found:
         self.new.append(_Named(desired.id.name, desired.source))
         try:
             self.policies.append(kind.configured(desired))
-        except (RuleError, ValueError) as e:
+        except (RuleError, ValueError, LookupError) as e:
             if not _was_told(desired, kind):
                 self.diagnostics.append(_unusable(desired, e))
 
@@ -96,13 +96,12 @@ class _Found:
 
 
 def _configured(entry: PolicyEntry, made: AnyPolicy) -> ConfiguredPolicy:
-    selector = Selector(entry.topics, entry.labels) if entry.topics or entry.labels else EVERYTHING
     return ConfiguredPolicy(
         entry.name,
         adapted(made),
         VerdictOutcome(entry.severity),
         frozenset(map(Action, entry.actions)),
-        selector,
+        select(entry.topics, entry.labels),
         entry.where(("name",)),
         bounded=_is_bounded(type(made)),
     )
@@ -118,7 +117,8 @@ def _is_bounded(cls: type) -> bool:
 def _was_told(desired: Desired, kind: PolicyKind) -> bool:
     """Whether its errors are among those of its manifest."""
     body: PolicyBody = desired.body
-    selector = {"labels": dict(body.labels)} | ({"topics": list(body.topics)} if body.topics else {})
+    names = {"topics": list(body.topics), "names": list(body.names)}
+    selector = {"labels": dict(body.labels), "kind": body.kind} | {key: n for key, n in names.items() if n}
     spec = PolicySpec.model_validate(
         {"rule": body.rule, "actions": sorted(body.actions), "selector": selector}
     )

@@ -1,15 +1,15 @@
 """Values of topic configs: as rules are told them, and what they mean."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from kdeclare.core.policy_subjects import find_policy_words
 from kdeclare.policy.rules.base import as_text
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.policy.subjects import TOPIC
 
 _NEAR = 0.9
 """How alike two keys are when one of them is taken for a slip of the pen."""
@@ -51,14 +51,14 @@ def same_value(key: str, one: str, other: str) -> bool:
 
 
 def _meaning(key: str, value: str) -> object:
-    info = catalog(ConfigScope.TOPIC).get(key)
-    if info is None:
+    known = _known_keys().get(key)
+    if known is None:
         return value
-    if info.is_list:
+    if known is list:
         return frozenset(part.strip() for part in value.split(",") if part.strip())
-    if info.type == "BOOLEAN":
+    if known is bool:
         return value.strip().lower()
-    return value.strip() if info.type == "STRING" or number(value) is None else number(value)
+    return value.strip() if known is str or number(value) is None else number(value)
 
 
 def check_keys(keys: Iterable[str]) -> None:
@@ -66,8 +66,15 @@ def check_keys(keys: Iterable[str]) -> None:
 
     One that is like no other is taken for one of a newer Kafka.
     """
-    known = catalog(ConfigScope.TOPIC).keys
+    known = _known_keys()
     for key in keys:
         near = [] if key in known else difflib.get_close_matches(key, known, n=1, cutoff=_NEAR)
         if near:
             raise ValueError(f"'{key}' is not a topic config of Kafka (did you mean '{near[0]}'?)")
+
+
+def _known_keys() -> Mapping[str, type]:
+    """The configs that Kafka knows, with the types of their values."""
+    words = find_policy_words(TOPIC)
+    configs = words.fields["configs"] if words is not None else None
+    return configs.keys() if configs is not None and configs.keys is not None else {}

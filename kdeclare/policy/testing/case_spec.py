@@ -6,22 +6,31 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from kdeclare.core.kind import Path
-from kdeclare.core.suggest import closest
+from kdeclare.core.policy_subjects import find_policy_words, list_policy_kinds
+from kdeclare.core.suggest import closest, did_you_mean, one_of
 from kdeclare.policy.interface import Action
 from kdeclare.policy.rules.base import Text
 from kdeclare.policy.rules.config_values import ConfigValue
+from kdeclare.policy.subjects import TOPIC
 
 _FIELDS = ("partitions", "replicationFactor", "assignments")
-_FIELD = r"^(partitions|replicationFactor|assignments|configs\..+)$"
+_FIELD = r"^\w+(\..+)?$"
 _COUNTS = {"partitions", "replicationFactor"}
+_OF_TOPICS = ("topic", "pre", "post", "racks", "records", "partitionsOf")
+_OF_OTHERS = ("name", "before", "after")
+_INSTEAD = {"topic": "name", "pre": "before", "post": "after"}
+_INSTEAD |= {other: own for own, other in _INSTEAD.items()}
 _WHY_NOT = {
     "pre": "there is no topic before",
+    "before": "there is no resource before",
     "post": "there is no topic afterwards",
+    "after": "there is no resource afterwards",
     "records": "a new topic holds none",
     "changed": "nothing is stated of a topic that goes",
     "labelsBefore": "there is no topic before",
 }
 _Count = Annotated[int, Field(ge=1)]
+_Name = Annotated[str, Field(min_length=1)]
 
 
 class _Strict(BaseModel):
@@ -31,6 +40,9 @@ class _Strict(BaseModel):
 def _a_field(text: str) -> str:
     if text in _FIELDS or text.startswith("configs."):
         return text
+    every = (find_policy_words(kind) for kind in list_policy_kinds())
+    if any(words is not None and words.has_field(text) for words in every):
+        return text  # whether it is one of this kind, `contradictions` says
     near = closest(text, _FIELDS)
     guess = f" (did you mean '{near}'?)" if near else ""
     raise ValueError(f"takes {', '.join(_FIELDS)} or configs.<key>, not '{text}'{guess}")
@@ -50,8 +62,13 @@ class StateSpec(_Strict):
 
 
 class RequestSpec(_Strict):
-    """One request; `policy.interface.RequestMetadata` has the meaning of the fields."""
+    """One request; `policy.interface.RequestMetadata` has the meaning of the fields.
 
+    kind: whose resource it is about. A topic has ``topic``, ``pre`` and ``post``; resources of other kinds
+    have ``name``, ``before`` and ``after``, with the fields that rules about the kind can speak of.
+    """
+
+    kind: Annotated[str, Field(min_length=1)] = TOPIC
     action: Literal["CREATE", "MODIFY", "DELETE"] | None = None
     topic: Annotated[str, Field(min_length=1)] | None = None
     principal: str | None = None
@@ -63,6 +80,13 @@ class RequestSpec(_Strict):
     racks: dict[int, Text | None] | None = None
     records: Annotated[int, Field(ge=0)] | None = None
     partitionsOf: dict[str, Annotated[int, Field(ge=0)]] = {}  # noqa: N815
+    name: Annotated[_Name | None, Field(description="The name of a resource that is not a topic.")] = None
+    before: Annotated[
+        dict[str, Any] | None, Field(description="The same as pre, of a resource of another kind.")
+    ] = None
+    after: Annotated[
+        dict[str, Any] | None, Field(description="The same as post, of a resource of another kind.")
+    ] = None
 
     @field_validator("partitionsOf")
     @classmethod
@@ -118,6 +142,7 @@ def whole_request(case: RequestSpec, defaults: RequestSpec) -> RequestSpec:
 
 def contradictions(case: CaseSpec, whole: RequestSpec) -> Iterator[tuple[Path, str]]:
     """What cannot be: where in the case, and a sentence."""
+    yield from _of_kind(case.request, whole)
     for name in _without(whole.action):
         if getattr(case.request, name):
             yield ("request", name), f"{whole.action} takes no '{name}': {_WHY_NOT[name]}."
@@ -135,8 +160,33 @@ def contradictions(case: CaseSpec, whole: RequestSpec) -> Iterator[tuple[Path, s
 def _without(action: str | None) -> tuple[str, ...]:
     """What requests of this action do not have."""
     if action == Action.CREATE:
-        return "pre", "records", "labelsBefore"
-    return ("post", "changed") if action == Action.DELETE else ()
+        return "pre", "before", "records", "labelsBefore"
+    return ("post", "after", "changed") if action == Action.DELETE else ()
+
+
+def _of_kind(stated: RequestSpec, whole: RequestSpec) -> Iterator[tuple[Path, str]]:
+    """What does not go with the kind that the request is about."""
+    words = find_policy_words(whole.kind)
+    if words is None:
+        judged = list_policy_kinds()
+        hint = did_you_mean(whole.kind, judged) or f"They can judge {one_of(judged)}."
+        yield ("request", "kind"), f"policies cannot judge resources of kind {whole.kind}. {hint}"
+        return
+    others = _OF_OTHERS if whole.kind == TOPIC else _OF_TOPICS
+    for name in others:
+        if name in stated.model_fields_set:
+            instead = _INSTEAD.get(name)
+            hint = f" Write '{instead}'." if instead else ""
+            yield ("request", name), f"A request about {whole.kind} takes no '{name}'.{hint}"
+    if whole.kind == TOPIC:
+        return
+    for number, text in enumerate(whole.changed or ()):
+        if not words.has_field(text):
+            yield ("request", "changed", number), f"'{text}' is never changed of {whole.kind}."
+    for side, state in (("before", whole.before), ("after", whole.after)):
+        for name in (state or {}).keys() - words.fields.keys():
+            hint = did_you_mean(name, words.fields) or f"It has {', '.join(sorted(words.fields))}."
+            yield ("request", side, name), f"'{side}' has no field '{name}'. {hint}"
 
 
 def _of_state(state: StateSpec) -> Iterator[str]:

@@ -17,6 +17,8 @@ from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.shapes import Shapes
 from kdeclare.manifests.substitution import Scope
 from kdeclare.policy.interface import Action
+from kdeclare.policy.plain import PlainRequest
+from kdeclare.policy.subjects import TOPIC
 from kdeclare.policy.testing.case_spec import (
     CaseSpec,
     PolicyTestSpec,
@@ -26,7 +28,7 @@ from kdeclare.policy.testing.case_spec import (
     labels,
     whole_request,
 )
-from kdeclare.policy.testing.given import GivenRequest, GivenState
+from kdeclare.policy.testing.given import GivenRequest, GivenResource, GivenState
 
 POLICY_TEST = "PolicyTest"
 
@@ -45,13 +47,14 @@ class Case:
 
     test: str
     name: str
-    request: GivenRequest
+    request: GivenRequest | PlainRequest
     expect: VerdictOutcome
     policy: str | None
     message: str | None
     place: Place
     policy_place: Place
     asked: bool | None = None
+    kind: str = TOPIC
 
 
 class PolicyTestKind:
@@ -133,11 +136,12 @@ def _cases(root: Node, reader: Reader, shapes: Shapes, diagnostics: list[Diagnos
             find(root, ("spec", "cases", number, "name")),
             find(root, ("spec", "cases", number, "policy")),
             True if case.asked is None and case.policy is not None else case.asked,
+            whole.kind,
         )
 
 
 def _problems(case: CaseSpec, whole: RequestSpec) -> Iterator[Problem]:
-    for name in ("action", "topic"):
+    for name in ("action", "topic" if whole.kind == TOPIC else "name"):
         if getattr(whole, name) is None:
             detail = f"'request' of the case '{case.name}' needs a field '{name}'."
             hint = "It may stand in 'spec.defaults' as well."
@@ -148,8 +152,22 @@ def _problems(case: CaseSpec, whole: RequestSpec) -> Iterator[Problem]:
         yield Problem(path, error("contradictory-case", "Case contradicts itself", detail))
 
 
-def _request(spec: RequestSpec) -> GivenRequest:
+def _request(spec: RequestSpec) -> GivenRequest | PlainRequest:
     action = Action(spec.action or "")
+    changed = None if spec.changed is None else frozenset(spec.changed)
+    if spec.kind != TOPIC:
+        given = GivenResource(
+            spec.kind,
+            action,
+            spec.name or "",
+            spec.principal,
+            spec.labels,
+            spec.labelsBefore,
+            spec.before,
+            spec.after,
+            changed,
+        )
+        return given.make_request()
     return GivenRequest(
         action,
         spec.topic or "",
@@ -157,7 +175,7 @@ def _request(spec: RequestSpec) -> GivenRequest:
         spec.labels,
         None if action is Action.CREATE else _state("pre", spec.pre),
         None if action is Action.DELETE else _state("post", spec.post),
-        None if spec.changed is None else frozenset(spec.changed),
+        changed,
         spec.racks,
         spec.records,
         {labels(text): count for text, count in spec.partitionsOf.items()},

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
+from kdeclare.core.policy_subjects import LabelSet, PolicyAction, Withheld, Withholding, find_policy_words
 from kdeclare.policy.interface import Action
-from kdeclare.policy.withheld import Withheld, Withholding
-from kdeclare.providers.kafka.operations.topics import ASSIGNED
+from kdeclare.policy.plain import PlainRequest, PlainState, Values, list_fields
+
+_ASSIGNED = frozenset({"partitions", "replicationFactor", "assignments"})
+"""What a creation with assignments is about: the counts follow from them."""
 
 Labels = frozenset[tuple[str, str]]
 """Labels as pairs, for looking them up."""
@@ -104,6 +108,11 @@ class GivenRequest:
                 object.__setattr__(self, name, replace(state, withholding=self.withholding))
 
     @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self.topic
+
+    @property
     def labels(self) -> Mapping[str, str]:
         """As given."""
         return dict(self.given_labels)
@@ -153,7 +162,7 @@ class GivenRequest:
 def _created(post: GivenState) -> frozenset[str]:
     found = _configs_that_differ({}, post.configs)
     if post.replicas:
-        return ASSIGNED | found
+        return _ASSIGNED | found
     found |= {"partitions"} if post.partitions is not None else set()
     found |= {"replicationFactor"} if post.states_factor else set()
     return frozenset(found)
@@ -173,3 +182,61 @@ def _modified(pre: GivenState, post: GivenState) -> frozenset[str]:
 
 def _configs_that_differ(pre: Mapping[str, str], post: Mapping[str, str]) -> set[str]:
     return {f"configs.{key}" for key in pre.keys() | post.keys() if pre.get(key) != post.get(key)}
+
+
+@dataclass(frozen=True, slots=True)
+class GivenResource:
+    """What a case says of a resource of a kind other than Topic.
+
+    before, after: the fields of the states; None is "not given". labels_before: None is "the same".
+    """
+
+    kind: str
+    action: PolicyAction
+    name: str
+    principal: str | None = None
+    labels: LabelSet = field(default_factory=dict)
+    labels_before: LabelSet | None = None
+    before: Values | None = None
+    after: Values | None = None
+    changed: frozenset[str] | None = None
+
+    def make_request(self) -> PlainRequest:
+        """Return the request. Raises LookupError where policies cannot judge the kind."""
+        words = find_policy_words(self.kind)
+        if words is None:
+            raise LookupError(f"policies cannot judge resources of kind {self.kind}")
+        withholding = Withholding()
+
+        def state(side: str, values: Values | None) -> PlainState:
+            def missing(field_name: str) -> NoReturn:
+                withholding.withhold(NotGiven(f"{side}.{field_name}"))
+
+            if values is None:
+                withholding.withhold(NotGiven(side))
+            return PlainState(words, values, missing)
+
+        changed = self.changed
+        if changed is None:
+            before, after = self.before or {}, self.after or {}
+            stated = list_fields(words, before) | list_fields(words, after)
+            changed = frozenset(f for f in stated if _value_of(before, f) != _value_of(after, f))
+        creates, deletes = self.action is PolicyAction.CREATE, self.action is PolicyAction.DELETE
+        labels_before = self.labels if self.labels_before is None else self.labels_before
+        return PlainRequest(
+            self.action,
+            self.name,
+            self.labels,
+            {} if creates else labels_before,
+            frozenset() if deletes and self.changed is None else changed,
+            lambda: state("before", self.before),
+            lambda: state("after", self.after),
+            lambda: self.principal,
+            withholding,
+        )
+
+
+def _value_of(values: Values, path: str) -> object:
+    name, dot, key = path.partition(".")
+    whole = values.get(name)
+    return whole.get(key) if dot and isinstance(whole, Mapping) else whole

@@ -7,11 +7,11 @@ from typing import Any
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.plan import Verdict, VerdictOutcome
+from kdeclare.core.policy_subjects import PolicyRequest, PolicyViolation
 from kdeclare.core.suggest import did_you_mean
 from kdeclare.policy.asking import Asking
 from kdeclare.policy.cel.rule import RuleFailed
-from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.interface import PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.configured import ConfiguredPolicy, Policy
 from kdeclare.policy.testing.cases import Case
 from kdeclare.policy.testing.given import NotGiven
 
@@ -66,15 +66,18 @@ def run_cases(
         return tuple(_run(watched, case, asking) for case in cases)
 
 
-class _Watched(TopicActionsPolicy):
+class _Watched:
     """A policy, and whether it has answered by itself."""
 
-    def __init__(self, policy: TopicActionsPolicy) -> None:
+    def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self.answered = False
 
-    def validate(self, request: RequestMetadata) -> Any:  # what it should not return counts as well
-        validate: Callable[[RequestMetadata], object] = self._policy.validate
+    def close(self) -> None:
+        """Whoever has made the policy closes it."""
+
+    def validate(self, request: PolicyRequest) -> Any:  # what it should not return counts as well
+        validate: Callable[..., object] = self._policy.validate
         try:
             returned = validate(request)
         except RuleFailed:
@@ -90,7 +93,8 @@ def _run(watched: Sequence[tuple[ConfiguredPolicy, _Watched]], case: Case, askin
     verdicts: list[Verdict] = []
     unanswered: list[str] = []
     for item, policy in watched:
-        if case.policy not in (None, item.name) or not item.covers(case.request):
+        named = case.policy in (None, item.name)
+        if not named or item.kind != case.kind or not item.covers(case.request):
             continue
         policy.answered = False
         case.request.withholding.forget()
@@ -124,10 +128,10 @@ def _asked_otherwise(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, ...]
 
 
 def _verdict(item: ConfiguredPolicy, case: Case, message: str | None) -> Verdict:
-    topic = str(ResourceId("Topic", case.request.topic))
+    resource = str(ResourceId(case.kind, case.request.name))
     if message is None:
-        return Verdict(item.name, topic, VerdictOutcome.ALLOW)
-    return Verdict(item.name, topic, item.outcome, message)
+        return Verdict(item.name, resource, VerdictOutcome.ALLOW)
+    return Verdict(item.name, resource, item.outcome, message)
 
 
 def _unsaid(case: Case, outcome: VerdictOutcome, verdicts: Iterable[Verdict]) -> tuple[str, ...]:

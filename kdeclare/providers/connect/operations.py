@@ -94,10 +94,6 @@ class PatchWorkers(OperationType):
         again = (FieldChange(f"{WORKERS}{url}", FieldOp.CHANGE, REFUSED, IN_STEP) for url in _args(op).again)
         return (*keys, *again)
 
-    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """It is about no topic."""
-        return op
-
     def element_at(self, op: Operation, at: Steps) -> str:
         """The key that an op is about."""
         if at[0] == "ops" and isinstance(at[1], int):

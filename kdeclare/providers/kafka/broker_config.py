@@ -18,6 +18,7 @@ from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits
 from kdeclare.core.manifest_text import manifest
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.policy_subjects import PolicyWords
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.catalog.hover import config_keys
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, ConfigDiff, ConfigSide, diff_configs
@@ -37,6 +38,8 @@ from kdeclare.providers.kafka.manifest_edits import (
 from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT as CLUSTER_DEFAULT
 from kdeclare.providers.kafka.operations.alter_configs import list_ops, own_source
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_brokers, normalize_config
+from kdeclare.providers.kafka.policies.configs import describe_overrides, describe_wishes
+from kdeclare.providers.kafka.policies.words import BROKER_WORDS
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.risks import assess_broker_field
 from kdeclare.providers.kafka.selection import KafkaSelection
@@ -71,6 +74,7 @@ class BrokerConfigKind:
     name = "BrokerConfig"
     spec: type[BaseModel] = BrokerConfigSpec
     config_scope = ConfigScope.BROKER
+    policy_words: PolicyWords = BROKER_WORDS
 
     def parse(self, name: str, spec: BrokerConfigSpec) -> tuple[BrokerConfigBody, tuple[Problem, ...]]:
         """See `core.kind.Kind`."""
@@ -137,6 +141,20 @@ class BrokerConfigKind:
         return Difference(
             change, {"configs": configs.owned}, configs.unmanaged, tuple(known), drifted=drifted
         )
+
+    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+        """Its configs."""
+        body: BrokerConfigBody = desired.body
+        return {"configs": describe_wishes(catalog(ConfigScope.BROKER), body.configs)}
+
+    def describe_live(
+        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: Json
+    ) -> Mapping[str, object] | None:
+        """The dynamic configs of that very broker, or the cluster-wide ones."""
+        cluster, entity = live.get(KafkaState), _entity(resource.name)
+        if not _registered(resource, cluster):
+            return None
+        return {"configs": describe_overrides(cluster.configs.get(entity, {}), own_source(entity))}
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""

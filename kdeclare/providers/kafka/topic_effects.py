@@ -9,6 +9,15 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import KINDS, type_of
 
+REPLICAS_FIELD = "replicas."
+"""How the path of a field begins that is about the replicas of one partition, which follows."""
+
+
+def find_field_topic(path: str) -> str | None:
+    """Return the topic whose replicas a field is about; None where it is about something else."""
+    partition = path.removeprefix(REPLICAS_FIELD)
+    return None if partition == path else partition.rpartition("-")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:

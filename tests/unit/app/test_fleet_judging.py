@@ -13,10 +13,11 @@ from kdeclare.fleet.whole import Judged
 from kdeclare.policy.checking import check_live
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
-from kdeclare.policy.requests.facts import Facts
+from kdeclare.policy.subjects import PolicyContext
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 from tests.unit.fleet.wholes import NOW
 
 TOPICS = [ResourceId("Topic", name) for name in ("clicks", "orders")]
@@ -98,8 +99,9 @@ def objections(said: Judged) -> list[tuple[str, str, str]]:
 def test_it_says_what_a_check_of_the_cluster_says(cluster: MemoryCluster, live: KafkaState) -> None:
     policies = of(Tall(), Budget())
     said = judged(policies, live, TOPICS, LABELS)
-    names = [topic.name for topic in TOPICS]
-    checked = check_live(policies, TOPICS, Facts(cluster, names), LABELS, lambda done: None)
+    labels = {ResourceId("Topic", name): found for name, found in LABELS.items()}
+    context = PolicyContext(connections_to(cluster), labels=labels)
+    checked = check_live(policies, TOPICS, context, lambda done: None)
     assert list(said.verdicts) == list(checked.verdicts)
     assert objections(said) == [
         ("Budget", "Topic/clicks", "6 in all"),

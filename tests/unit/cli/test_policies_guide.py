@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.policy import RequestMetadata, TopicActionsPolicy, rules
-from kdeclare.policy.cel.bindings import READERS
+from kdeclare.policy.cel.vocabulary import vocabulary_of
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.judge import PolicyJudge
 from kdeclare.policy.testing.case_spec import RequestSpec
@@ -55,9 +55,9 @@ def set_up(kdeclare: CommandLine) -> None:
     """A project with all that the guide shows: project file, class, manifests and cases."""
     for text in blocks("yaml"):
         kind, name = (yaml.safe_load(text)[key] for key in ("kind", "metadata"))
-        file = {"Project": "kdeclare.yaml", "PolicyTest": "cases.yaml"}.get(
-            kind, f"manifests/{name['name']}.yaml"
-        )
+        folder = "cases" if kind == "PolicyTest" else "manifests"
+        file = "kdeclare.yaml" if kind == "Project" else f"{folder}/{name['name']}.yaml"
+        (kdeclare.folder / folder).mkdir(exist_ok=True)
         (kdeclare.folder / file).write_text(text)
     for text in blocks("python"):
         named = re.match(r"# (\S+\.py)\n", text)
@@ -71,8 +71,8 @@ def set_up(kdeclare: CommandLine) -> None:
 def test_what_the_guide_shows_works(kdeclare: CommandLine) -> None:
     set_up(kdeclare)
     ran = kdeclare("validate")
-    assert (ran.code, ran.out) == (0, "Valid: 2 resources in 2 files.\n")
-    ran = kdeclare("policy", "test", "cases.yaml")
+    assert (ran.code, ran.out) == (0, "Valid: 3 resources in 3 files.\n")
+    ran = kdeclare("policy", "test", "cases")
     count = GUIDE.count(
         "    - name: ", GUIDE.index("kind: PolicyTest"), GUIDE.index("kdeclare policy test tests")
     )
@@ -139,7 +139,7 @@ def test_what_the_table_of_rules_shows_as_settings_is_taken() -> None:
 
 def test_every_variable_of_rules_stands_in_its_table() -> None:
     found = [name for row in table("variable") for name in names(row[0])]
-    assert sorted(found) == sorted(READERS)
+    assert sorted(found) == sorted(vocabulary_of("Topic").listed)
 
 
 def test_every_field_of_a_case_is_named() -> None:

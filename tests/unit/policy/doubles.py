@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.configured import Policy
+from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class Request:
     racks: Mapping[int, str | None] = field(default_factory=dict)
     record_count: int = 0
     sums: Mapping[frozenset[tuple[str, str]], int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self.topic
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """As given in ``sums``, else 0."""
@@ -89,18 +95,18 @@ class _Watched:
         return value
 
 
-_FREE = frozenset({"action", "topic", "changed"})
+_FREE = frozenset({"action", "topic", "name", "changed"})
 """What a request is about; that is known before anything is asked."""
 
 
-def reads_of(policy: TopicActionsPolicy, request: Request) -> set[str]:
+def reads_of(policy: Policy, request: Request) -> set[str]:
     """What a policy reads of a request beyond what it is about: ``labels``, ``post.configs``, ``racks``."""
     reads: list[str] = []
     verdict(policy, cast(RequestMetadata, _Watched(request, reads)))
     return set(reads) - _FREE
 
 
-def verdict(policy: TopicActionsPolicy, request: RequestMetadata) -> str | None:
+def verdict(policy: Policy, request: RequestMetadata) -> str | None:
     """Why the policy denies a request; None if it does not."""
     try:
         policy.validate(request)

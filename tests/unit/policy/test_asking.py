@@ -4,19 +4,19 @@ import asyncio
 import time
 from collections.abc import Callable
 from threading import Event
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from kdeclare.app.policies import _close
 from kdeclare.core.faults import Fault
+from kdeclare.core.policy_subjects import Withheld
 from kdeclare.policy.asking import Asking
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
-from kdeclare.policy.withheld import Withheld
 from tests.unit.policy.doubles import Request
 
-REQUEST = cast(RequestMetadata, Request(Action.CREATE))
+REQUEST = Request(Action.CREATE)
 
 
 class Does(TopicActionsPolicy):

@@ -70,7 +70,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     )
     assert (first.expect, str(first.place)) == (VerdictOutcome.DENY, f"{tmp_path}/it.yaml:11:13")
     request = first.request
-    assert (request.action, request.topic, request.principal) == (Action.MODIFY, "orders", "User:alice")
+    assert (request.action, request.name, request.principal) == (Action.MODIFY, "orders", "User:alice")
     assert request.labels == {"tier": "1", "keyed": "true"}
     assert request.changed == {"partitions", "configs.retention.ms"}
     before = {"retention.ms": "1000", "a": "b"}
@@ -85,7 +85,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert created.pre_request_state is None, "of the defaults, what a creation has not is left out"
     assert created.post_request_state == GivenState("post", 2, 2, replicas, {})
     assert (created.record_count, second.policy) == (0, None)
-    assert (third.request.topic, third.request.post_request_state) == ("other", None)
+    assert (third.request.name, third.request.post_request_state) == ("other", None)
     assert third.request.pre_request_state == request.pre_request_state
 
 
@@ -110,7 +110,7 @@ spec:
 """
     [case], problems = load(tmp_path, HEAD + spec, Project(environment=environment))
     assert problems == []
-    assert case.request.topic == "here"
+    assert case.request.name == "here"
     assert case.request.post_request_state == GivenState("post", 4, overrides={})
     _, [problem] = load(tmp_path, HEAD + spec)
     assert (problem.code, problem.place and problem.place.line) == ("undefined-variable", 7)

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from kdeclare.core.policy_subjects import PolicyRequest
 from kdeclare.core.references import Referenced
 from kdeclare.policy.cel import rule as cel
 from kdeclare.policy.cel.bindings import Bindings
@@ -106,10 +107,10 @@ def test_rules_that_are_asked_together_read_once() -> None:
     policies = [CelPolicy(compile_rule(rule), "", bindings) for rule in rules]
     counted = _Counted()
     for item in policies:
-        item.validate(cast(RequestMetadata, replace(MODIFIED, post_request_state=cast(State, counted))))
+        item.validate(cast(PolicyRequest, replace(MODIFIED, post_request_state=cast(State, counted))))
     assert sorted(counted.reads) == ["configs", "configs", "num_partitions", "num_partitions"]  # 3 requests
     counted.reads.clear()
-    request = cast(RequestMetadata, replace(MODIFIED, post_request_state=cast(State, counted)))
+    request = cast(PolicyRequest, replace(MODIFIED, post_request_state=cast(State, counted)))
     for item in policies:
         item.validate(request)
     assert sorted(counted.reads) == ["configs", "num_partitions"]
@@ -184,7 +185,7 @@ def test_what_reading_raises_is_passed_on() -> None:
         def num_partitions(self) -> int:
             raise NotKnown
 
-    request = cast(RequestMetadata, replace(MODIFIED, post_request_state=cast(State, Unknown())))
+    request = cast(PolicyRequest, replace(MODIFIED, post_request_state=cast(State, Unknown())))
     bindings = Bindings()
     sizes = CelPolicy(compile_rule("post.partitions > 1"), "", bindings)
     for _ in range(2):
@@ -294,11 +295,11 @@ def test_a_regular_expression_takes_no_time() -> None:
 def test_a_policy_lets_go_of_the_last_request() -> None:
     bindings = Bindings()
     item = CelPolicy(compile_rule("topic != ''"), "", bindings)
-    item.validate(cast(RequestMetadata, MODIFIED))
+    item.validate(cast(PolicyRequest, MODIFIED))
     item.close()
     assert bindings._last == (None, {})
     with pytest.raises(PolicyViolation):
-        CelPolicy(compile_rule("topic == ''"), "no", bindings).validate(cast(RequestMetadata, MODIFIED))
+        CelPolicy(compile_rule("topic == ''"), "no", bindings).validate(cast(PolicyRequest, MODIFIED))
 
 
 def test_a_pattern_from_a_label_that_is_too_large() -> None:

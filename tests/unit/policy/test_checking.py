@@ -14,8 +14,9 @@ from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.checking import check_declared, check_live, foresee
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
-from kdeclare.policy.requests.facts import Facts
+from kdeclare.policy.subjects import PolicyContext
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 
 BOTH = ["CREATE", "MODIFY"]
 COMPACTED = {"cleanup.policy": {"append": ["compact"]}}
@@ -228,7 +229,9 @@ def live(cluster: MemoryCluster, *policies: ConfiguredPolicy) -> dict[str, str]:
     names = sorted(cluster.topics())
     told: list[int] = []
     topics = [ResourceId("Topic", name) for name in names]
-    found = check_live(policies, topics, Facts(cluster, names), {"a": {"team": "blue"}}, told.append)
+    labels = {topics[0]: {"team": "blue"}}
+    context = PolicyContext(connections_to(cluster), labels=labels)
+    found = check_live(policies, topics, context, told.append)
     assert told == [1, 2]
     return {v.resource: v.outcome for v in found.verdicts}
 
@@ -281,5 +284,8 @@ def test_a_cluster_that_does_not_answer_is_no_verdict(cluster: MemoryCluster) ->
     topics = [ResourceId("Topic", name) for name in names]
     with pytest.raises(Fault, match="gone"):
         check_live(
-            [rule("'retention.ms' in post.configs")], topics, Facts(cluster, names), {}, lambda done: None
+            [rule("'retention.ms' in post.configs")],
+            topics,
+            PolicyContext(connections_to(cluster)),
+            lambda done: None,
         )

@@ -10,11 +10,12 @@ from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import (
     AlterConfigAdapter,
     AlterConfigPolicy,
+    ConfigResource,
+    ConfigScope,
     CreateTopicAdapter,
     CreateTopicPolicy,
 )
 from kdeclare.policy.interface import PolicyViolation, TopicActionsPolicy
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from tests.unit.policy.doubles import Request, State, assigned, created, deleted, modified, reads_of, verdict
 
 

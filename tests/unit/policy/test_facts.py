@@ -8,10 +8,10 @@ import pytest
 
 from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.policy.interface import PolicyViolation
-from kdeclare.policy.requests.facts import Facts
-from kdeclare.policy.requests.states import LiveState
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.policies.facts import Facts
+from kdeclare.providers.kafka.policies.states import LiveState
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import MemoryBed

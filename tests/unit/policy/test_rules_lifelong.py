@@ -109,7 +109,7 @@ def test_a_modification_is_shown_as_a_creation() -> None:
     team = {frozenset({("team", "a")}): 7}
     post = State(3, configs={"flush.ms": "1"})
     request = modified(State(2), post, labels={"a": "b"}, racks={1: "r"}, principal="User:a", sums=team)
-    told = "('orders', <Action.CREATE: 'CREATE'>, 'User:a', {'a': 'b'}, {1: 'r'})"
+    told = "('orders', <PolicyAction.CREATE: 'CREATE'>, 'User:a', {'a': 'b'}, {1: 'r'})"
     changed = "['configs.flush.ms', 'partitions', 'replicationFactor']"
     assert verdict(for_life("Everything"), request) == f"{told} {changed}"
 

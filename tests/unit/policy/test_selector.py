@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.patterns import Pattern, why_invalid
+from kdeclare.core.policy_subjects import PolicyRequest
 from kdeclare.core.references import Referenced
-from kdeclare.policy.interface import RequestMetadata
 from kdeclare.policy.selector import EVERYTHING, Selector, wrong_patterns
 from tests.unit.policy.doubles import State, created
 
 
-def request(topic: str, labels: Mapping[str, str] | None = None) -> RequestMetadata:
+def request(topic: str, labels: Mapping[str, str] | None = None) -> PolicyRequest:
     return created(State(), topic=topic, labels=labels or {})
 
 
@@ -56,7 +56,7 @@ def test_labels(labels: Mapping[str, str], covered: bool) -> None:
 
 
 class _WithoutLabels:
-    topic = "orders"
+    name = "orders"
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -64,7 +64,7 @@ class _WithoutLabels:
 
 
 def test_labels_are_looked_at_only_where_some_are_stated() -> None:
-    silent: RequestMetadata = _WithoutLabels()  # type: ignore[assignment]
+    silent: PolicyRequest = _WithoutLabels()  # type: ignore[assignment]
     assert EVERYTHING.covers(silent)
     assert Selector(("orders",)).covers(silent)
     assert not Selector(("payments",), {"tier": "gold"}).covers(silent)

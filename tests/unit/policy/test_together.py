@@ -1,15 +1,14 @@
 """Rules that are asked in one go say what they would say one by one."""
 
-from typing import cast
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
+from kdeclare.core.policy_subjects import PolicyRequest
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata
+from kdeclare.policy.interface import Action, PolicyViolation
 from tests.unit.policy.doubles import Request, State, created, reads_of
 
 RULES = (
@@ -36,7 +35,7 @@ def policies(rules: list[str]) -> list[ConfiguredPolicy]:
     return found
 
 
-def alone(item: ConfiguredPolicy, request: RequestMetadata) -> bool:
+def alone(item: ConfiguredPolicy, request: PolicyRequest) -> bool:
     try:
         item.policy.validate(request)
     except PolicyViolation:
@@ -44,7 +43,7 @@ def alone(item: ConfiguredPolicy, request: RequestMetadata) -> bool:
     return True
 
 
-def together(items: list[ConfiguredPolicy], request: RequestMetadata) -> bool:
+def together(items: list[ConfiguredPolicy], request: PolicyRequest) -> bool:
     group = items[0].group
     assert group is not None
     assert all(item.group is group for item in items)
@@ -62,7 +61,7 @@ def test_they_pass_together_if_each_of_them_passes(
     rules: list[str], partitions: int, factor: int, configs: dict[str, str], labels: dict[str, str]
 ) -> None:
     state = State(num_partitions=partitions, replication_factor=factor, configs=configs)
-    request = cast(RequestMetadata, Request(Action.CREATE, post_request_state=state, labels=labels))
+    request = Request(Action.CREATE, post_request_state=state, labels=labels)
     items = policies(rules)
     assert together(items, request) == all(alone(item, request) for item in items)
 
@@ -71,7 +70,7 @@ def test_they_read_what_they_would_read_one_by_one() -> None:
     items = policies(["post.partitions <= 3", "topic == 'orders'"])
 
     class Both:
-        def validate(self, request: RequestMetadata) -> None:
+        def validate(self, request: PolicyRequest) -> None:
             together(items, request)
 
     assert reads_of(Both(), created(State(num_partitions=1))) == {  # type: ignore[arg-type]

@@ -13,7 +13,8 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Problem
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.secrets import Secret
+from kdeclare.core.policy_subjects import PolicyField, PolicyWords
+from kdeclare.core.secrets import SHOWN, Secret
 from kdeclare.providers.connect.collector import WorkerSelection, WorkerState
 from kdeclare.providers.connect.operations import REFUSED, WORKERS
 from kdeclare.providers.connect.worker_config.body_json import body_from, body_json, record_of
@@ -24,6 +25,8 @@ from kdeclare.providers.connect.worker_config.spec import (
     WorkerConfigBody,
     parse_worker_config,
 )
+from kdeclare.providers.connect.workers.values import shown
+from kdeclare.providers.kafka.config.wishes import Unset
 from kdeclare.providers.kafka.risks import assess_worker_field
 
 
@@ -32,6 +35,7 @@ class ConnectWorkerConfigKind:
 
     name = "ConnectWorkerConfig"
     spec: type[BaseModel] = ConnectWorkerConfigSpec
+    policy_words = PolicyWords({"configs": PolicyField(dict[str, str]), "workers": PolicyField(list[str])})
 
     def parse(self, name: str, spec: ConnectWorkerConfigSpec) -> tuple[WorkerConfigBody, tuple[Problem, ...]]:
         """See `core.kind.Kind`."""
@@ -51,6 +55,24 @@ class ConnectWorkerConfigKind:
     ) -> Difference:
         """See `core.kind.Kind`."""
         return diff_worker_config(resource, desired, live.get(WorkerState), owned)
+
+    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+        """Its configs and its workers."""
+        body: WorkerConfigBody = desired.body
+        stated = {key: wish for key, wish in body.configs.items() if not isinstance(wish, Unset)}
+        configs = {k: SHOWN if isinstance(w, Secret) else record_of(w)["value"] for k, w in stated.items()}
+        return {"configs": configs, "workers": list(body.group.urls)}
+
+    def describe_live(
+        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: Json
+    ) -> Mapping[str, object] | None:
+        """The overrides that its workers share; none where no worker says them."""
+        group = group_for(desired.body if desired is not None else None, owned)
+        seen = live.get(WorkerState).groups[group]
+        if seen.overrides is None:
+            return None
+        configs = {key: shown(key, value) for key, value in seen.overrides.items()}
+        return {"configs": configs, "workers": list(group.urls)}
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""

@@ -18,12 +18,13 @@ from kdeclare.providers.kafka.topic.diff import (
     true_replicas,
     under_way,
 )
+from kdeclare.providers.kafka.topic_effects import REPLICAS_FIELD
 
 GUARD = "replication-factor-guard"
 EXPECTED_REPLICAS = "expected-replicas"
 UNKNOWN_PARTITION = "unknown-partition"
 
-PREFIX = "replicas."
+PREFIX = REPLICAS_FIELD
 
 
 def diff_reassignment(resource: ResourceId, desired: Desired, live: KafkaState, place: Placer) -> Difference:

@@ -29,6 +29,7 @@ from kdeclare.providers.kafka.reassignment.spec import (
 )
 from kdeclare.providers.kafka.risks import assess_placement_field
 from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.topic_effects import find_field_topic
 from kdeclare.providers.kafka.topic_identity import identities
 
 _REASSIGN = ReassignPartitions()
@@ -94,6 +95,10 @@ class ReassignmentKind:
         for target in body.targets:
             brokers.setdefault(target.partition.topic, set()).update(target.replicas)
         return found | {t: Arrangement(frozenset(ids), exact=True) for t, ids in brokers.items()}
+
+    def find_field_subject(self, path: str) -> str | None:
+        """The topic whose replicas it is about."""
+        return find_field_topic(path)
 
     def plan_operations(
         self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext

@@ -1,6 +1,7 @@
 """Kind `Topic`: partitions, replication factor or assignments, and configs."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 
 from pydantic import BaseModel
 
@@ -15,6 +16,7 @@ from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.planning import CannotPlanError
+from kdeclare.core.policy_subjects import PolicyWords, ReviewInputs
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_ops import PREFIX
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -28,6 +30,9 @@ from kdeclare.providers.kafka.manifest_edits import (
 )
 from kdeclare.providers.kafka.operations.alter_configs import list_ops
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_topic, normalize_topic_field
+from kdeclare.providers.kafka.policies.declared import DeclaredTopic
+from kdeclare.providers.kafka.policies.requests import TopicReview, start_review
+from kdeclare.providers.kafka.policies.words import TOPIC_WORDS
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement, PlacementError
 from kdeclare.providers.kafka.risks import assess_topic_field
@@ -36,9 +41,15 @@ from kdeclare.providers.kafka.topic.body_json import topic_from, topic_json
 from kdeclare.providers.kafka.topic.diff import TOPIC_ID, diff_topic, min_isr_problems, not_placed
 from kdeclare.providers.kafka.topic.export import topic_manifests
 from kdeclare.providers.kafka.topic.operations import topic_operations
-from kdeclare.providers.kafka.topic.spec import EXCLUSIVE, TopicBody, TopicSpec, parse_topic
+from kdeclare.providers.kafka.topic.spec import EXCLUSIVE, TopicBody, TopicSpec, is_legal_name, parse_topic
 from kdeclare.providers.kafka.topic.stated import stated
-from kdeclare.providers.kafka.topic_effects import Stated
+from kdeclare.providers.kafka.topic_effects import (
+    Effect,
+    Stated,
+    find_effects,
+    find_field_topic,
+    find_static_topic_state,
+)
 
 
 class TopicKind:
@@ -47,6 +58,7 @@ class TopicKind:
     name = "Topic"
     spec: type[BaseModel] = TopicSpec
     config_scope = ConfigScope.TOPIC
+    policy_words: PolicyWords = replace(TOPIC_WORDS, is_name=is_legal_name)
     exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE
 
     def parse(self, name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
@@ -107,6 +119,30 @@ class TopicKind:
     def find_static_topic_state(self, name: str, body: TopicBody) -> Mapping[str, Stated]:
         """See `providers.kafka.topic.stated`."""
         return {name: stated(body)}
+
+    def find_declared(self, desired: Desired) -> Mapping[str, DeclaredTopic]:
+        """What the resource says of topics; others than topics state them, too."""
+        return {name: DeclaredTopic(name, found) for name, found in find_static_topic_state(desired).items()}
+
+    def find_policy_effects(self, op: Operation) -> Mapping[str, Effect]:
+        """See `providers.kafka.topic_effects`."""
+        return find_effects(op)
+
+    def start_review(self, inputs: ReviewInputs) -> TopicReview:
+        """See `providers.kafka.policies.requests`."""
+        return start_review(inputs)
+
+    def select_every(self) -> Selections:
+        """No more than their names; policies read what else they ask for."""
+        return ()
+
+    def list_live(self, live: LiveState) -> Collection[str]:
+        """Those that are not internal."""
+        return [topic.name for topic in live.get(KafkaState).topics.values() if not topic.internal]
+
+    def find_field_subject(self, path: str) -> str | None:
+        """The topic whose replicas it is about."""
+        return find_field_topic(path)
 
     def plan_operations(
         self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext

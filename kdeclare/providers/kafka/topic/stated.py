@@ -1,10 +1,10 @@
 """What a topic's manifest says of the topic, without any cluster."""
 
-from kdeclare.core.secrets import Secret
 from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.wishes import Parts, Unset, Wish, joined
+from kdeclare.providers.kafka.config.wishes import Parts
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.operations.topics import ASSIGNED
+from kdeclare.providers.kafka.policies.configs import state_value
 from kdeclare.providers.kafka.topic.spec import TopicBody
 from kdeclare.providers.kafka.topic_effects import Effect, Stated
 
@@ -13,7 +13,7 @@ def stated(body: TopicBody) -> Stated:
     """Partitions, replicas and overrides as a creation would have them; None is "not stated"."""
     replicas = body.assignments or {}
     sizes = {len(brokers) for brokers in replicas.values()}
-    configs = {key: _value(key, wish) for key, wish in body.configs.items()}
+    configs = {k: state_value(catalog(ConfigScope.TOPIC), k, wish) for k, wish in body.configs.items()}
     fields = {f"configs.{key}" for key, value in configs.items() if value is not None}
     placed = body.strategy is not None and not replicas
     if replicas or placed:
@@ -30,13 +30,3 @@ def stated(body: TopicBody) -> Stated:
     )
     parts = frozenset(key for key, wish in body.configs.items() if isinstance(wish, Parts))
     return Stated(effect, parts, placed)
-
-
-def _value(key: str, wish: Wish) -> str | None:
-    """The override of a new topic; parts of a list start from the key's own default (KIP-339)."""
-    if isinstance(wish, Unset | Secret):
-        return None
-    if not isinstance(wish, Parts):
-        return joined(wish.value)
-    start = [e for e in catalog(ConfigScope.TOPIC).default_list(key) if e not in wish.subtract]
-    return joined([*start, *(e for e in wish.append if e not in start)])

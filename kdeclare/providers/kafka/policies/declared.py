@@ -4,13 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from kdeclare.policy.interface import Action
-from kdeclare.policy.withheld import Withheld, Withholding
+from kdeclare.core.policy_subjects import NotKnownYet, PolicyAction, Withholding
 from kdeclare.providers.kafka.topic_effects import Stated
-
-
-class NotKnownYet(Withheld):
-    """A policy asks for what only a cluster can tell."""
 
 
 class _Overrides(Mapping[str, str]):
@@ -90,6 +85,11 @@ class DeclaredRequest:
     withholding: Withholding = field(default_factory=Withholding, compare=False)
 
     @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self.topic
+
+    @property
     def labels(self) -> Mapping[str, str]:
         """Of the manifest."""
         return dict(self.declared_labels)
@@ -100,9 +100,9 @@ class DeclaredRequest:
         return {} if self.created else self._unknown()
 
     @property
-    def action(self) -> Action:
+    def action(self) -> PolicyAction:
         """Whether the topic is there already, only a cluster knows."""
-        return Action.CREATE if self.created else self._unknown()
+        return PolicyAction.CREATE if self.created else self._unknown()
 
     @property
     def principal(self) -> str | None:
@@ -140,3 +140,15 @@ class DeclaredRequest:
 
     def _unknown(self) -> NoReturn:
         self.withholding.withhold(NotKnownYet())
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTopic:
+    """See `core.policy_subjects.DeclaredSubject`."""
+
+    topic: str
+    stated: Stated
+
+    def make_request(self, labels: Mapping[str, str], *, created: bool) -> DeclaredRequest:
+        """Return what applying the manifest asks for."""
+        return DeclaredRequest(self.topic, labels, self.stated, created)

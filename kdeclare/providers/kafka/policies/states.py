@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kdeclare.policy.interface import PolicyViolation, TopicState
-from kdeclare.policy.requests.facts import Facts
+from kdeclare.core.policy_subjects import PolicyViolation
+from kdeclare.providers.kafka.policies.facts import Facts
 from kdeclare.providers.kafka.topic_effects import Effect
 
 
@@ -57,7 +57,7 @@ class LiveState:
 class ResultState:
     """A topic as it will be: as it is (None: not there), and what is made of it, in this order."""
 
-    before: TopicState | None
+    before: "LiveState | ResultState | None"
     effects: tuple[Effect, ...]
     facts: Facts
 

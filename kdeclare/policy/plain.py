@@ -1,0 +1,348 @@
+"""Requests about resources of a `core.policy_subjects.PolicySubject`: states are plain values by field."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NoReturn, TypeVar, get_args, get_origin
+
+from kdeclare.core.changes import FieldChange
+from kdeclare.core.collector import Selection
+from kdeclare.core.faults import Fault
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired, Kind
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import LiveState
+from kdeclare.core.policy_subjects import (
+    LabelSet,
+    NotKnownYet,
+    PolicyAction,
+    PolicyEffect,
+    PolicySubject,
+    PolicyViolation,
+    PolicyWords,
+    ReviewInputs,
+    Withholding,
+    find_action,
+    is_text_map,
+)
+from kdeclare.core.registry import find_principal, type_of
+from kdeclare.engine.observation import observe
+
+Values = Mapping[str, object]
+_T = TypeVar("_T")
+
+
+class PlainState(Mapping[str, object]):
+    """The fields of a resource. Collections that are not stated are empty."""
+
+    def __init__(
+        self, words: PolicyWords, values: Values, missing: Callable[[str], NoReturn], *, partial: bool = False
+    ) -> None:
+        """missing: raises what is to be said of a field that is not known.
+
+        partial: whether collections may hold more than that, so that they are not known either.
+        """
+        self._words, self._values, self._missing, self._partial = words, values, missing, partial
+
+    def __getitem__(self, name: str) -> object:
+        found, collection = self._values.get(name), get_origin(self._words.fields[name].value_type)
+        if collection is not None:
+            return self._missing(name) if self._partial else found if found is not None else collection()
+        return self._missing(name) if found is None else found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._words.fields)
+
+    def __len__(self) -> int:
+        return len(self._words.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEffect:
+    """What an operation makes of one resource."""
+
+    created: bool = False
+    deleted: bool = False
+    fields: tuple[FieldChange, ...] = ()
+
+
+def apply_effects(words: PolicyWords, values: Values, effects: Sequence[PlainEffect]) -> Values:
+    """Return the fields of a resource after these effects."""
+    result = dict(values)
+    for change in (change for effect in effects for change in effect.fields):
+        name, dot, key = change.path.partition(".")
+        known = words.fields.get(name)
+        if known is None:
+            continue
+        if not dot:
+            result[name] = change.after
+            continue
+        whole = result.get(name)
+        entries: dict[object, object] = dict(whole) if isinstance(whole, Mapping) else {}
+        element: object = int(key) if get_args(known.value_type)[:1] == (int,) else key
+        entries.pop(element, None)
+        if change.after is not None:
+            is_text = get_args(known.value_type)[1:] == (str,)
+            entries[element] = _as_text(change.after) if is_text else change.after
+        result[name] = entries
+    return result
+
+
+def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
+    """Return all that is stated, in the words of `PolicyRequest.changed`."""
+    found: set[str] = set()
+    for name, value in values.items():
+        known = words.fields.get(name)
+        if known is not None and value is not None:
+            keyed = isinstance(value, Mapping) and is_text_map(known)
+            found |= {f"{name}.{key}" for key in value} if keyed and isinstance(value, Mapping) else {name}
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class PlainRequest:
+    """What is done to one resource; see `core.policy_subjects.PolicyRequest`.
+
+    find_before, find_after: the states, where the action has them. find_principal: asks who kdeclare is.
+    """
+
+    action: PolicyAction
+    name: str
+    labels: LabelSet
+    labels_before: LabelSet
+    changed: frozenset[str]
+    find_before: Callable[[], PlainState]
+    find_after: Callable[[], PlainState]
+    find_principal: Callable[[], str | None]
+    withholding: Withholding = field(default_factory=Withholding, compare=False)
+
+    @property
+    def principal(self) -> str | None:
+        """Whom the system takes kdeclare for."""
+        return self.find_principal()
+
+    @cached_property
+    def pre_request_state(self) -> PlainState | None:
+        """As it is; None on CREATE."""
+        return None if self.action is PolicyAction.CREATE else self.find_before()
+
+    @cached_property
+    def post_request_state(self) -> PlainState | None:
+        """As it will be; None on DELETE."""
+        return None if self.action is PolicyAction.DELETE else self.find_after()
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredRequest:
+    """What applying a manifest will ask for; with ``created`` as if the resource were not there yet."""
+
+    name: str
+    labels: LabelSet
+    words: PolicyWords
+    values: Values
+    created: bool
+    withholding: Withholding = field(default_factory=Withholding, compare=False)
+
+    @property
+    def action(self) -> PolicyAction:
+        """Whether the resource is there already, only its system knows."""
+        return PolicyAction.CREATE if self.created else self._unknown()
+
+    @property
+    def principal(self) -> str | None:
+        """Nobody is connected yet."""
+        self._unknown()
+
+    @property
+    def labels_before(self) -> LabelSet:
+        """None on CREATE."""
+        return {} if self.created else self._unknown()
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """All that is stated, on CREATE."""
+        return list_fields(self.words, self.values) if self.created else self._unknown()
+
+    @property
+    def pre_request_state(self) -> PlainState | None:
+        """None on CREATE."""
+        return None if self.created else self._unknown()
+
+    @property
+    def post_request_state(self) -> PlainState:
+        """As declared; collections of a resource that is there already may hold more than that."""
+        partial = not self.created
+        return PlainState(self.words, self.values, lambda _: self._unknown(), partial=partial)
+
+    def _unknown(self) -> NoReturn:
+        self.withholding.withhold(NotKnownYet())
+
+
+@dataclass(frozen=True, slots=True)
+class PlainDeclared:
+    """What a manifest says of its own resource; see `core.policy_subjects.DeclaredSubject`."""
+
+    name: str
+    words: PolicyWords
+    values: Values
+
+    def make_request(self, labels: LabelSet, *, created: bool) -> DeclaredRequest:
+        """Return what applying the manifest asks for."""
+        return DeclaredRequest(self.name, labels, self.words, self.values, created)
+
+
+class PlainReview:
+    """The requests about all resources of one kind; see `core.policy_subjects.Review`."""
+
+    def __init__(self, kind: Kind, subject: PolicySubject, inputs: ReviewInputs) -> None:
+        self._kind, self._subject, self._inputs = kind, subject, inputs
+        self._words = subject.policy_words
+        self._accepted: dict[str, tuple[PlainEffect, ...]] = {}
+        self._reading = False
+        self.fault: Fault | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether the system is being asked for something."""
+        return self._reading
+
+    def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PlainRequest:
+        """Return what these effects ask for, on what has been accepted before."""
+        earlier, own = self._accepted.get(name, ()), _own(effects)
+        action = find_action(effects)
+
+        def describe_before() -> Values:
+            return apply_effects(self._words, self._describe(name), earlier)
+
+        def describe_after() -> Values:
+            before = {} if action is PolicyAction.CREATE else describe_before()
+            return apply_effects(self._words, before, own)
+
+        return PlainRequest(
+            action,
+            name,
+            self._inputs.labels.get(name, {}),
+            self._inputs.applied.get(name, {}),
+            frozenset(change.path for effect in own for change in effect.fields),
+            lambda: self._state(name, describe_before()),
+            lambda: self._state(name, describe_after()),
+            lambda: self._principal,
+        )
+
+    def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
+        """Keep what was not denied."""
+        self._accepted[name] = (*self._accepted.get(name, ()), *_own(effects))
+
+    def make_existing(self, name: str, action: PolicyAction, among: Collection[str]) -> PlainRequest:
+        """Return a request for a resource as it is."""
+        labels, values = self._inputs.labels.get(name, {}), self._describe(name)
+        creates = action is PolicyAction.CREATE
+        return PlainRequest(
+            action,
+            name,
+            labels,
+            {} if creates else labels,
+            list_fields(self._words, values) if creates else frozenset(),
+            lambda: self._state(name, values),
+            lambda: self._state(name, values),
+            lambda: self._principal,
+        )
+
+    def _describe(self, name: str) -> Values:
+        inputs, resource = self._inputs, ResourceId(self._kind.name, name)
+        desired, owned = inputs.desired.get(name), inputs.owned.get(name)
+        found = self._subject.describe_live(resource, desired, self._live, owned)
+        if found is None:
+            raise PolicyViolation(f"{resource} is not there any more, so it cannot be judged.")
+        return found
+
+    @cached_property
+    def _live(self) -> LiveState:
+        """What the plan has read, else what is read now for all that are judged together."""
+        inputs = self._inputs
+        if inputs.live is not None:
+            return inputs.live
+        names = {name for judged in inputs.subjects.values() for name in judged}
+        selections = select_known(self._kind, names, inputs.desired, inputs.owned)
+        return self._read(lambda: observe(inputs.connections, selections))
+
+    @cached_property
+    def _principal(self) -> str | None:
+        return self._read(lambda: find_principal(self._inputs.connections))
+
+    def _read(self, read: Callable[[], _T]) -> _T:
+        self._reading = True
+        try:
+            return read()
+        except Fault as fault:
+            self.fault = fault
+            raise
+        finally:
+            self._reading = False
+
+    def _state(self, name: str, values: Values) -> PlainState:
+        def missing(field_name: str) -> NoReturn:
+            resource = ResourceId(self._kind.name, name)
+            raise PolicyViolation(f"'{field_name}' of {resource} is not known, so it cannot be judged.")
+
+        return PlainState(self._words, values, missing)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSubjects:
+    """Makes the requests about resources of a kind that does not make them itself."""
+
+    kind: Kind
+    subject: PolicySubject
+
+    @property
+    def policy_words(self) -> PolicyWords:
+        """What a rule about the kind can speak of."""
+        return self.subject.policy_words
+
+    def find_declared(self, desired: Desired) -> Mapping[str, PlainDeclared]:
+        """What the manifest of a resource of this kind states."""
+        if desired.id.kind != self.kind.name:
+            return {}
+        values = self.subject.describe_declared(desired)
+        return {desired.id.name: PlainDeclared(desired.id.name, self.policy_words, values)}
+
+    def find_policy_effects(self, op: Operation) -> Mapping[str, PlainEffect]:
+        """What the operation type says that it creates, deletes and changes."""
+        operation_type = type_of(op)
+        if operation_type.is_auxiliary:
+            return {}
+        changed = {op.resource, *operation_type.find_changed(op)}
+        subjects = {id_ for id_ in changed if id_.kind == self.kind.name}
+        if not subjects:
+            return {}
+        created, gone = operation_type.find_created(op), operation_type.find_object(op)
+        fields = operation_type.fields(op)
+        return {
+            id_.name: PlainEffect(created == id_, operation_type.deletes and gone == id_, fields)
+            for id_ in sorted(subjects)
+        }
+
+    def start_review(self, inputs: ReviewInputs) -> PlainReview:
+        """Begin to make requests about resources that are judged together."""
+        return PlainReview(self.kind, self.subject, inputs)
+
+
+def select_known(
+    kind: Kind, names: Collection[str], desired: Mapping[str, Desired], owned: Mapping[str, object]
+) -> tuple[Selection, ...]:
+    """Return what must be read to see resources of a kind that are declared or owned."""
+    bodies = {name: desired[name].body if name in desired else None for name in sorted(names)}
+    return tuple(s for name, body in bodies.items() for s in kind.select(name, body, owned.get(name)))
+
+
+def _own(effects: Sequence[PolicyEffect]) -> tuple[PlainEffect, ...]:
+    return tuple(effect for effect in effects if isinstance(effect, PlainEffect))
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(_as_text, value))
+    if isinstance(value, dict):
+        return ""  # a secret, of which only the reference is known
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,1 +1,0 @@
-"""What policies are shown: what a plan asks for, what is declared, what is there."""

@@ -1,0 +1,150 @@
+"""The kinds that policies judge, and what judging their resources needs."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from kdeclare.core.collector import Selections
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.judging import Labels
+from kdeclare.core.kind import Desired, Kind
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.plan import Ownership
+from kdeclare.core.policy_subjects import (
+    LabelSet,
+    ListedForPolicies,
+    MakesPolicyRequests,
+    PolicyAction,
+    PolicySubject,
+    Review,
+    ReviewInputs,
+)
+from kdeclare.core.registry import KINDS
+from kdeclare.core.visibility import Patience
+from kdeclare.engine.observation import observe_owned
+from kdeclare.policy.plain import PlainSubjects, select_known
+
+TOPIC = "Topic"
+"""The kind that a policy is about if it names no other one: KIP-201 knows topics only."""
+
+LabelsById = Mapping[ResourceId, LabelSet]
+
+
+@cache
+def _subjects_of(kind: Kind) -> MakesPolicyRequests | None:
+    if isinstance(kind, MakesPolicyRequests):
+        return kind
+    return PlainSubjects(kind, kind) if isinstance(kind, PolicySubject) else None
+
+
+def subjects_of(kind: str) -> MakesPolicyRequests:
+    """Return what makes the requests about a kind. Raises LookupError where policies cannot judge it."""
+    known = KINDS.get(kind)
+    found = _subjects_of(known) if known is not None else None
+    if found is None:
+        raise LookupError(f"policies cannot judge resources of kind {kind}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyContext:
+    """What is judged on: the systems, what is known of them, and what is declared and owned.
+
+    live: what has been read already, as ``selections`` asked for it; None where nothing has. labels: as they
+    will be; applied: as they were when last applied.
+    """
+
+    connections: Connections
+    live: LiveState | None = None
+    selections: Selections = ()
+    desired: Mapping[ResourceId, Desired] = field(default_factory=dict)
+    owned: Mapping[ResourceId, Json] = field(default_factory=dict)
+    labels: LabelsById = field(default_factory=dict)
+    applied: LabelsById = field(default_factory=dict)
+
+    def start_review(self, kind: str, subjects: Mapping[PolicyAction, list[str]]) -> Review:
+        """Begin to make requests about resources of one kind."""
+        return subjects_of(kind).start_review(
+            ReviewInputs(
+                self.connections,
+                subjects,
+                self.live,
+                self.selections,
+                {id_.name: found for id_, found in self.labels.items() if id_.kind == kind},
+                {id_.name: found for id_, found in self.applied.items() if id_.kind == kind},
+                {id_.name: found for id_, found in self.desired.items() if id_.kind == kind},
+                {id_.name: found for id_, found in self.owned.items() if id_.kind == kind},
+            )
+        )
+
+
+def read_existing(
+    kinds: Iterable[str], context: PolicyContext
+) -> tuple[LiveState, Selections, tuple[ResourceId, ...]]:
+    """Read all resources of these kinds that policies can judge as they are.
+
+    Of a kind that cannot list them, those that are declared or owned. Raises Fault.
+    """
+    named = {name: KINDS[name] for name in kinds}
+    selections = tuple(s for kind in named.values() for s in _select_existing(kind, context))
+    live = observe_owned(context.connections, selections, (), Patience()).live
+    names = {name: sorted(_list_existing(kind, live, context)) for name, kind in named.items()}
+    return live, selections, tuple(ResourceId(kind, name) for kind, found in names.items() for name in found)
+
+
+def _known(kind: Kind, context: PolicyContext) -> tuple[dict[str, Desired], dict[str, Json]]:
+    desired = {id_.name: found for id_, found in context.desired.items() if id_.kind == kind.name}
+    return desired, {id_.name: record for id_, record in context.owned.items() if id_.kind == kind.name}
+
+
+def _select_existing(kind: Kind, context: PolicyContext) -> Selections:
+    if isinstance(kind, ListedForPolicies):
+        return kind.select_every()
+    desired, owned = _known(kind, context)
+    return select_known(kind, desired.keys() | owned.keys(), desired, owned)
+
+
+def _list_existing(kind: Kind, live: LiveState, context: PolicyContext) -> Collection[str]:
+    if isinstance(kind, ListedForPolicies):
+        return kind.list_live(live)
+    desired, owned = _known(kind, context)
+    names = desired.keys() | owned.keys()
+    if not isinstance(kind, PolicySubject):
+        return names
+    resources = [ResourceId(kind.name, name) for name in names]
+    found = {r.name: kind.describe_live(r, desired.get(r.name), live, owned.get(r.name)) for r in resources}
+    return [name for name, state in found.items() if state is not None]
+
+
+def find_declared_labels(desired: Iterable[Desired], owned: Mapping[str, Json]) -> LabelsById:
+    """Return the labels of resources: as declared, else as they were when last applied."""
+    return {**find_owned_labels(owned), **{d.id: d.labels for d in desired}}
+
+
+def find_planned_labels(owned: Mapping[str, Json], ownership: Iterable[Ownership]) -> LabelsById:
+    """Return the labels as the records of a plan have them, else those of the state."""
+    planned = {str(item.id): item.after or item.before for item in ownership}
+    return {**find_owned_labels(owned), **find_owned_labels(planned)}
+
+
+def find_owned_labels(owned: Mapping[str, Json]) -> dict[ResourceId, LabelSet]:
+    """Return the labels of resources as they were when last applied, where records have them."""
+    return {
+        ResourceId.parse(text): record.get("labels", {})
+        for text, record in owned.items()
+        if isinstance(record, dict)
+    }
+
+
+def write_labels(labels: LabelsById) -> Labels:
+    """Return labels by the text that stands for a resource in a plan: of a topic its name alone."""
+    return {id_.name if id_.kind == TOPIC else str(id_): dict(found) for id_, found in labels.items()}
+
+
+def read_labels(labels: Labels) -> LabelsById:
+    """Return what `write_labels` has written; no topic has a slash in its name."""
+    return {
+        ResourceId.parse(text) if "/" in text else ResourceId(TOPIC, text): found
+        for text, found in labels.items()
+    }

@@ -1,0 +1,256 @@
+"""Requests about topics that are judged together: what a plan asks for, and topics as they are."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kdeclare.core.faults import Fault
+from kdeclare.core.judging import Labels
+from kdeclare.core.policy_subjects import PolicyAction, PolicyEffect, ReviewInputs, find_action
+from kdeclare.providers.kafka.collector import CLUSTER
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.policies.facts import Facts
+from kdeclare.providers.kafka.policies.states import LiveState, ResultState
+from kdeclare.providers.kafka.topic_effects import Effect
+
+Effects = tuple[Effect, ...]
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The cluster, and what the plan makes of it as far as that has been judged and was not denied.
+
+    labels: of all topics that have some, judged or not. applied: the same as they were when last applied.
+    doing: the judged topics by what is done to them.
+    """
+
+    facts: Facts
+    labels: Labels
+    applied: Labels = field(default_factory=dict)
+    doing: Mapping[PolicyAction, Sequence[str]] = field(default_factory=dict)
+    _accepted: dict[str, Effects] = field(default_factory=dict)
+    _sums: dict[frozenset[tuple[str, str]], int] = field(default_factory=dict)
+
+    def accept(self, topic: str, effects: Sequence[Effect]) -> None:
+        """What a request that was not denied makes of its topic; what is judged later is judged on it."""
+        for wanted in self._sums:
+            if self._is_of(topic, wanted):
+                self._sums[wanted] += self._count(topic, effects) - self._count(topic, ())
+        self._accepted[topic] = (*self.accepted(topic), *effects)
+
+    def accepted(self, topic: str) -> Effects:
+        """What is made of a topic by what has been accepted."""
+        return self._accepted.get(topic, ())
+
+    def partitions_of(self, labels: Mapping[str, str], topic: str, effects: Sequence[Effect] = ()) -> int:
+        """How many partitions the topics with these labels have, with what a request makes of ``topic``."""
+        wanted = frozenset(labels.items())
+        if wanted not in self._sums:
+            chosen = [name for name in self.labels if self._is_of(name, wanted)]
+            self._sums[wanted] = sum(self._count(name, ()) for name in chosen)
+        if not effects or not self._is_of(topic, wanted):
+            return self._sums[wanted]
+        return self._sums[wanted] + self._count(topic, effects) - self._count(topic, ())
+
+    def records(self, topic: str, action: PolicyAction) -> int:
+        """What a topic holds; read for all to which the same is done."""
+        return self.facts.records(topic, self.doing.get(action, ()))
+
+    def _is_of(self, topic: str, wanted: frozenset[tuple[str, str]]) -> bool:
+        return wanted <= self.labels.get(topic, {}).items()
+
+    def _count(self, name: str, more: Iterable[Effect]) -> int:
+        effects = (*self.accepted(name), *more)
+        if any(effect.deleted for effect in effects):
+            return 0
+        stated = [effect.partitions for effect in effects if effect.partitions is not None]
+        if stated:
+            return stated[-1]
+        if any(effect.created for effect in effects):
+            return self.facts.defaults[0]
+        topic = self.facts.all_topics.get(name)
+        return len(topic.partitions) if topic else 0
+
+
+@dataclass(frozen=True)
+class TopicRequest:
+    """What one resource of a plan makes of one topic; see `policy.interface.RequestMetadata`.
+
+    earlier: what is made of the topic before that, by other resources of the plan.
+    """
+
+    topic: str
+    effects: Effects
+    earlier: Effects
+    outlook: Outlook
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self.topic
+
+    @cached_property
+    def action(self) -> PolicyAction:
+        """By what becomes of the topic."""
+        return find_action(self.effects)
+
+    @property
+    def principal(self) -> str | None:
+        """Whom the brokers take kdeclare for."""
+        return self.outlook.facts.principal
+
+    @cached_property
+    def pre_request_state(self) -> LiveState | ResultState | None:
+        """None on CREATE."""
+        if self.action is PolicyAction.CREATE:
+            return None
+        live = LiveState(self.topic, self.outlook.facts)
+        return ResultState(live, self.earlier, self.outlook.facts) if self.earlier else live
+
+    @cached_property
+    def post_request_state(self) -> ResultState | None:
+        """None on DELETE."""
+        if self.action is PolicyAction.DELETE:
+            return None
+        return ResultState(self.pre_request_state, self.effects, self.outlook.facts)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Of the topic."""
+        return dict(self.outlook.labels.get(self.topic, {}))
+
+    @property
+    def labels_before(self) -> Mapping[str, str]:
+        """As they were when it was last applied."""
+        return dict(self.outlook.applied.get(self.topic, {}))
+
+    @cached_property
+    def changed(self) -> frozenset[str]:
+        """All that the effects are about."""
+        return frozenset().union(*(effect.fields for effect in self.effects))
+
+    @property
+    def racks(self) -> Mapping[int, str | None]:
+        """Of all brokers."""
+        return dict(self.outlook.facts.racks)
+
+    @property
+    def record_count(self) -> int:
+        """0 on CREATE."""
+        if self.action is PolicyAction.CREATE:
+            return 0
+        return self.outlook.records(self.topic, self.action)
+
+    def partitions_of(self, labels: Mapping[str, str]) -> int:
+        """With this request, and those before it that were not denied."""
+        return self.outlook.partitions_of(labels, self.topic, self.effects)
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingRequest:
+    """A topic as it is, as if it were created so (CREATE) or changed without any effect (MODIFY).
+
+    among: all topics of which the same is asked.
+    """
+
+    topic: str
+    action: PolicyAction
+    outlook: Outlook
+    among: Collection[str]
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self.topic
+
+    @property
+    def principal(self) -> str | None:
+        """Whom the brokers take kdeclare for."""
+        return self.outlook.facts.principal
+
+    @property
+    def pre_request_state(self) -> LiveState | None:
+        """None on CREATE."""
+        return None if self.action is PolicyAction.CREATE else self.post_request_state
+
+    @property
+    def post_request_state(self) -> LiveState:
+        """As it is."""
+        return LiveState(self.topic, self.outlook.facts)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Of the topic."""
+        return dict(self.outlook.labels.get(self.topic, {}))
+
+    @property
+    def labels_before(self) -> Mapping[str, str]:
+        """The same, as nothing is changed about it; none on CREATE."""
+        return {} if self.action is PolicyAction.CREATE else self.labels
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """On CREATE all that it has, the replicas as if Kafka had placed them."""
+        if self.action is not PolicyAction.CREATE:
+            return frozenset()
+        keys = self.post_request_state.configs
+        return frozenset({"partitions", "replicationFactor", *(f"configs.{key}" for key in keys)})
+
+    @property
+    def racks(self) -> Mapping[int, str | None]:
+        """Of all brokers."""
+        return dict(self.outlook.facts.racks)
+
+    @property
+    def record_count(self) -> int:
+        """0 on CREATE."""
+        if self.action is PolicyAction.CREATE:
+            return 0
+        return self.outlook.facts.records(self.topic, self.among)
+
+    def partitions_of(self, labels: Mapping[str, str]) -> int:
+        """How many partitions the topics with these labels have."""
+        return self.outlook.partitions_of(labels, self.topic)
+
+
+@dataclass(frozen=True)
+class TopicReview:
+    """See `core.policy_subjects.Review`."""
+
+    outlook: Outlook
+
+    @property
+    def fault(self) -> Fault | None:
+        """What the cluster answered instead of a fact."""
+        return self.outlook.facts.fault
+
+    @property
+    def busy(self) -> bool:
+        """Whether the cluster is being asked."""
+        return self.outlook.facts.busy
+
+    def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> TopicRequest:
+        """Return a request on what has been accepted."""
+        return TopicRequest(name, _own(effects), self.outlook.accepted(name), self.outlook)
+
+    def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
+        """Keep what was not denied."""
+        self.outlook.accept(name, _own(effects))
+
+    def make_existing(self, name: str, action: PolicyAction, among: Collection[str]) -> ExistingRequest:
+        """Return a request for a topic as it is."""
+        return ExistingRequest(name, action, self.outlook, among)
+
+
+def start_review(inputs: ReviewInputs) -> TopicReview:
+    """Begin to make requests; policies see what was read for the plan, and read the rest when they ask."""
+    cluster = inputs.connections.get(KafkaConnection).cluster
+    judged = {name for names in inputs.subjects.values() for name in names}
+    live = inputs.live.find(KafkaState) if inputs.live is not None else None
+    facts = Facts(cluster, judged, live, CLUSTER.merge(inputs.selections))
+    return TopicReview(Outlook(facts, inputs.labels, inputs.applied, inputs.subjects))
+
+
+def _own(effects: Sequence[PolicyEffect]) -> Effects:
+    return tuple(effect for effect in effects if isinstance(effect, Effect))

@@ -1,0 +1,236 @@
+"""A provider that knows kettles and is not one of kdeclare's, to see that policies need no built-in kind."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from kdeclare.core import registry
+from kdeclare.core.arguments import Arguments
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.collector import Collector, Selections
+from kdeclare.core.faults import Fault, FaultKind, Outcome
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.installed_providers import load_providers
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired, Difference, Problem
+from kdeclare.core.operation_arguments import get_arguments
+from kdeclare.core.operation_type import OperationType, View
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.policy_subjects import PolicyField, PolicyWords
+from kdeclare.core.provider import Provider
+from kdeclare.core.secrets import SecretSource
+from kdeclare.core.undoing import Undo
+
+
+@dataclass
+class Kitchen:
+    """The system: kettles by name, each with its fields. broken: it does not answer."""
+
+    kettles: dict[str, dict[str, Json]] = field(default_factory=dict)
+    broken: bool = False
+    reads: int = 0
+
+
+@dataclass(frozen=True)
+class KettleState:
+    kettles: Mapping[str, Mapping[str, Json]]
+
+
+@dataclass(frozen=True)
+class KettleSelection:
+    def merge(self, others: Sequence["KettleSelection"]) -> "KettleSelection":
+        return self
+
+
+class KettleSpec(BaseModel):
+    """``spec`` of a Kettle."""
+
+    model_config = ConfigDict(extra="forbid")
+    heat: int | None = None
+    extras: dict[str, str] = {}
+
+
+class KettleKind:
+    """Kettles heat, and have extras by name; nobody imports or compares fleets of them."""
+
+    name = "Kettle"
+    spec: type[BaseModel] = KettleSpec
+    policy_words = PolicyWords(
+        {
+            "heat": PolicyField(int),
+            "extras": PolicyField(dict[str, str], keys=lambda: {"whistle": str}),
+            "cups": PolicyField(list[int]),
+        }
+    )
+
+    def parse(self, name: str, spec: KettleSpec) -> tuple[KettleSpec, tuple[Problem, ...]]:
+        return spec, ()
+
+    def select(self, name: str, body: KettleSpec | None, owned: Json) -> Selections:
+        return (KettleSelection(),)
+
+    def diff(
+        self,
+        resource: ResourceId,
+        desired: Desired | None,
+        live: LiveState,
+        owned: Json,
+        context: PlanContext,
+    ) -> Difference:
+        now = live.get(KettleState).kettles.get(resource.name)
+        if desired is None:
+            gone = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.SAFE)
+            return Difference(gone if now is not None else None, owned)
+        wanted = _values(desired.body)
+        fields = _fields(now or {}, wanted)
+        record = {**wanted, "labels": dict(desired.labels)}
+        if now is None:
+            return Difference(Change(resource, Action.CREATE, Reason.DECLARED, Risk.SAFE, fields), record)
+        change = Change(resource, Action.UPDATE, Reason.CHANGED, Risk.SAFE, fields) if fields else None
+        return Difference(change, record)
+
+    def plan_operations(
+        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
+    ) -> tuple[Operation, ...]:
+        verb = {Action.CREATE: "kettle.buy", Action.DELETE: "kettle.scrap"}.get(change.action, "kettle.set")
+        now = live.get(KettleState).kettles.get(change.id.name)
+        args = KettleArgs({f.path: f.after for f in change.fields})
+        id_ = f"{verb}:{change.id.name}"
+        return (Operation(id_, verb, change.id, args, {"kettle": now}, irreversible="It is only a kettle."),)
+
+    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+        return after if all_done else before
+
+    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+        return _values(desired.body)
+
+    def describe_live(
+        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: Json
+    ) -> Mapping[str, object] | None:
+        return live.get(KettleState).kettles.get(resource.name)
+
+    def select_every(self) -> Selections:
+        return (KettleSelection(),)
+
+    def list_live(self, live: LiveState) -> Collection[str]:
+        return live.get(KettleState).kettles.keys()
+
+
+@dataclass(frozen=True)
+class KettleArgs(Arguments):
+    """fields: by path, as they will be."""
+
+    fields: Mapping[str, Json]
+
+
+def _fields_of(op: Operation) -> Mapping[str, Json]:
+    return get_arguments(op, KettleArgs).fields
+
+
+class KettleOperation(OperationType):
+    arguments = KettleArgs
+
+    def __init__(self, kitchen: Kitchen, name: str) -> None:
+        self.kitchen, self.name = kitchen, name
+        self.creates, self.deletes = name == "kettle.buy", name == "kettle.scrap"
+
+    def select(self, op: Operation) -> Selections:
+        return (KettleSelection(),)
+
+    def view(self, op: Operation, live: LiveState) -> View:
+        return {"kettle": live.get(KettleState).kettles.get(op.resource.name)}
+
+    def expected_state(self, op: Operation) -> View:
+        after = None if self.deletes else _changed(op.expect["kettle"] or {}, _fields_of(op))
+        return {"kettle": after}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        before = op.expect["kettle"] or {}
+        return tuple(
+            FieldChange(path, FieldOp.CHANGE, before.get(path), after)
+            for path, after in _fields_of(op).items()
+        )
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        return {"kettle": f"kettle/{op.resource.name}"}
+
+    def item(self, op: Operation) -> str:
+        return op.resource.name
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        return frozenset(self.claims(op).values())
+
+    def execute(
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
+    ) -> Mapping[str, Outcome]:
+        for op in ops:
+            after = self.expected_state(op)["kettle"]
+            self.kitchen.kettles.pop(op.resource.name, None)
+            if after is not None:
+                self.kitchen.kettles[op.resource.name] = after
+        return {op.id: None for op in ops}
+
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        return Undo(lost=("the kettle as it was",))
+
+
+def _values(body: KettleSpec) -> dict[str, Json]:
+    found: dict[str, Json] = {"extras": dict(body.extras)}
+    return found | ({} if body.heat is None else {"heat": body.heat})
+
+
+def _fields(now: Mapping[str, Json], wanted: Mapping[str, Json]) -> tuple[FieldChange, ...]:
+    found = {"heat": (now.get("heat"), wanted.get("heat", now.get("heat")))}
+    before, after = now.get("extras", {}), wanted.get("extras", {})
+    found |= {f"extras.{key}": (before.get(key), after.get(key)) for key in sorted({*before, *after})}
+    return tuple(FieldChange(p, FieldOp.CHANGE, b, a) for p, (b, a) in found.items() if b != a)
+
+
+def _changed(now: Mapping[str, Json], fields: Mapping[str, Json]) -> dict[str, Json]:
+    found: dict[str, Json] = {**now, "extras": dict(now.get("extras", {}))}
+    for path, value in fields.items():
+        name, _, key = path.partition(".")
+        if key:
+            found["extras"] = {k: v for k, v in {**found["extras"], key: value}.items() if v is not None}
+        else:
+            found[name] = value
+    return found
+
+
+class TeapotKind(KettleKind):
+    """The same, but policies cannot judge it."""
+
+    name = "Teapot"
+    policy_words = None  # type: ignore[assignment]
+    describe_live = None  # type: ignore[assignment]
+
+
+@pytest.fixture
+def kitchen(monkeypatch: pytest.MonkeyPatch) -> Kitchen:
+    """A kitchen whose provider is installed beside the others."""
+    kitchen = Kitchen()
+
+    def read(connections: Connections, selection: KettleSelection) -> KettleState:
+        kitchen.reads += 1
+        if kitchen.broken:
+            raise Fault("POWER_CUT", "There is no power.", FaultKind.UNKNOWN)
+        return KettleState({name: dict(found) for name, found in kitchen.kettles.items()})
+
+    types = tuple(KettleOperation(kitchen, name) for name in ("kettle.buy", "kettle.set", "kettle.scrap"))
+    collector = Collector(KettleSelection, read)
+    provider = Provider("kitchen", (KettleKind(), TeapotKind()), types, collectors=(collector,))
+    providers = (*load_providers(), provider)
+    kinds = {kind.name: kind for item in providers for kind in item.kinds}
+    operation_types = {found.name: found for item in providers for found in item.operation_types}
+    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    monkeypatch.setattr(registry.KINDS, "_load", lambda: kinds)
+    monkeypatch.setattr(registry.OPERATION_TYPES, "_load", lambda: operation_types)
+    return kitchen
