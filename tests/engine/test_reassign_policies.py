@@ -6,7 +6,7 @@ from kdeclare.core.plan import Plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
 from kdeclare.policy.judge import PolicyJudge
-from kdeclare.providers.kafka.commands.reassign_plan import Execution, execution_plan
+from kdeclare.providers.kafka.commands.reassign.plans import Execution, execution_plan
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ReplicaDirs
 from kdeclare.providers.kafka.observe import observe

@@ -15,16 +15,16 @@ from kdeclare.core.plan import Plan
 from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import Project
-from kdeclare.providers.kafka.commands.reassign_actions import (
-    Ended,
-    Ways,
+from kdeclare.providers.kafka.commands.reassign.actions import (
+    ReassignOptions,
+    ReassignResult,
     cancel,
     execute,
     generate,
     list_moves,
     verify,
 )
-from kdeclare.providers.kafka.commands.reassignment_json import Assignment, parse_reassignment
+from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment, parse_reassignment
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.port import LogDir
@@ -64,12 +64,16 @@ class Tool:
         """Create one."""
         self.bed.create(dict(enumerate(partitions)), name=name)
 
-    def execute(self, moves: Moves | Sequence[Assignment], ways: Ways | None = None) -> Ended:
+    def execute(
+        self, moves: Moves | Sequence[Assignment], options: ReassignOptions | None = None
+    ) -> ReassignResult:
         """--execute"""
         wanted = asked(moves) if isinstance(moves, Mapping) else moves
-        return self.run(lambda how: execute(self.workspace, wanted, ways or Ways(), how, self._print))
+        return self.run(
+            lambda how: execute(self.workspace, wanted, options or ReassignOptions(), how, self._print)
+        )
 
-    def cancel(self, *names: str, keep_throttles: bool = False) -> Ended:
+    def cancel(self, *names: str, keep_throttles: bool = False) -> ReassignResult:
         """--cancel"""
         moves = asked(dict.fromkeys(names, (0,)))
         return self.run(
@@ -90,13 +94,13 @@ class Tool:
         self.told = list(told)
         return text
 
-    def roll_back(self) -> Ended:
+    def roll_back(self) -> ReassignResult:
         """Undo the last run."""
         return self.run(
-            lambda how: Ended(roll_back(self.workspace, None, how, allow_data_loss=False, out=None))
+            lambda how: ReassignResult(roll_back(self.workspace, None, how, allow_data_loss=False, out=None))
         )
 
-    def run(self, act: Callable[[How], Ended]) -> Ended:
+    def run(self, act: Callable[[How], ReassignResult]) -> ReassignResult:
         """Anything that asks."""
         self.out, self.told, self.plan = "", [], None
         return act(How("test", self._confirm, nothing, RunOptions(wait=False, workers=1)))
@@ -162,7 +166,7 @@ def tool() -> Tool:
 
 @case("CAN-07")
 def test_cancelling_with_and_without_keeping_throttles(tool: Tool) -> None:
-    tool.execute(MOVES, Ways(throttle=1))
+    tool.execute(MOVES, ReassignOptions(throttle=1))
     assert (tool.replicas("foo-0"), tool.replicas("baz-1")) == ((0, 1, 3, 2), (0, 2, 3, 1))
     assert tool.lists("foo") == ("0:0,0:1,0:2", "0:3")
     tool.cancel("foo-0", "baz-1", keep_throttles=True)
@@ -185,7 +189,7 @@ def test_cancelling_with_and_without_keeping_throttles(tool: Tool) -> None:
 
 @case("THR-06")
 def test_verifying_with_and_without_keeping_throttles(tool: Tool) -> None:
-    tool.execute(MOVES, Ways(throttle=1))
+    tool.execute(MOVES, ReassignOptions(throttle=1))
     assert "still in progress" in tool.verify(MOVES)
     assert "Clearing" not in tool.out
     tool.cluster.tick()
@@ -204,7 +208,7 @@ def test_verifying_with_and_without_keeping_throttles(tool: Tool) -> None:
 
 
 def test_verify_clears_nothing_while_anything_is_being_moved(tool: Tool) -> None:
-    tool.execute({"foo-0": (0, 1, 3)}, Ways(throttle=1))
+    tool.execute({"foo-0": (0, 1, 3)}, ReassignOptions(throttle=1))
     tool.cluster.tick()
     assert tool.bed.move("baz", 1, (0, 2, 3)) is None
     assert "completed" in tool.verify({"foo-0": (0, 1, 3)})
@@ -229,7 +233,7 @@ def test_verify_of_what_is_not_there(tool: Tool) -> None:
 
 
 def test_verify_while_a_run_holds_the_lock_clears_nothing(tool: Tool) -> None:
-    tool.execute(MOVES, Ways(throttle=1))
+    tool.execute(MOVES, ReassignOptions(throttle=1))
     tool.cluster.tick()
     with tool.store.lock("somebody's apply"):
         assert "Clearing" not in tool.verify(MOVES)
@@ -237,7 +241,7 @@ def test_verify_while_a_run_holds_the_lock_clears_nothing(tool: Tool) -> None:
 
 
 def test_execute_prints_what_kafkas_tool_prints(tool: Tool) -> None:
-    tool.execute({**MOVES, "baz-0": (0, 1, 2)}, Ways(throttle=1000))
+    tool.execute({**MOVES, "baz-0": (0, 1, 2)}, ReassignOptions(throttle=1000))
     head, body, rest = tool.out.split("\n\n")
     assert head == "Current partition replica assignment"
     assert json.loads(body)["partitions"][0] == {
@@ -281,7 +285,7 @@ def test_execute_is_refused_while_anything_is_being_moved(tool: Tool) -> None:
 
 def test_additional_sends_elsewhere_and_saves_the_replicas_from_before(tool: Tool) -> None:
     tool.execute({"foo-0": (0, 1, 3)})
-    tool.execute({"foo-0": (0, 1, 4)}, Ways(additional=True))
+    tool.execute({"foo-0": (0, 1, 4)}, ReassignOptions(additional=True))
     assert saved(tool.out) == {"foo-0": (0, 1, 2)}
     move = tool.move("foo-0")
     assert move is not None
@@ -291,8 +295,8 @@ def test_additional_sends_elsewhere_and_saves_the_replicas_from_before(tool: Too
 
 
 def test_resubmitting_changes_the_throttle(tool: Tool) -> None:
-    tool.execute(MOVES, Ways(throttle=1000))
-    tool.execute(MOVES, Ways(additional=True, throttle=2000))
+    tool.execute(MOVES, ReassignOptions(throttle=1000))
+    tool.execute(MOVES, ReassignOptions(additional=True, throttle=2000))
     assert "The inter-broker throttle limit was set to 2000 B/s\n" in tool.out
     assert [tool.rate(broker) for broker in range(5)] == ["2000"] * 4 + [None]
     assert tool.lists("foo") == ("0:0,0:1,0:2", "0:3")
@@ -303,7 +307,7 @@ def test_resubmitting_changes_the_throttle(tool: Tool) -> None:
 
 def test_resubmitting_with_more_partitions_throttles_all(tool: Tool) -> None:
     tool.execute({"foo-0": (0, 1, 3)})
-    tool.execute(MOVES, Ways(additional=True, throttle=2000))
+    tool.execute(MOVES, ReassignOptions(additional=True, throttle=2000))
     assert [tool.rate(broker) for broker in range(5)] == ["2000"] * 4 + [None]
     assert (tool.lists("foo")[1], tool.lists("baz")[1]) == ("0:3", "1:3")
     assert tool.plan is not None
@@ -314,7 +318,7 @@ def test_a_throttle_of_others_is_not_changed(tool: Tool) -> None:
     assert tool.bed.move("foo", 0, (0, 1, 3)) is None
     for broker in range(4):
         tool.bed.alter(broker_resource(broker), *((key, SET, "5000") for key in throttles.RATES))
-    tool.execute({"foo-0": (0, 1, 3)}, Ways(additional=True, throttle=2000))
+    tool.execute({"foo-0": (0, 1, 3)}, ReassignOptions(additional=True, throttle=2000))
     assert tool.rate(0) == "5000"
     assert "throttle limit was set" not in tool.out
     assert tool.plan is not None
@@ -322,7 +326,7 @@ def test_a_throttle_of_others_is_not_changed(tool: Tool) -> None:
 
 
 def test_the_factor_may_change_unless_that_is_disallowed(tool: Tool) -> None:
-    ended = tool.execute({"foo-0": (0,), "baz-1": (0, 2, 3)}, Ways(resize=False))
+    ended = tool.execute({"foo-0": (0,), "baz-1": (0, 2, 3)}, ReassignOptions(resize=False))
     assert "Successfully started partition reassignment for baz-1\n" in tool.out
     assert [d.detail for d in ended.problems] == ["foo-0: The replication factor is changed from 3 to 1"]
     assert ended.run is not None
@@ -334,7 +338,7 @@ def test_the_factor_may_change_unless_that_is_disallowed(tool: Tool) -> None:
 
 
 def test_all_disallowed_is_nothing_done(tool: Tool) -> None:
-    ended = tool.execute({"foo-0": (0,)}, Ways(resize=False, throttle=1))
+    ended = tool.execute({"foo-0": (0,)}, ReassignOptions(resize=False, throttle=1))
     assert "Successfully" not in tool.out
     assert "Warning" not in tool.out
     assert ended.run is not None
@@ -344,7 +348,7 @@ def test_all_disallowed_is_nothing_done(tool: Tool) -> None:
 
 def test_a_growing_move_counts_with_what_it_grows_to(tool: Tool) -> None:
     tool.execute({"foo-0": (0, 1, 2, 3)})
-    tool.execute({"foo-0": (0, 1, 2, 4)}, Ways(additional=True, resize=False))
+    tool.execute({"foo-0": (0, 1, 2, 4)}, ReassignOptions(additional=True, resize=False))
     assert "Successfully started partition reassignment for foo-0\n" in tool.out
 
 
@@ -355,7 +359,7 @@ def test_brokers_before_the_guard_are_asked_without_it() -> None:
     assert ended.problems == ()
     assert tool.move("foo-0") is not None
     tool.cluster.tick()
-    denied = tool.execute({"foo-0": (0, 3)}, Ways(resize=False))
+    denied = tool.execute({"foo-0": (0, 3)}, ReassignOptions(resize=False))
     assert "does not support the AllowReplicationFactorChange option" in denied.problems[0].detail
     assert "Successfully" not in tool.out
 
@@ -437,7 +441,7 @@ def test_a_cancel_can_be_rolled_back(tool: Tool) -> None:
 def test_cancelling_what_was_sent_elsewhere_twice_warns_of_what_is_left(tool: Tool) -> None:
     """Kafka goes back to the union of the stages; a rollback would not."""
     tool.execute(MOVES)
-    tool.execute({"foo-0": (0, 1, 4)}, Ways(additional=True))
+    tool.execute({"foo-0": (0, 1, 4)}, ReassignOptions(additional=True))
     tool.cancel("foo-0", "baz-1")
     assert tool.plan is not None
     (said,) = tool.plan.diagnostics
@@ -541,11 +545,11 @@ def test_the_throttle_of_log_directories_stays_until_they_hold_the_replicas(
         return found
 
     monkeypatch.setattr(tool.cluster, "log_dirs", lambda topics=None: moving)
-    tool.execute(there, Ways(dirs_throttle=1000))
+    tool.execute(there, ReassignOptions(dirs_throttle=1000))
     assert "The replica-alter-dir throttle limit was set to 1000 B/s\n" in tool.out
     tool.execute({"baz-0": (0, 1, 2)})  # any command tidies up after moves that are over
     assert rate() == "1000"
-    tool.execute(there, Ways(dirs_throttle=2000))
+    tool.execute(there, ReassignOptions(dirs_throttle=2000))
     assert rate() == "2000"
     assert "Reassignment of replica foo-0-0 is still in progress." in verified()
     assert rate() == "2000"

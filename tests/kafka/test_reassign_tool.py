@@ -12,7 +12,7 @@ import pytest
 
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.commands.reassignment_json import (
+from kdeclare.providers.kafka.commands.reassign.assignments_file import (
     Assignment,
     parse_reassignment,
     reassignment_json,

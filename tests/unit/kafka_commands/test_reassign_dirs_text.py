@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.providers.kafka.commands.reassign_text import (
+from kdeclare.providers.kafka.commands.reassign.text import (
     DirState,
     dirs_not_started,
     dirs_started,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kdeclare.providers.kafka.commands.reassign_text import (
+from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment
+from kdeclare.providers.kafka.commands.reassign.text import (
     VerifyState,
     cancelled,
     current_and_proposed,
@@ -11,7 +12,6 @@ from kdeclare.providers.kafka.commands.reassign_text import (
     started,
     verify_text,
 )
-from kdeclare.providers.kafka.commands.reassignment_json import Assignment
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from tests.cases import case

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, in_order
-from kdeclare.providers.kafka.commands.reassignment_json import (
+from kdeclare.providers.kafka.commands.reassign.assignments_file import (
     Assignment,
     parse_broker_list,
     parse_reassignment,

@@ -18,8 +18,8 @@ from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.app.apply import How
-    from kdeclare.providers.kafka.commands.reassign_actions import Ended
-    from kdeclare.providers.kafka.commands.reassignment_json import Assignment
+    from kdeclare.providers.kafka.commands.reassign.actions import ReassignResult
+    from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment
 
 _EPILOG = epilog(
     "kdeclare reassign --generate --topics-to-move-json-file topics.json --broker-list 1,2,3",
@@ -178,7 +178,7 @@ def reassign(
     if chosen == "generate":
         return _generate(console, details, servers)
     if chosen == "list":
-        from kdeclare.providers.kafka.commands.reassign_actions import list_moves
+        from kdeclare.providers.kafka.commands.reassign.actions import list_moves
 
         console.out(list_moves(servers.workspace()))
         return ExitCode.OK
@@ -192,8 +192,11 @@ def reassign(
 
 
 def _generate(console: Console, details: Details, servers: Servers) -> ExitCode:
-    from kdeclare.providers.kafka.commands.reassign_actions import generate
-    from kdeclare.providers.kafka.commands.reassignment_json import parse_broker_list, parse_topics_to_move
+    from kdeclare.providers.kafka.commands.reassign.actions import generate
+    from kdeclare.providers.kafka.commands.reassign.assignments_file import (
+        parse_broker_list,
+        parse_topics_to_move,
+    )
 
     file, listed = details.topics_to_move_json_file, details.broker_list
     assert file is not None  # see `Details.check`
@@ -208,7 +211,7 @@ def _generate(console: Console, details: Details, servers: Servers) -> ExitCode:
 
 
 def _verify(console: Console, details: Details, servers: Servers) -> ExitCode:
-    from kdeclare.providers.kafka.commands.reassign_actions import verify
+    from kdeclare.providers.kafka.commands.reassign.actions import verify
 
     assignments = _assignments(details)
     console.progress("Connecting", 0, 0)
@@ -226,10 +229,10 @@ def _verify(console: Console, details: Details, servers: Servers) -> ExitCode:
 def _execute(
     console: Console, details: Details, overrides: Mapping[str, str], servers: Servers, asking: Asking
 ) -> ExitCode:
-    from kdeclare.providers.kafka.commands.reassign_actions import Ways, execute
+    from kdeclare.providers.kafka.commands.reassign.actions import ReassignOptions, execute
 
     timeout_ms = _TIMEOUT_MS if details.timeout is None else details.timeout
-    ways = Ways(
+    options = ReassignOptions(
         additional=details.additional,
         resize=not details.disallow_replication_factor_change,
         throttle=details.rate("throttle"),
@@ -239,14 +242,14 @@ def _execute(
     assignments = _assignments(details)
     workspace = servers.workspace()
     return _run(
-        console, asking, overrides, lambda how: execute(workspace, assignments, ways, how, console.out)
+        console, asking, overrides, lambda how: execute(workspace, assignments, options, how, console.out)
     )
 
 
 def _cancel(
     console: Console, details: Details, overrides: Mapping[str, str], servers: Servers, asking: Asking
 ) -> ExitCode:
-    from kdeclare.providers.kafka.commands.reassign_actions import cancel
+    from kdeclare.providers.kafka.commands.reassign.actions import cancel
 
     keep = details.preserve_throttles
     assignments = _assignments(details)
@@ -260,11 +263,11 @@ def _cancel(
 
 
 def _run(
-    console: Console, asking: Asking, overrides: Mapping[str, str], act: "Callable[[How], Ended]"
+    console: Console, asking: Asking, overrides: Mapping[str, str], act: "Callable[[How], ReassignResult]"
 ) -> ExitCode:
     """One run that waits for nothing; what the tool says of it has been printed by then."""
 
-    def once(how: "How") -> "Ended | None":
+    def once(how: "How") -> "ReassignResult | None":
         ended = act(how)
         return ended if ended.run is not None else None
 
@@ -277,7 +280,7 @@ def _run(
     )
 
 
-def _shown(console: Console, ended: "Ended") -> ExitCode:
+def _shown(console: Console, ended: "ReassignResult") -> ExitCode:
     from kdeclare.report.outcome import run_outcome
 
     run, problems = ended.run, ended.problems
@@ -293,7 +296,7 @@ def _shown(console: Console, ended: "Ended") -> ExitCode:
 
 
 def _assignments(details: Details) -> "tuple[Assignment, ...]":
-    from kdeclare.providers.kafka.commands.reassignment_json import parse_reassignment
+    from kdeclare.providers.kafka.commands.reassign.assignments_file import parse_reassignment
 
     file = details.reassignment_json_file
     assert file is not None  # see `Details.check`

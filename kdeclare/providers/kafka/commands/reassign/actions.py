@@ -16,20 +16,21 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.planning.request import PlanRequest
-from kdeclare.providers.kafka.commands.reassign_checks import (
+from kdeclare.providers.kafka.commands.reassign.assignments_file import ANY_LOG_DIR, Assignment
+from kdeclare.providers.kafka.commands.reassign.checks import (
     check_names,
     check_places,
     check_topics,
     existing_moves,
 )
-from kdeclare.providers.kafka.commands.reassign_plan import (
+from kdeclare.providers.kafka.commands.reassign.plans import (
     Execution,
     Replica,
     cancel_plan,
     execution_plan,
     not_to_move,
 )
-from kdeclare.providers.kafka.commands.reassign_text import (
+from kdeclare.providers.kafka.commands.reassign.text import (
     NO_MOVES,
     DirState,
     VerifyState,
@@ -43,7 +44,7 @@ from kdeclare.providers.kafka.commands.reassign_text import (
     started,
     verify_text,
 )
-from kdeclare.providers.kafka.commands.reassign_throttles import (
+from kdeclare.providers.kafka.commands.reassign.throttle_notices import (
     Out,
     Told,
     clear,
@@ -51,7 +52,6 @@ from kdeclare.providers.kafka.commands.reassign_throttles import (
     limits,
     settle_and_clear,
 )
-from kdeclare.providers.kafka.commands.reassignment_json import ANY_LOG_DIR, Assignment
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
@@ -70,7 +70,7 @@ _POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ReassignResult:
     """What came of --execute or --cancel.
 
     run: None when the person said no. problems: what was not done, in the tool's words.
@@ -81,8 +81,8 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """How --execute goes about it; see `providers.kafka.reassignment.execute.Execution`.
+class ReassignOptions:
+    """Options of --execute; see `plans.Execution`.
 
     start_timeout_s: how long to wait until moves between log directories have begun.
     """
@@ -96,7 +96,8 @@ class Ways:
 
 def list_moves(workspace: Workspace) -> str:
     """The answer of --list. Raises KdeclareError."""
-    with workspace.cluster() as cluster:
+    with workspace.connected() as connections:
+        cluster = connections.get(KafkaConnection).cluster
         return list_text(cluster.moves())
 
 
@@ -104,7 +105,8 @@ def generate(
     workspace: Workspace, topics: Collection[str], brokers: Sequence[int], *, rack_aware: bool
 ) -> tuple[str, tuple[Diagnostic, ...]]:
     """The answer of --generate, and what should be known of it. Raises KdeclareError."""
-    with workspace.cluster() as cluster:
+    with workspace.connected() as connections:
+        cluster = connections.get(KafkaConnection).cluster
         live = observe(cluster, KafkaSelection(frozenset(topics)), all_topics=True)
         check_topics(topics, live)
         placed = proposal(live, topics, brokers, rack_aware=rack_aware)
@@ -114,7 +116,9 @@ def generate(
         return text, left_out(live, brokers)
 
 
-def execute(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways, how: How, out: Out) -> Ended:
+def execute(
+    workspace: Workspace, assignments: Sequence[Assignment], options: ReassignOptions, how: How, out: Out
+) -> ReassignResult:
     """Begin to move, and wait for nothing but log directories. Raises KdeclareError."""
     with (
         policies_in_force(workspace, overrides=how.overrides) as in_force,
@@ -126,24 +130,24 @@ def execute(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways,
             *in_force.diagnostics,
             *recover_locked(workspace, connections, how.command, progress=how.progress),
         )
-        if not ways.additional and cluster.moves():
+        if not options.additional and cluster.moves():
             raise existing_moves()
         live, there = _seen(cluster, assignments)
         check_places(assignments, _directories(assignments), live, there)
         check_names(_topics(assignments), workspace.project.scope)
         out(rollback_hint(_current([a.partition for a in assignments], live, there)))
-        wanted = _execution(workspace, assignments, ways)
+        wanted = _execution(workspace, assignments, options)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         request = _request(workspace, in_force, how)
         plan = execution_plan(request, wanted, live, connections, secrets, how.progress)
         run = confirmed(workspace, connections, plan, secrets, how, in_force, notices)
         if run is None:
-            return Ended(None)
+            return ReassignResult(None)
         moved = _begun(run, wanted, cluster)
         out(limits(workspace, wanted))
         if moved:
             out(started(moved))
-        return Ended(run, (*_not_moved(run), *_await_dirs(cluster, wanted, moved, ways, out)))
+        return ReassignResult(run, (*_not_moved(run), *_await_dirs(cluster, wanted, moved, options, out)))
 
 
 def verify(
@@ -182,7 +186,7 @@ def cancel(
     tell: Told,
     *,
     keep_throttles: bool,
-) -> Ended:
+) -> ReassignResult:
     """Stop those of the moves that are active, and take their throttles away. Raises KdeclareError."""
     with (
         policies_in_force(workspace, overrides=how.overrides) as in_force,
@@ -205,7 +209,7 @@ def cancel(
         else:
             tell(notices)  # there is nothing to ask about
         if run is None:
-            return Ended(None)
+            return ReassignResult(None)
         denials = _denials(run)
         problems = _failed(run, "Error cancelling partition reassignments", denials)
         stopped = _stopped(run, cluster)
@@ -218,7 +222,7 @@ def cancel(
             clear(workspace, connections, how.command, out, tell)
             if not cluster.moves():
                 tell(foreign(workspace, cluster, _topics(assignments)))
-        return Ended(run, problems)
+        return ReassignResult(run, problems)
 
 
 def _request(workspace: Workspace, in_force: InForce, how: How) -> PlanRequest:
@@ -234,16 +238,18 @@ def _request(workspace: Workspace, in_force: InForce, how: How) -> PlanRequest:
     )
 
 
-def _execution(workspace: Workspace, assignments: Sequence[Assignment], ways: Ways) -> Execution:
+def _execution(
+    workspace: Workspace, assignments: Sequence[Assignment], options: ReassignOptions
+) -> Execution:
     """Of the environment's pace only the throttle holds: nobody waits here for one batch after the other."""
-    pace = Pace(throttle=ways.throttle).over(workspace.project.environment.pace)
+    pace = Pace(throttle=options.throttle).over(workspace.project.environment.pace)
     return Execution(
         targets={a.partition: a.replicas for a in assignments},
         directories=_directories(assignments),
-        additional=ways.additional,
-        resize=ways.resize,
+        additional=options.additional,
+        resize=options.resize,
         throttle=pace.throttle,
-        dirs_throttle=ways.dirs_throttle,
+        dirs_throttle=options.dirs_throttle,
     )
 
 
@@ -323,14 +329,14 @@ def _failed(run: RunResult, summary: str, more: Sequence[str] = ()) -> tuple[Dia
 
 
 def _await_dirs(
-    cluster: Cluster, wanted: Execution, moved: Collection[TopicPartition], ways: Ways, out: Out
+    cluster: Cluster, wanted: Execution, moved: Collection[TopicPartition], options: ReassignOptions, out: Out
 ) -> tuple[Diagnostic, ...]:
     """Watch until the replicas are in their log directories or on their way, as Kafka's tool does."""
     due = {replica: path for replica, path in wanted.directories.items() if replica[0] in moved}
     if not due:
         return ()
     names = sorted({partition.topic for partition, _ in due})
-    deadline = time.monotonic() + ways.start_timeout_s
+    deadline = time.monotonic() + options.start_timeout_s
     while True:
         states = _dir_states(due, cluster.log_dirs(names))
         late = [s for s in states if s.dirs is None or s.dirs.heading != s.target]

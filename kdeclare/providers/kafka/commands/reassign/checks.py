@@ -6,8 +6,8 @@ from kdeclare.core.diagnostics import KdeclareError, denied, error
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.name_scope import NameScope, out_of_scope
-from kdeclare.providers.kafka.commands.reassign_plan import Replica
-from kdeclare.providers.kafka.commands.reassignment_json import Assignment
+from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment
+from kdeclare.providers.kafka.commands.reassign.plans import Replica
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import LogDir
 

@@ -10,8 +10,8 @@ from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.parts import Connections
 from kdeclare.core.run import Status
 from kdeclare.engine.executor.recovery import unfinished
-from kdeclare.providers.kafka.commands.reassign_plan import Execution
-from kdeclare.providers.kafka.commands.reassign_text import (
+from kdeclare.providers.kafka.commands.reassign.plans import Execution
+from kdeclare.providers.kafka.commands.reassign.text import (
     VERIFY_AGAIN,
     dirs_throttle_set,
     throttle_set,

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.jsontypes import Json
-from kdeclare.providers.kafka.commands.json_source import MAX_INT, VERSION, Path, Source
+from kdeclare.providers.kafka.commands.reassign.json_source import MAX_INT, VERSION, Path, Source
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.topic.spec import is_legal_name
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from kdeclare.providers.kafka.commands.reassignment_json import Assignment, reassignment_json
+from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment, reassignment_json
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move, ReplicaDirs
 
