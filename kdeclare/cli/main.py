@@ -38,7 +38,6 @@ _OWN = {
     "import": "importing",
     "lock": "lock",
     "schema": "schema",
-    "connect": "connect",
     "doctor": "doctor",
     "providers": "providers",
     "sandbox": "sandbox",

@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.diagnostics import Severity
-from kdeclare.providers.connect.worker_state import Certificate
-from kdeclare.report.connect_views import (
+from kdeclare.providers.connect.commands.views import (
     ChangedView,
     OverridesView,
     ProposalView,
@@ -14,6 +13,7 @@ from kdeclare.report.connect_views import (
     WorkersView,
     WorkerView,
 )
+from kdeclare.providers.connect.worker_state import Certificate
 from kdeclare.report.diagnostics_text import diagnostics_text
 from kdeclare.report.style import PLAIN, Style
 from kdeclare.report.table import Cell, Column, Cut, Painted, table

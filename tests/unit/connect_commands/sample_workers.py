@@ -3,10 +3,11 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from kdeclare.app.connect.looking import workers_view
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.diagnostics import warning
 from kdeclare.core.secrets import SHOWN
+from kdeclare.providers.connect.commands.describe_workers import workers_view
+from kdeclare.providers.connect.commands.views import ChangedView, OverridesView, ProposalView, VerdictView
 from kdeclare.providers.connect.worker_state import (
     Applied,
     Certificate,
@@ -18,7 +19,6 @@ from kdeclare.providers.connect.worker_state import (
     overrides_hash,
 )
 from kdeclare.providers.connect.workers.standing import not_reached
-from kdeclare.report.connect_views import ChangedView, OverridesView, ProposalView, VerdictView
 
 LOCATION = "listeners.https.ssl.keystore.location"
 PASSWORD = "listeners.https.ssl.keystore.password"

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.report.connect_json import (
+from kdeclare.providers.connect.commands.documents import (
     changed_document,
+    connect_schemas,
     overrides_document,
     proposal_document,
     workers_document,
 )
-from kdeclare.report.connect_schemas import connect_schemas
-from kdeclare.report.connect_text import changed_text, overrides_text, proposal_text, workers_text
-from kdeclare.report.connect_views import changed_exit_code, proposal_exit_code, workers_exit_code
+from kdeclare.providers.connect.commands.text import changed_text, overrides_text, proposal_text, workers_text
+from kdeclare.providers.connect.commands.views import changed_exit_code, proposal_exit_code, workers_exit_code
 from kdeclare.report.style import Style
+from tests.unit.connect_commands.sample_workers import CHANGED, OVERRIDES, PROPOSALS, STATUS
 from tests.unit.report.golden_files import check_golden, check_schema
-from tests.unit.report.sample_workers import CHANGED, OVERRIDES, PROPOSALS, STATUS
 
 TEXTS: Mapping[str, Callable[..., str]] = {
     **{f"connect-status-{name}": partial(workers_text, view) for name, view in STATUS.items()},

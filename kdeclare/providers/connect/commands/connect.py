@@ -1,4 +1,4 @@
-"""``kdeclare connect plugin``."""
+"""``kdeclare connect``: its groups of commands, and those of the workers' plug-in."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +9,16 @@ from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.core.exits import ExitCode
+from kdeclare.providers.connect.commands import worker_config
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into the application."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    worker_config.register(group)
+    _register_plugin(group)
+    app.add_typer(group, name="connect", help="Kafka Connect's workers: their dynamic configuration.")
+
 
 _BUILD_EPILOG = epilog("kdeclare connect plugin build --out build", codes=(0, 1, 64))
 _INSTALL_EPILOG = epilog(
@@ -16,8 +26,7 @@ _INSTALL_EPILOG = epilog(
 )
 
 
-def register(group: typer.Typer) -> None:
-    """Put the commands into the group ``connect``."""
+def _register_plugin(group: typer.Typer) -> None:
     plugin = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(plugin, "build", epilog=_BUILD_EPILOG)(build)
     command(plugin, "install", epilog=_INSTALL_EPILOG)(install)
@@ -34,9 +43,9 @@ def build(
     Needs a JDK 17 or later. It is compiled against Kafka Connect's own jars, which are downloaded the
     first time (37 MB), or those of KAFKA_HOME; it runs in unmodified workers from Kafka 4.0 on.
     """
-    from kdeclare.app.connect.plugin import build_plugin
+    from kdeclare.sandbox import connect_plugin
 
-    jar = build_plugin(out, lambda text: console.note(f"{text} …"))
+    jar = connect_plugin.build(out.expanduser().absolute(), lambda text: console.note(f"{text} …"))
     console.out(f"{jar}\n")
     return ExitCode.OK
 
@@ -53,9 +62,10 @@ def install(
     Workers load it when they start: restart each of them once, and never again for a certificate. It answers
     the administrators that a worker's configuration names, and nobody else unless that says so.
     """
-    from kdeclare.app.connect.plugin import OPEN, install_plugin
+    from kdeclare.providers.connect.client.plugin.jar import OPEN
+    from kdeclare.sandbox import connect_plugin
 
-    done = install_plugin(plugin_path, lambda text: console.note(f"{text} …"))
+    done = connect_plugin.install(plugin_path, lambda text: console.note(f"{text} …"))
     for other in done.removed:
         console.note(f"Removed {other}.")
     console.note(f"Installed {done.jar}. Each worker's configuration needs these lines:")

@@ -9,15 +9,94 @@ import typer
 
 from kdeclare.cli.asking import is_yes
 from kdeclare.cli.command import command
-from kdeclare.cli.connect_workers import Workers
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Yes, measured, read_settings
+from kdeclare.cli.options import Format, Where, Yes, measured, read_settings
 from kdeclare.core.diagnostics import error
 from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
-    from kdeclare.report.connect_views import ChangedView, ProposalView
+    from kdeclare.providers.connect.commands.describe_workers import Named
+    from kdeclare.providers.connect.commands.views import ChangedView, ProposalView
+
+
+@dataclass(frozen=True)
+class Workers(Where):
+    """Which workers, and how to reach them."""
+
+    worker: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A worker, as https://HOST:PORT; name all of them. Repeatable."),
+    ] = None
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The ConnectWorkerConfig of the project that names the workers."),
+    ] = None
+    ca_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Whom to trust, as PEM (default: the system's).")
+    ] = None
+    cert_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A certificate to show the workers, as PEM.")
+    ] = None
+    key_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Its key, if it is not in the same file.")
+    ] = None
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=REFERENCE",
+            help="A header, by reference: 'Authorization=Bearer ${env.TOKEN}'. Repeatable.",
+        ),
+    ] = None
+    timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0.1, callback=measured, help="How long to wait for one worker's answer."
+        ),
+    ] = 10.0
+
+    def named(self) -> "Named":
+        """As the use-cases want it. Raises BadParameter."""
+        from kdeclare.providers.connect.commands.describe_workers import Named
+
+        if self.worker and self.name is not None:
+            raise typer.BadParameter("goes without --worker.", param_hint="--name")
+        ways = {
+            "--ca-file": self.ca_file,
+            "--cert-file": self.cert_file,
+            "--key-file": self.key_file,
+            "--header": self.header,
+        }
+        for option, value in ways.items():
+            if value and not self.worker:
+                raise typer.BadParameter("goes with --worker; a manifest says its own.", param_hint=option)
+        if self.key_file and not self.cert_file:
+            raise typer.BadParameter("is the key of --cert-file, which is missing.", param_hint="--key-file")
+        return Named(
+            tuple(self.worker or ()),
+            self.ca_file,
+            self.cert_file,
+            self.key_file,
+            tuple(self._headers().items()),
+            self.name,
+            self.timeout,
+        )
+
+    def _headers(self) -> dict[str, str]:
+        from kdeclare.providers.connect.worker_state import HEADER_NAME  # every start would pay for it
+
+        headers = read_settings("--header", self.header)
+        for name, value in headers.items():
+            if not HEADER_NAME.fullmatch(name):
+                raise typer.BadParameter(f"'{name}' is no name of an HTTP header.", param_hint="--header")
+            if "${" not in value:
+                raise typer.BadParameter(
+                    "give the value by reference, ${env.NAME} or ${file.PATH}: a command line is for all "
+                    "on the machine to read.",
+                    param_hint="--header",
+                )
+        return headers
+
 
 _WORKERS = "--worker https://a:8083 --worker https://b:8083 --ca-file ca.pem"
 _KEY = "listeners.https.ssl.keystore"
@@ -77,17 +156,17 @@ def register(app: typer.Typer) -> None:
 
 def get(*, output: Format = "text", workers: Workers, console: Console) -> ExitCode:
     """Show what the workers override; passwords are not shown."""
-    from kdeclare.app.connect.looking import get_overrides
+    from kdeclare.providers.connect.commands.describe_workers import get_overrides
 
     named, workspace = workers.named(), workers.workspace()
     console.progress("Asking the workers", 0, 0)
     view = get_overrides(workspace, named)
     if console.is_json:
-        from kdeclare.report.connect_json import overrides_document
+        from kdeclare.providers.connect.commands.documents import overrides_document
 
         console.out_json(overrides_document(view))
         return ExitCode.OK
-    from kdeclare.report.connect_text import overrides_text
+    from kdeclare.providers.connect.commands.text import overrides_text
 
     console.out(overrides_text(view))
     return ExitCode.OK
@@ -113,18 +192,18 @@ def status(
     Each is asked for its status and shaken hands with. Exits with 5 if one is silent, lags, or shows another
     certificate than it should.
     """
-    from kdeclare.app.connect.looking import workers_status
-    from kdeclare.report.connect_views import workers_exit_code
+    from kdeclare.providers.connect.commands.describe_workers import workers_status
+    from kdeclare.providers.connect.commands.views import workers_exit_code
 
     named, workspace = workers.named(), workers.workspace()
     console.progress("Asking the workers", 0, 0)
     view = workers_status(workspace, named, warn_days)
     if console.is_json:
-        from kdeclare.report.connect_json import workers_document
+        from kdeclare.providers.connect.commands.documents import workers_document
 
         console.out_json(workers_document(view))
     else:
-        from kdeclare.report.connect_text import workers_text
+        from kdeclare.providers.connect.commands.text import workers_text
 
         console.out(workers_text(view, console.width, console.style))
     return workers_exit_code(view)
@@ -139,7 +218,7 @@ def validate(
     console: Console,
 ) -> ExitCode:
     """Ask every worker whether it could apply a change; nothing is changed."""
-    from kdeclare.app.connect.changing import validate_overrides
+    from kdeclare.providers.connect.commands.change_overrides import validate_overrides
 
     wanted, named, workspace = _wanted(values, remove), workers.named(), workers.workspace()
     console.progress("Asking the workers", 0, 0)
@@ -161,7 +240,7 @@ def patch(
     Every worker is asked first, and nothing is written if one could not apply it. Then all are waited for.
     What is there already is sent again: a keystore that was replaced under the same name is read anew.
     """
-    from kdeclare.app.connect.changing import change_overrides
+    from kdeclare.providers.connect.commands.change_overrides import change_overrides
 
     wanted, named, workspace = _wanted(values, remove), workers.named(), workers.workspace()
     console.progress("Asking the workers", 0, 0)
@@ -179,7 +258,7 @@ def delete(
     console: Console,
 ) -> ExitCode:
     """Take overrides away, all with one change: the workers' own files hold for them again."""
-    from kdeclare.app.connect.changing import change_overrides
+    from kdeclare.providers.connect.commands.change_overrides import change_overrides
 
     named, workspace = workers.named(), workers.workspace()
     console.progress("Asking the workers", 0, 0)
@@ -208,7 +287,7 @@ class _Asking:
         if not proposal.is_good:
             self.refused = _proposal_shown(console, proposal)
             return False
-        from kdeclare.report.connect_text import proposal_text
+        from kdeclare.providers.connect.commands.text import proposal_text
 
         console.notices(proposal.notices, asking=not self.yes)
         if not console.is_json:
@@ -246,14 +325,14 @@ def _wanted(values: list[str] | None, remove: list[str] | None) -> dict[str, obj
 
 
 def _proposal_shown(console: Console, view: "ProposalView") -> ExitCode:
-    from kdeclare.report.connect_views import proposal_exit_code
+    from kdeclare.providers.connect.commands.views import proposal_exit_code
 
     if console.is_json:
-        from kdeclare.report.connect_json import proposal_document
+        from kdeclare.providers.connect.commands.documents import proposal_document
 
         console.out_json(proposal_document(view))
     else:
-        from kdeclare.report.connect_text import proposal_text
+        from kdeclare.providers.connect.commands.text import proposal_text
 
         console.notices(view.notices)
         console.out(proposal_text(view, console.style))
@@ -261,14 +340,14 @@ def _proposal_shown(console: Console, view: "ProposalView") -> ExitCode:
 
 
 def _change_shown(console: Console, view: "ChangedView") -> ExitCode:
-    from kdeclare.report.connect_views import changed_exit_code
+    from kdeclare.providers.connect.commands.views import changed_exit_code
 
     if console.is_json:
-        from kdeclare.report.connect_json import changed_document
+        from kdeclare.providers.connect.commands.documents import changed_document
 
         console.out_json(changed_document(view))
     else:
-        from kdeclare.report.connect_text import changed_text
+        from kdeclare.providers.connect.commands.text import changed_text
 
         console.out(changed_text(view, console.width, console.style))
     return changed_exit_code(view)

@@ -1,4 +1,4 @@
-"""Which workers a command is about: those that it names, or those of a manifest."""
+"""Which workers a command is about, and what they show. Changes nothing."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +16,16 @@ from kdeclare.core.kind import Desired
 from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.reference_limits import Limits
 from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.client.reading import read_workers
+from kdeclare.providers.connect.commands.views import OverridesView, WorkersView, WorkerView
 from kdeclare.providers.connect.connection import ConnectTarget
 from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind
 from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody, plain_http_warning
-from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
+from kdeclare.providers.connect.workers.findings import findings
+from kdeclare.providers.connect.workers.standing import step
 from kdeclare.providers.connect.workers.urls import is_plain_http, wrong_url
+from kdeclare.providers.connect.workers.values import shown
 
 _KIND = ConnectWorkerConfigKind.name
 _log = logging.getLogger(__name__)
@@ -128,3 +133,49 @@ def _nobody(by_name: Mapping[str, Desired], wanted: str | None, unread: str | No
 
 def _no_url(what: str) -> Diagnostic:
     return error("worker-url", "Not the URL of a worker", what, hint="Write https://HOST:PORT.")
+
+
+_DAY_S = 86400.0
+
+
+def get_overrides(workspace: Workspace, named: Named) -> OverridesView:
+    """What workers share, passwords redacted. Raises KdeclareError."""
+    with chosen(workspace, named) as found:
+        overrides = told_overrides(read_workers(found.workers))
+    return OverridesView({key: shown(key, raw) for key, raw in overrides.items()})
+
+
+def workers_status(workspace: Workspace, named: Named, warn_days: float) -> WorkersView:
+    """Every worker, and what there is to say of them. Raises KdeclareError."""
+    with chosen(workspace, named) as found:
+        return status_of(found, warn_days)
+
+
+def status_of(found: Chosen, warn_days: float) -> WorkersView:
+    """The same of workers that are open already."""
+    return workers_view(read_workers(found.workers), warn_days)
+
+
+def workers_view(seen: WorkersSeen, warn_days: float) -> WorkersView:
+    """Workers as they were seen. warn_days: how long before its end a certificate is warned of."""
+    overrides = seen.overrides or {}
+    return WorkersView(
+        seen.at,
+        tuple(sorted(overrides)),
+        tuple(WorkerView(worker, step(worker, overrides)) for worker in seen.workers),
+        tuple(findings(seen, warn_days * _DAY_S)),
+    )
+
+
+def told_overrides(seen: WorkersSeen) -> Mapping[str, str]:
+    """The overrides. Raises KdeclareError where no worker tells them."""
+    if seen.overrides is not None:
+        return seen.overrides
+    raise KdeclareError(
+        error(
+            "workers-unreachable",
+            "No Connect worker tells its configuration",
+            "\n".join(f"{worker.url}: {worker.trouble}." for worker in seen.workers),
+            hint="Check the URLs, --ca-file and --header, and that kdeclare's plug-in is installed there.",
+        )
+    )
