@@ -26,12 +26,10 @@ class CleanupRequest:
 class Cleanup:
     """What one provider can remove by now.
 
-    system_id: the id of the system that was read.
     operations: what removes it. ongoing: names of the work that is not over.
     pending: what is still to be removed; work that turned out to be over is no longer in it.
     """
 
-    system_id: str
     operations: tuple[Operation, ...]
     ongoing: tuple[str, ...]
     pending: PendingCleanup

@@ -7,7 +7,9 @@ from typing import Protocol
 from kdeclare.core.clock import Clock
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.run import MoveProgress, OperationResult
+from kdeclare.core.run import MoveProgress, OperationResult, Status
+
+_GOES_ON = "The work goes on in the system; plan again to see what became of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,18 @@ class WorkTracker(Protocol):
         """
 
 
+class SilentTracker:
+    """Tells nothing of how far the work is."""
+
+    def look(
+        self, live: LiveState, working: Sequence[Operation], awaiting: Sequence[Operation]
+    ) -> WorkProgress | None:
+        """See `WorkTracker`."""
+        return None
+
+
 class Completion(Protocol):
-    """How a provider tells whether work that goes on in its system is over.
+    """How a provider tells whether work that goes on in its system is over. Only `is_ongoing` must be said.
 
     It is asked about operations whose own work goes on, and about those that wait for such work. A run looks
     at the live state again and again until nothing is ongoing, or its limit has passed.
@@ -46,20 +58,28 @@ class Completion(Protocol):
 
     def find_limit_s(self, op: Operation) -> float | None:
         """Return for how long ``op`` may take, in seconds; None where the run's own limit holds."""
+        return None
 
     def leave(self, op: Operation) -> OperationResult:
         """Return the result of ``op`` when the run does not wait for the work to end."""
+        return OperationResult(op.id, Status.STARTED, None, _GOES_ON)
 
     def give_up(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
         """Return the result of ``op`` when its work does not end in time.
 
         live: as it was seen last; None where the system has not answered once.
         """
+        return OperationResult(
+            op.id, Status.STARTED, "work-timeout", f"Not finished after {limit_s:g} s. {_GOES_ON}"
+        )
 
     def report_other_end(self, op: Operation) -> OperationResult:
         """Return the result of ``op`` when the work has ended with something else than ``op`` asked for."""
+        text = "The work ended, but not with what was asked for: another client changed or stopped it."
+        return OperationResult(op.id, Status.FAILED, "work-overridden", text)
 
     def start_tracking(
         self, connections: Connections, clock: Clock, operations: Sequence[Operation]
     ) -> WorkTracker:
         """Return what tells how far the work of a run is. operations: all of the run. Asks nothing yet."""
+        return SilentTracker()

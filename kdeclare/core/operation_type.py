@@ -146,6 +146,7 @@ class OperationType(Protocol):
         A rollback shows it, policies of a `PolicySubject` judge it, and a plan file is refused where it shows
         other fields than these. Only what comes or goes as a whole can have none.
         """
+        return ()
 
     def less(self, op: Operation, subjects: Set[str]) -> Operation | None:
         """Return the part of ``op`` that leaves these subjects of policies alone; None if there is none."""
@@ -166,12 +167,23 @@ class OperationType(Protocol):
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """Return the elements of the view under names that are unique in the system."""
+        return {element: f"{op.resource}/{element}" for element in op.expect}
 
     def item(self, op: Operation) -> str:
         """Return what ``op`` is about in a request: a request can name it only once."""
+        return str(op.resource)
 
     def produces(self, op: Operation) -> frozenset[str]:
         """Return the claims that ``op`` changes: what depends on it is checked for them after it has run."""
+        return frozenset(self.claims(op).values())
+
+    def find_required(self, op: Operation) -> frozenset[ResourceId]:
+        """Return the resources that ``op`` refers to, and that must exist for it; they are created first."""
+        return frozenset()
+
+    def find_released(self, op: Operation) -> frozenset[ResourceId]:
+        """Return the resources that what ``op`` changes refers to until then; they are deleted later."""
+        return frozenset()
 
     def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """Return which members the effect has not reached yet, and why, in words; for what `propagates`."""

@@ -6,12 +6,14 @@ A hash is compared with its own salt and key, so that those made by earlier vers
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.jsontypes import Json
 from kdeclare.core.scrubber import SCRUBBER
+from kdeclare.core.secrets import SHOWN
 
 KEY_VARIABLE = "KDECLARE_SECRET_KEY"
 """Environment variable: the key that hashes are made with. Whoever has the state alone can test no guess."""
@@ -27,6 +29,7 @@ _ITERATIONS = 100_000  # some 25 ms
 _SALT_LENGTH = 32
 """Hexadecimal digits. The salts of 0.1 have 16: they followed from the resource and the key alone."""
 _SHORTEST_KEY = 16
+_MARK_LENGTH = 8
 
 
 class _KeyRing:
@@ -138,6 +141,31 @@ def matches(known: str, value: str) -> bool:
     """Whether ``value`` is the one that the hash ``known`` was made of; no, where its key is not there."""
     found = hash_like(known, value)
     return found is not None and hmac.compare_digest(found, known)
+
+
+def mark_value(place: str, key: str, value: str, known: Sequence[str]) -> str:
+    """Return what stands for a secret in views: a mark that tells it from other values.
+
+    place, key: what it is a value of. known: hashes of what it may be, whose marks are to be the same.
+    Raises KdeclareError where they were made with a key, and none is given.
+    """
+    refuse_missing_key(known)
+    same = next((one for one in known if matches(one, value)), None)
+    alike = next((hash_like(one, value) for one in known if can_compare(one)), None)
+    return mark_hash(same or alike or SecretHasher(place).make_hash(place, key, value))
+
+
+def mark_hash(known: str) -> str:
+    """Return the mark of the secret that a hash was made of.
+
+    It is the end of the slow hash: enough to see a change by, too little to test guesses with.
+    """
+    return f"{SHOWN} #{known[-_MARK_LENGTH:]}"
+
+
+def is_mark(value: Json) -> bool:
+    """Whether a value of a view stands for a secret."""
+    return isinstance(value, str) and value.startswith(SHOWN)
 
 
 @lru_cache(maxsize=65_536)

@@ -95,6 +95,12 @@ def is_sensitive_key(key: str) -> bool:
     return _SENSITIVE.search(key) is not None
 
 
+def hide(value: str) -> Secret:
+    """Return the secret that a system has; no message and no log repeats its value from here on."""
+    SCRUBBER.register(value)
+    return Secret(value, None)
+
+
 class SecretSource(Protocol):
     """Gives the value of a secret again, at apply."""
 

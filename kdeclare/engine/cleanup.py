@@ -9,6 +9,7 @@ from kdeclare.core.registry import find_cleanups
 from kdeclare.core.run import RunResult
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.observation import identify_system, observe
 
 NO_OPTIONS = PlanOptions()
 
@@ -50,7 +51,7 @@ def tidy(
     plan = Plan(
         project=project,
         env=env,
-        cluster=ClusterRef(found[0].system_id, cluster_name),
+        cluster=ClusterRef(identify_system(observe(applier.connections, ())), cluster_name),
         base=Base(state.lineage, state.serial),
         summary=Summary(),
         operations=operations,

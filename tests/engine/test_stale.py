@@ -198,7 +198,7 @@ def test_a_plan_or_state_of_another_cluster_is_refused() -> None:
     with pytest.raises(KdeclareError) as refused:
         check_cluster_id(plan.cluster.id, "another", "here")
     assert (refused.value.exit_code, codes(refused.value)) == (ExitCode.ERROR, ["other-cluster"])
-    elsewhere = World(MemoryCluster(cluster_id="another"), world.store)
+    elsewhere = World(MemoryCluster(cluster_id="another"), store=world.store)
     with pytest.raises(KdeclareError) as refused:
         elsewhere.plan(*edits())
     assert (refused.value.exit_code, codes(refused.value)) == (ExitCode.ERROR, ["other-cluster"])

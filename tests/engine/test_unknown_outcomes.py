@@ -203,7 +203,7 @@ def test_progress_says_that_the_effect_is_waited_for(monkeypatch: pytest.MonkeyP
 
     world = silent()
     told: list[str] = []
-    monkeypatch.setattr("tests.engine.world.nothing", lambda what, *_, **__: told.append(what))
+    world.progress = lambda what, *_, **__: told.append(what)
     asleep = world.clock.sleep
 
     def sleep(seconds: float) -> None:

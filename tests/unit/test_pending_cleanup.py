@@ -80,7 +80,7 @@ def test_providers_clean_up_one_after_the_other(monkeypatch: pytest.MonkeyPatch)
             if section not in request.pending:
                 return None
             rest = {name: value for name, value in request.pending.items() if name != section}
-            return Cleanup("system", (), (f"{section} goes on",), rest)
+            return Cleanup((), (f"{section} goes on",), rest)
 
         return Provider(section, (), (), find_cleanup=find)
 

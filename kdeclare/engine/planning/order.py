@@ -7,6 +7,7 @@ from dataclasses import replace
 from kdeclare.core.capabilities import list_exclusive_settings
 from kdeclare.core.contradictions import report_contradiction
 from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
@@ -106,17 +107,37 @@ def find_made_before(
 
 
 def linked(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """With the edges between resources: whoever looks at what another produces comes after it."""
+    """Add the edges between resources.
+
+    Whoever looks at what another produces comes after it, and so does who refers to it; what others refer to
+    is deleted once they do no longer.
+    """
     makers: dict[str, str] = {}
+    created: dict[ResourceId, str] = {}
+    releasing: dict[ResourceId, list[str]] = {}
     for op in operations:
         if type_of(op).creates:
             makers |= dict.fromkeys(type_of(op).produces(op), op.id)
-    if not makers:
+            created |= {id_: op.id for id_ in [type_of(op).find_created(op)] if id_ is not None}
+        for id_ in type_of(op).find_released(op):
+            releasing.setdefault(id_, []).append(op.id)
+    if not makers and not releasing:
         return tuple(operations)
-    return tuple(_linked(op, makers) for op in operations)
+    return tuple(_linked(op, makers, created, releasing) for op in operations)
 
 
-def _linked(op: Operation, makers: Mapping[str, str]) -> Operation:
+def _linked(
+    op: Operation,
+    makers: Mapping[str, str],
+    created: Mapping[ResourceId, str],
+    releasing: Mapping[ResourceId, Sequence[str]],
+) -> Operation:
     claims = type_of(op).claims(op).values()
     needs = {makers[c]: "what it is on is made first" for c in claims if c in makers and makers[c] != op.id}
+    for id_ in sorted(type_of(op).find_required(op) & created.keys()):
+        needs[created[id_]] = f"it refers to {id_}, which is created first"
+    gone = type_of(op).find_object(op) if type_of(op).deletes else None
+    if gone is not None:
+        users = releasing.get(gone, ())
+        needs |= {user: f"it refers to {gone} until then" for user in users if user != op.id}
     return replace(op, needs={**needs, **op.needs}) if needs else op

@@ -69,7 +69,9 @@ def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
         or OPERATION_TYPES[verb].deletes
         or OPERATION_TYPES[verb].awaits_others
     )
-    return op.verb not in before and not any(changing)
+    subject = type_of(op).find_object(op)
+    released = (type_of(by_id[need]).find_released(by_id[need]) for need in op.needs)
+    return op.verb not in before and not any(changing) and not any(subject in gone for gone in released)
 
 
 def _find_overtaken(connections: Connections, refused: Sequence[tuple[Operation, Fault]]) -> Set[str]:

@@ -11,6 +11,7 @@ from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import OperationType, View
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.secret_hashes import is_mark
 from kdeclare.core.secrets import SecretRef, SecretSource, Steps
 from kdeclare.core.undoing import Undo
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED, Changes
@@ -20,7 +21,7 @@ from kdeclare.providers.connect.connection import ConnectClients
 from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs, WorkerConfigOpArgs
 from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
 from kdeclare.providers.connect.workers.standing import IN_STEP, not_reached, refusing
-from kdeclare.providers.connect.workers.values import is_mark, kept, kept_of, shown_of
+from kdeclare.providers.connect.workers.values import kept, kept_of, shown_of
 
 REFUSED = "refused"
 """What a worker is that has to be told again."""

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.provider import TypedSetting
-from kdeclare.core.secret_hashes import SecretHasher, can_compare, hash_like, matches, refuse_missing_key
+from kdeclare.core.secret_hashes import is_mark, mark_hash, mark_value
 from kdeclare.core.secrets import SHOWN, SecretRef, is_sensitive_key
 
 _PLACEHOLDER = re.compile(r"\$\{[^{}]*?:(?:[^{}]*?:)?[^{}]*?\}")
 """ConfigTransformer.DEFAULT_PATTERN: ``${provider:[path:]key}``."""
 _COMMAND = ("connect", "worker-config")
-_MARK = 8
 
 
 def is_placeholder(text: str) -> bool:
@@ -48,27 +47,14 @@ def kept(place: str, key: str, raw: str | None, known: Sequence[str]) -> Json:
     """
     if raw is None or shown(key, raw) != SHOWN:
         return raw
-    refuse_missing_key(known)
-    same = next((one for one in known if matches(one, raw)), None)
-    alike = next((hash_like(one, raw) for one in known if can_compare(one)), None)
-    return _marked(same or alike or SecretHasher(place).make_hash(place, key, raw))
+    return mark_value(place, key, raw, known)
 
 
 def kept_of(value: str | SecretRef | None) -> Json:
     """The same of what an operation is to set."""
-    return _marked(value.secret) if isinstance(value, SecretRef) else value
+    return mark_hash(value.secret) if isinstance(value, SecretRef) else value
 
 
 def shown_of(kept_value: Json) -> Json:
     """What a view holds, for people."""
     return SHOWN if is_mark(kept_value) else kept_value
-
-
-def is_mark(kept_value: Json) -> bool:
-    """Whether a view's value stands for a secret."""
-    return isinstance(kept_value, str) and kept_value.startswith(SHOWN)
-
-
-def _marked(known: str) -> str:
-    """The end of the slow hash: enough to see a change by, too little to test guesses with."""
-    return f"{SHOWN} #{known[-_MARK:]}"

@@ -23,6 +23,7 @@ from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.operations.partitions import get_targets, list_replicas, part, topics_of
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.completion import MOVES, moves_replicas
 from kdeclare.providers.kafka.reassignment.leftovers import Entries, Leftovers
 from kdeclare.providers.kafka.reassignment.operations.arguments import (
     ReassignArgs,
@@ -82,9 +83,9 @@ def groups(operations: Iterable[Operation], default: Pace) -> tuple[Group, ...]:
     found: dict[str, list[Operation]] = defaultdict(list)
     awaits: set[str] = set()
     for op in operations:
-        if type_of(op).awaits_others:
+        if type_of(op).awaits is MOVES:
             awaits.add(op.id)
-        if type_of(op).goes_on:
+        if moves_replicas(op):
             found[find_group(op) or str(TOGETHER)].append(op)
     result = []
     for name, moves in sorted(found.items()):
@@ -117,12 +118,12 @@ def paced(
     steps: list[Operation] = []
     said: list[Diagnostic] = []
     turn: Operation | None = None
-    others = [op for op in operations if not type_of(op).goes_on]
+    others = [op for op in operations if not moves_replicas(op)]
     declared = frozenset(claim for op in others for claim in type_of(op).produces(op))
     for group in found:
         batches = _in_turn([*_still_moving(group, seen, left), *_batches(group, parts)])
         moves = [op for batch in batches for op in batch]
-        over = {op.id: "when all moves are over" for op in moves if type_of(op).goes_on}
+        over = {op.id: "when all moves are over" for op in moves if moves_replicas(op)}
         missing = throttles.missing(throttle_entries(group, live), left.throttles, seen, declared)
         said += _findings(group, live, missing.foreign)
         waits = {turn.id: "one group of moves at a time"} if turn else {}
@@ -147,7 +148,7 @@ def paced(
 
 def _with(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -> Operation:
     """A move with more edges; what only waits has its own."""
-    if not type_of(op).goes_on:
+    if not moves_replicas(op):
         return op
     return replace(op, needs={**op.needs, **needs}, follows={**op.follows, **follows})
 
@@ -228,7 +229,7 @@ def _in_turn(batches: list[Batch]) -> list[Batch]:
     for number, batch in enumerate(batches[1:], start=2):
         before = result[-1]
         pace = find_pace(batch[0])
-        over = before[-1] if type_of(before[-1]).awaits_others else _barrier(before, number, turn, pace)
+        over = before[-1] if type_of(before[-1]).awaits is MOVES else _barrier(before, number, turn, pace)
         if over is not before[-1]:
             before.append(over)
         turn = {over.id: "one batch at a time"}

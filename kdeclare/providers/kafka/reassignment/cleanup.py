@@ -39,10 +39,10 @@ def find_cleanup(request: CleanupRequest) -> Cleanup | None:
     if still != left.moves:
         pending = replace(left, moves=still).write_to(pending)
     if still and request.patient:
-        return Cleanup(live.cluster.id, (), still, pending)
+        return Cleanup((), still, pending)
     keep = find_kafka_options(request.options).keep_throttles
     operations = tidying(left, live, _find_relocating(cluster, left), keep_throttles=keep)
-    return Cleanup(live.cluster.id, operations, still, pending)
+    return Cleanup(operations, still, pending)
 
 
 def _find_relocating(cluster: Cluster, left: Leftovers) -> frozenset[int]:

@@ -61,6 +61,11 @@ class MoveCompletion(Completion):
 MOVES = MoveCompletion()
 
 
+def moves_replicas(op: Operation) -> bool:
+    """Whether ``op`` moves replicas from broker to broker; work of other providers can go on, too."""
+    return type_of(op).completion is MOVES
+
+
 class MoveTracker:
     """How far the moves of one run are, or those of others that are in their way."""
 
@@ -87,6 +92,6 @@ def _count_copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
     return {
         TopicPartition.parse(name): len(set(after) - set(op.expect.get(name) or ()))
         for op in operations
-        if type_of(op).goes_on
+        if moves_replicas(op)
         for name, after in get_targets(op).items()
     }

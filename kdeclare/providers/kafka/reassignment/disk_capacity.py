@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from kdeclare.core.diagnostics import Diagnostic, denied
 from kdeclare.core.faults import Fault
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import type_of
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.operations.partitions import get_targets
 from kdeclare.providers.kafka.port import Cluster, LogDir
+from kdeclare.providers.kafka.reassignment.completion import moves_replicas
 from kdeclare.providers.kafka.reassignment.operations.arguments import find_pace
 from kdeclare.providers.kafka.reassignment.pace import Pace
 
@@ -23,7 +23,7 @@ def lack_of_room(operations: Sequence[Operation], cluster: Cluster, pace: Pace) 
     What leaves a broker goes after what comes has come, so it makes room for later batches only. What the
     brokers do not say is taken for enough. pace: of moves that have none of their own.
     """
-    moves = [op for op in operations if type_of(op).goes_on]
+    moves = [op for op in operations if moves_replicas(op)]
     topics = {TopicPartition.parse(p).topic for op in moves for p in get_targets(op) if _copies(op, p)}
     if not topics:
         return []

@@ -11,6 +11,7 @@ from kdeclare.core.registry import type_of
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import get_targets, list_replicas, topics_of
+from kdeclare.providers.kafka.reassignment.completion import moves_replicas
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 from kdeclare.providers.kafka.reassignment.operations.moves import waiting
 from kdeclare.providers.kafka.topic_identity import identities
@@ -18,7 +19,7 @@ from kdeclare.providers.kafka.topic_identity import identities
 
 def with_guard(op: Operation, live: KafkaState, *, client: bool) -> Operation:
     """``op`` with kdeclare as its guard where the brokers have none and people chose that."""
-    if not type_of(op).goes_on or live.cluster.rf_guard or not client:
+    if not moves_replicas(op) or live.cluster.rf_guard or not client:
         return op
     return replace(op, args=replace(get_arguments(op, ReassignArgs), client_guard=True))
 
@@ -64,8 +65,8 @@ def awaited(
 
 def _in_the_way(operations: Sequence[Operation], live: KafkaState) -> Mapping[str, tuple[int, ...]]:
     """Where the partitions are heading that these operations are about."""
-    named = {p for op in operations if type_of(op).goes_on for p in get_targets(op)}
-    whole = {t for op in operations if not type_of(op).goes_on for t in select_topics(type_of(op).select(op))}
+    named = {p for op in operations if moves_replicas(op) for p in get_targets(op)}
+    whole = {t for op in operations if not moves_replicas(op) for t in select_topics(type_of(op).select(op))}
     return {
         str(partition): move.target
         for partition, move in sorted(live.moves.items())

@@ -7,6 +7,7 @@ from kdeclare.core.diagnostics import Diagnostic, warning
 from kdeclare.core.operations import Operation
 from kdeclare.core.registry import KINDS, type_of
 from kdeclare.providers.kafka.operations.partitions import get_targets, part
+from kdeclare.providers.kafka.reassignment.completion import moves_replicas
 
 
 def leave_to_one_mover(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
@@ -18,7 +19,7 @@ def leave_to_one_mover(operations: Sequence[Operation]) -> tuple[tuple[Operation
     movers: dict[str, Operation] = {}
     left: dict[str, Operation | None] = {op.id: op for op in operations}
     said: list[Diagnostic] = []
-    moves = [op for op in operations if type_of(op).goes_on]
+    moves = [op for op in operations if moves_replicas(op)]
     for op in sorted(moves, key=lambda op: (ranks.get(op.resource.kind, 0), op.resource, op.id)):
         partitions = get_targets(op)
         taken = sorted(p for p in partitions if movers.setdefault(p, op).resource != op.resource)

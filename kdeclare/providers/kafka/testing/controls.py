@@ -7,16 +7,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from random import Random
 from threading import RLock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kdeclare.core.jsontypes import Json
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.testing.configs import CLUSTER_WIDE, MIN_ISR, Configs
 from kdeclare.providers.kafka.testing.controller import Controller
-from kdeclare.providers.kafka.testing.faults import Call, FaultPlan
+from kdeclare.providers.kafka.testing.faults import Call
 from kdeclare.providers.kafka.testing.partitions import PartitionState
 from kdeclare.providers.kafka.testing.topics import BrokerState
+from kdeclare.testing.faults import FaultPlan
+
+if TYPE_CHECKING:
+    from kdeclare.providers.kafka.testing.cluster import MemoryCluster
 
 
 class Controls:
@@ -93,7 +97,7 @@ class Controls:
         self.tick_on_poll = tick_on_poll
         self.stale_reads = stale_reads
         self.stale_configs = stale_configs
-        self.faults = FaultPlan()
+        self.faults: FaultPlan[MemoryCluster] = FaultPlan()
         self.calls: list[Call] = []
         self.closed = False
 

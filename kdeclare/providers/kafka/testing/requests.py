@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.faults import Fault
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import Partition, Topic
 from kdeclare.providers.kafka.testing.controls import Controls
 from kdeclare.providers.kafka.testing.faults import Call
+from kdeclare.testing.faults import run_request
 
 if TYPE_CHECKING:
     from kdeclare.providers.kafka.testing.cluster import MemoryCluster
@@ -64,28 +64,10 @@ class Requests(Controls):
                     self._stale, self._stale_left = before, self.stale_reads
 
     def _request(self, call: Call, answer: Callable[[Mapping[str, Fault]], Answer]) -> Answer:
-        rules = self.faults.due(call)
-        for rule in rules:
-            if rule.callback is not None:
-                rule.callback(cast("MemoryCluster", self.elsewhere()))
-        for rule in rules:
-            if rule.before is not None:
-                self._fail(call, rule.before(), "before")
-        result = answer({rule.item: rule.fault() for rule in rules if rule.item and rule.fault})
-        for rule in rules:
-            if rule.after is not None:
-                self._fail(call, rule.after(), "after")
-        self.calls.append(call)
-        return result
+        def elsewhere() -> "MemoryCluster":
+            return cast("MemoryCluster", self.elsewhere())
 
-    def _fail(self, call: Call, error: BaseException, when: str) -> NoReturn:
-        if isinstance(error, Fault):
-            lost = "lost" if when == "before" else "unanswered"
-            outcome = lost if error.kind is FaultKind.UNKNOWN else "failed"
-        else:
-            outcome = f"crashed {when}"
-        self.calls.append(replace(call, outcome=outcome))
-        raise error
+        return run_request(self.faults, self.calls, call, answer, elsewhere)
 
     def _broker_overrides(self) -> dict[ConfigResource, dict[str, str]]:
         found = self._state.configs.overrides

@@ -31,6 +31,7 @@ from kdeclare.providers.kafka.operations.partitions import get_targets, topics_o
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.completion import moves_replicas
 from kdeclare.providers.kafka.reassignment.diff import GUARD, PREFIX
 from kdeclare.providers.kafka.reassignment.leftovers import Entries, Leftovers, leftovers_of
 from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs, RelocateArgs, ThrottleArgs
@@ -114,7 +115,7 @@ def execution_plan(
 
 def not_to_move(plan: Plan) -> frozenset[TopicPartition]:
     """What a plan says of partitions, and nothing of it does: a guard or a policy has denied it."""
-    moves = [op for op in plan.operations if type_of(op).goes_on]
+    moves = [op for op in plan.operations if moves_replicas(op)]
     moving = {f"{PREFIX}{name}" for op in moves for name in get_targets(op)}
     stated = {f.path for change in plan.changes for f in change.fields if f.path.startswith(PREFIX)}
     return frozenset(TopicPartition.parse(path.removeprefix(PREFIX)) for path in stated - moving)
@@ -140,7 +141,7 @@ def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: Kafk
     op = relocation(RESOURCE, relocations, live)
     because = {op.id: "brokers know the log directory first"}
     operations = tuple(
-        replace(o, needs={**o.needs, **because}) if type_of(o).goes_on else o for o in plan.operations
+        replace(o, needs={**o.needs, **because}) if moves_replicas(o) else o for o in plan.operations
     )
     return _with_fields(replace(plan, operations=(op, *operations)), _RELOCATE.fields(op))
 

@@ -1,0 +1,235 @@
+"""What goes wrong, and when: a plan of faults for a system in tests, and the log of its requests."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Generic, NoReturn, TypeVar
+
+from kdeclare.core.faults import Fault, FaultKind, Outcome
+from kdeclare.core.operation_type import OperationType
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections
+from kdeclare.core.secrets import SecretSource
+
+TIMED_OUT = Fault("REQUEST_TIMED_OUT", "The request timed out.", FaultKind.UNKNOWN)
+
+_System = TypeVar("_System")
+_Answer = TypeVar("_Answer")
+_Call = TypeVar("_Call", bound="Call")
+
+
+class Crash(BaseException):
+    """The process ended here. Not an Exception, so that nothing handles it by mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request that reached (or was about to reach) the system.
+
+    method: its name; of an operation, its type. items: what it was about, as text, in the order given.
+    outcome: ``done``, ``failed`` (the whole request), ``lost`` (before any effect), ``unanswered``
+        (after it), ``crashed before`` or ``crashed after``.
+    """
+
+    method: str
+    items: tuple[str, ...]
+    validate_only: bool = False
+    outcome: str = "done"
+
+    @property
+    def mutating(self) -> bool:
+        """Whether it was meant to change something."""
+        return not self.validate_only
+
+
+@dataclass
+class Rule(Generic[_System]):
+    """One thing that goes wrong; made by the methods of FaultPlan."""
+
+    nth: int | None
+    method: str | None
+    item: str | None
+    fault: Callable[[], Fault] | None = None
+    before: Callable[[], BaseException] | None = None
+    after: Callable[[], BaseException] | None = None
+    callback: Callable[[_System], object] | None = None
+    seen: int = 0
+
+    def takes(self, call: Call) -> bool:
+        """Whether it is this request's turn; counts it if it is of the kind that the rule is about."""
+        right = call.mutating if self.method is None else call.method == self.method
+        if not right or (self.item is not None and self.item not in call.items):
+            return False
+        self.seen += 1
+        return self.nth is None or self.seen == self.nth
+
+
+def _again(fault: Fault) -> Callable[[], Fault]:
+    # a new exception each time, so that tracebacks do not pile up on one
+    return lambda: Fault(fault.error, fault.message, fault.kind, fault.retry_after_s)
+
+
+@dataclass
+class FaultPlan(Generic[_System]):
+    """Rules, each with its own count of the requests that it is about.
+
+    ``nth`` counts from 1 and from when the rule was made; None is every one. ``method`` is None for any
+    request that changes something (validate-only ones are none). ``item`` narrows a rule to requests with
+    that item, as ``Call.items`` writes it.
+    """
+
+    _rules: list[Rule[_System]] = field(default_factory=list)
+
+    def fail(
+        self, fault: Fault, *, nth: int | None = 1, method: str | None = None, item: str | None = None
+    ) -> None:
+        """Answer with ``fault`` and do nothing: for that one item, or for the whole request."""
+        rule = Rule[_System](nth, method, item)
+        if item is None:
+            rule.before = _again(fault)
+        else:
+            rule.fault = _again(fault)
+        self._rules.append(rule)
+
+    def time_out(
+        self,
+        *,
+        after_effect: bool,
+        nth: int | None = 1,
+        method: str | None = None,
+        item: str | None = None,
+        fault: Fault = TIMED_OUT,
+    ) -> None:
+        """Raise a fault of unknown outcome, either before the effect or once it is done."""
+        self._add_raise(_again(fault), after_effect, nth, method, item)
+
+    def crash(
+        self,
+        *,
+        after_effect: bool,
+        nth: int | None = 1,
+        method: str | None = None,
+        item: str | None = None,
+    ) -> None:
+        """Raise Crash, either before the effect or once it is done."""
+        self._add_raise(Crash, after_effect, nth, method, item)
+
+    def meanwhile(
+        self,
+        callback: Callable[[_System], object],
+        *,
+        nth: int | None = 1,
+        method: str | None = None,
+        item: str | None = None,
+    ) -> None:
+        """Let someone else do something just before the request."""
+        rule = Rule[_System](nth, method, item)
+        rule.callback = callback
+        self._rules.append(rule)
+
+    def clear(self) -> None:
+        """No more faults."""
+        self._rules.clear()
+
+    def _add_raise(
+        self,
+        error: Callable[[], BaseException],
+        after: bool,
+        nth: int | None,
+        method: str | None,
+        item: str | None,
+    ) -> None:
+        rule = Rule[_System](nth, method, item)
+        if after:
+            rule.after = error
+        else:
+            rule.before = error
+        self._rules.append(rule)
+
+    def due(self, call: Call) -> tuple[Rule[_System], ...]:
+        """The rules whose turn it is with ``call``."""
+        return tuple(rule for rule in self._rules if rule.takes(call))
+
+
+def run_request(
+    faults: FaultPlan[_System],
+    calls: list[_Call],
+    call: _Call,
+    answer: Callable[[Mapping[str, Fault]], _Answer],
+    elsewhere: Callable[[], _System],
+) -> _Answer:
+    """Answer a request, unless a fault is due, and log it in ``calls``.
+
+    answer: does the work; it is given faults of single items. elsewhere: what someone else works with.
+    """
+    rules = faults.due(call)
+    for rule in rules:
+        if rule.callback is not None:
+            rule.callback(elsewhere())
+    for rule in rules:
+        if rule.before is not None:
+            _fail(calls, call, rule.before(), "before")
+    result = answer({rule.item: rule.fault() for rule in rules if rule.item and rule.fault})
+    for rule in rules:
+        if rule.after is not None:
+            _fail(calls, call, rule.after(), "after")
+    calls.append(call)
+    return result
+
+
+def _fail(calls: list[_Call], call: _Call, error: BaseException, when: str) -> NoReturn:
+    if isinstance(error, Fault):
+        lost = "lost" if when == "before" else "unanswered"
+        outcome = lost if error.kind is FaultKind.UNKNOWN else "failed"
+    else:
+        outcome = f"crashed {when}"
+    calls.append(replace(call, outcome=outcome))
+    raise error
+
+
+@dataclass
+class FaultyOperations:
+    """Stands between kdeclare and what operation types execute: logs the requests, and has some go wrong.
+
+    It takes nothing of the system, so that it works with a real one, too. ``Call.method`` is the operation
+    type, and ``Call.items`` are the resources.
+    """
+
+    faults: FaultPlan[None] = field(default_factory=FaultPlan)
+    calls: list[Call] = field(default_factory=list)
+
+    @property
+    def writes(self) -> list[Call]:
+        """The requests that were meant to change something."""
+        return [call for call in self.calls if call.mutating]
+
+    @contextmanager
+    def between(self, operation_types: Iterable[OperationType]) -> Iterator[None]:
+        """Watch operations of these types until the end of the block."""
+        watched = tuple(operation_types)
+        for verb in watched:
+            vars(verb)["execute"] = partial(self._execute, verb.name, verb.execute)
+        try:
+            yield
+        finally:
+            for verb in watched:
+                del vars(verb)["execute"]
+
+    def _execute(
+        self,
+        name: str,
+        execute: Callable[..., Mapping[str, Outcome]],
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
+    ) -> Mapping[str, Outcome]:
+        def answer(failing: Mapping[str, Fault]) -> Mapping[str, Outcome]:
+            sent = [op for op in ops if str(op.resource) not in failing]
+            done = execute(connections, sent, secrets, validate_only=validate_only) if sent else {}
+            return {**done, **{op.id: failing[str(op.resource)] for op in ops if op not in sent}}
+
+        call = Call(name, tuple(str(op.resource) for op in ops), validate_only)
+        return run_request(self.faults, self.calls, call, answer, lambda: None)

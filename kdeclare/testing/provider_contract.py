@@ -1,0 +1,467 @@
+"""What holds for every provider, as a suite of pytest.
+
+Subclass `ProviderContract` in a test module of your own, under a name that starts with ``Test``. Say which
+provider it is, how an empty system of it is made, and three sets of resources. Every test makes systems of
+its own, so they should be quick to make: fakes, or real ones that run in the test.
+
+A test fails where kdeclare could not keep a promise to those who use the provider; its docstring says which.
+"""
+
+import json
+import logging
+import pickle
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from kdeclare.core.arguments import Inverse
+from kdeclare.core.capabilities import encode_body, export_manifests, forget_identity
+from kdeclare.core.changes import Action
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json, canonical_json
+from kdeclare.core.kind import Desired
+from kdeclare.core.operation_arguments import bind_arguments, dump_arguments
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.plan import Plan
+from kdeclare.core.provider import Provider
+from kdeclare.core.references import Referenced
+from kdeclare.core.registry import KINDS, type_of
+from kdeclare.core.run import RunResult, Status
+from kdeclare.engine.observation import observe, select_all
+from kdeclare.engine.planning.planfile import plan_file_text
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.engine.state import memory
+from kdeclare.engine.state.document import encode
+from kdeclare.report.markdown import plan_markdown
+from kdeclare.report.plan_html import plan_html
+from kdeclare.report.plan_text import plan_text
+from kdeclare.report.sarif import plan_sarif
+from kdeclare.testing.faults import Crash, FaultyOperations
+from kdeclare.testing.world import Secrets, World, declare
+
+When = Literal["before", "after"]
+WHENS: tuple[When, ...] = ("before", "after")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A resource as a manifest declares it; references to secrets are written as there (``${env.TOKEN}``)."""
+
+    kind: str
+    name: str
+    spec: Mapping[str, Json]
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> ResourceId:
+        """Its id."""
+        return ResourceId(self.kind, self.name)
+
+
+@dataclass
+class Bench:
+    """One system, a project that is applied to it, and what stands between the two."""
+
+    system: object
+    world: World
+    requests: FaultyOperations
+
+    def apply(self, declared: Sequence[Desired], **options: Any) -> RunResult:
+        """Plan and apply; what is not declared any longer is deleted."""
+        return self.world.apply(*declared, scope=_DELETES, **options)
+
+    def plan(self, declared: Sequence[Desired]) -> Plan:
+        """Plan; what is not declared any longer would be deleted."""
+        return self.world.plan(*declared, scope=_DELETES)
+
+
+_DELETES = PlanScope(allow_deletes=True)
+
+
+class ProviderContract:
+    """The suite. See the module for how to use it.
+
+    provider: the one that is tested.
+    before, after: what is declared first, and what then. Between them, every kind should have a resource that
+        is created, one that is updated, and one that is deleted; and what secrets there are should change.
+    elsewhere: some of the resources of ``after`` in yet another form, as other people change them meanwhile.
+        Each differs from ``before`` and from ``after``.
+    secrets: the values of references to secrets.
+    """
+
+    provider: ClassVar[Provider]
+    before: ClassVar[Sequence[Declared]]
+    after: ClassVar[Sequence[Declared]]
+    elsewhere: ClassVar[Sequence[Declared]]
+    secrets: ClassVar[Mapping[str, str]] = {}
+
+    def make_system(self, folder: Path) -> object:
+        """Return a new, empty system. folder: an empty one that nobody else uses."""
+        raise NotImplementedError
+
+    def connect(self, system: object) -> Connections:
+        """Return the connections to a system."""
+        raise NotImplementedError
+
+    def dump(self, system: object) -> Json:
+        """Return all that is in a system and that its users see: what must be equal after a rollback.
+
+        Leave out what is never the same again, such as ids and times.
+        """
+        raise NotImplementedError
+
+    # What the tests do.
+
+    @pytest.fixture
+    def make_bench(self, tmp_path: Path) -> Callable[[], Bench]:
+        """Make systems, each with a project of its own."""
+        made: list[Bench] = []
+
+        def make() -> Bench:
+            folder = tmp_path / f"system-{len(made)}"
+            folder.mkdir()
+            system = self.make_system(folder)
+            made.append(Bench(system, self._make_world(system), FaultyOperations()))
+            return made[-1]
+
+        return make
+
+    def _make_world(self, system: object) -> World:
+        return World(connections=self.connect(system), secrets=Secrets(dict(self.secrets)))
+
+    @contextmanager
+    def _watched(self, bench: Bench) -> Iterator[None]:
+        with bench.requests.between(self.provider.operation_types):
+            yield
+
+    def _declare(self, resources: Sequence[Declared]) -> list[Desired]:
+        return [declare(r.kind, r.name, self._resolve(r.spec), r.labels) for r in resources]
+
+    def _resolve(self, value: Json) -> Json:
+        """The value with its references resolved, as loading manifests does."""
+        if isinstance(value, str) and value in self.secrets:
+            return Referenced(self.secrets[value], value)
+        if isinstance(value, Mapping):
+            return {key: self._resolve(item) for key, item in value.items()}
+        return [self._resolve(item) for item in value] if isinstance(value, list) else value
+
+    def _started(self, make_bench: Callable[[], Bench]) -> Bench:
+        bench = make_bench()
+        assert bench.apply(self._declare(self.before)).complete, "'before' can be applied to an empty system"
+        return bench
+
+    def _finished(self, make_bench: Callable[[], Bench]) -> tuple[Json, Json]:
+        bench = self._started(make_bench)
+        assert bench.apply(self._declare(self.after), batch=1).complete, "'after' can be applied"
+        return self._state(bench)
+
+    def _state(self, bench: Bench) -> tuple[Json, Json]:
+        """What the system has, and what is owned of it; ids are added by a later apply."""
+        bench.world.recover()
+        kinds = {text: ResourceId.parse(text).kind for text in bench.world.owned()}
+        owned = {text: forget_identity(kinds[text], record) for text, record in bench.world.owned().items()}
+        return self.dump(bench.system), owned
+
+    def _survive(self, bench: Bench, end: tuple[Json, Json]) -> None:
+        """The next command goes on where the last one was killed, and comes to the same."""
+        for thread in threading.enumerate():
+            if thread.name.startswith("apply"):
+                thread.join()  # a request that was on its way arrives, and then the sender is no more
+        bench.world.store.restart()
+        bench.requests.faults.clear()
+        result = bench.apply(self._declare(self.after), batch=1)
+        assert result.complete, result.results
+        assert not bench.plan(self._declare(self.after)).has_changes
+        assert self._state(bench) == end
+
+    # Manifests.
+
+    def test_misspelt_fields_are_refused(self) -> None:
+        """A spec refuses fields that it does not know: people are told of typing errors."""
+        for item in (*self.before, *self.after):
+            with pytest.raises(ValidationError):
+                KINDS[item.kind].spec.model_validate({**self._resolve(item.spec), "noSuchField": 1})
+
+    def test_bodies_can_be_pickled(self) -> None:
+        """Bodies go to the tasks of Spark."""
+        for desired in self._declare((*self.before, *self.after)):
+            assert pickle.loads(pickle.dumps(desired)) == desired, desired.id
+
+    def test_bodies_read_back_have_the_same_diff(self, make_bench: Callable[[], Bench]) -> None:
+        """A body as plain data, read again, is the same to a diff; only secrets are known by hashes."""
+        bench = self._started(make_bench)
+        for declared in (self.before, self.after):
+            plain = bench.plan(self._declare(declared))
+            read_back = bench.world.plan_as_read_back(*self._declare(declared), scope=_DELETES)
+            assert read_back.changes == plain.changes
+            assert read_back.operations == plain.operations
+
+    # Import.
+
+    def test_what_is_exported_changes_nothing_when_it_is_declared(
+        self, make_bench: Callable[[], Bench]
+    ) -> None:
+        """The plan after an import says "No changes."; secrets are references to be filled in."""
+        bench = self._started(make_bench)
+        live = self._read(bench)
+        for kind in self.provider.kinds:
+            for name, text in export_manifests(kind, live).items():
+                document = yaml.safe_load(text)
+                assert (document["kind"], document["metadata"]["name"]) == (kind.name, name)
+                if "${" in text.replace("$${", "") and not any(ref in text for ref in self.secrets):
+                    continue  # nobody knows the value of its secret
+                again = declare(kind.name, name, self._resolve(document["spec"]))
+                scope = PlanScope(targets=frozenset({again.id}))
+                assert not bench.world.plan(again, scope=scope).operations, text
+
+    def _read(self, bench: Bench) -> LiveState:
+        operations = bench.plan(self._declare(self.after)).operations
+        return observe(bench.world.connect(), select_all(operations))
+
+    # Plan, apply, rollback.
+
+    def test_a_second_plan_is_empty(self, make_bench: Callable[[], Bench]) -> None:
+        """What was applied is in order: nothing is sent twice, and nothing is owned twice."""
+        bench = self._started(make_bench)
+        for declared in (self.before, self.after):
+            assert bench.apply(self._declare(declared)).complete
+            again = bench.plan(self._declare(declared))
+            assert not again.has_changes
+            assert not again.ownership
+
+    def test_operations_can_be_stored(self, make_bench: Callable[[], Bench]) -> None:
+        """Arguments of operations, and of what undoes them, are of the type that is declared for them."""
+        bench = self._started(make_bench)
+        operations = bench.plan(self._declare(self.after)).operations
+        assert operations, "'after' changes something"
+        for op in operations:
+            for stored in (Inverse(op.verb, op.args), op.inverse):
+                if stored is not None:
+                    text = canonical_json(dump_arguments(stored.args))
+                    assert bind_arguments(stored.verb, json.loads(text)) == stored.args, (op.id, text)
+
+    def test_the_example_creates_updates_and_deletes(self, make_bench: Callable[[], Bench]) -> None:
+        """The suite is worth as much as its example."""
+        bench = self._started(make_bench)
+        plan = bench.plan(self._declare(self.after))
+        actions = {change.action for change in plan.changes}
+        assert {Action.CREATE, Action.UPDATE, Action.DELETE} <= actions
+        kinds = {change.id.kind for change in plan.changes}
+        assert kinds == {kind.name for kind in self.provider.kinds}
+
+    def test_a_rollback_restores_everything(self, make_bench: Callable[[], Bench]) -> None:
+        """Undoing a run brings back what the system had, and what was owned."""
+        bench = self._started(make_bench)
+        before = self._state(bench)
+        run = bench.apply(self._declare(self.after))
+        assert run.complete
+        assert self._state(bench) != before
+        undone = bench.world.rollback(run.run_id)
+        assert undone.complete, (undone.results, undone.plan.diagnostics)
+        irreversible = {str(op.resource) for op in run.plan.operations if op.irreversible}
+        if not irreversible:
+            assert not undone.plan.diagnostics
+            assert self._state(bench) == before
+
+    def test_a_rollback_takes_away_what_a_run_created(self, make_bench: Callable[[], Bench]) -> None:
+        """Undoing the first run leaves the system as empty as it was."""
+        bench = make_bench()
+        before = self._state(bench)
+        assert bench.apply(self._declare(self.before)).complete
+        assert bench.world.rollback().complete
+        assert self._state(bench) == before
+
+    def test_a_rollback_leaves_alone_what_others_have_changed(self, make_bench: Callable[[], Bench]) -> None:
+        """What was changed since the run is a conflict: it is named and not touched."""
+        bench = self._started(make_bench)
+        run = bench.apply(self._declare(self.after))
+        changed = self._change_elsewhere(bench, self.elsewhere)
+        there = {item.id: self._find(bench, item) for item in changed}
+        undone = bench.world.rollback(run.run_id)
+        assert {d.resource for d in undone.plan.diagnostics} >= {str(item.id) for item in changed}
+        assert {item.id: self._find(bench, item) for item in changed} == there
+
+    def _find(self, bench: Bench, item: Declared) -> bool:
+        """Whether a resource is as it is declared."""
+        target = PlanScope(targets=frozenset({item.id}))
+        other = self._make_world(bench.system)
+        return not other.plan(*self._declare([item]), scope=target).operations
+
+    def _change_elsewhere(self, bench: Bench, resources: Sequence[Declared]) -> Sequence[Declared]:
+        """Another project adopts and changes resources."""
+        result = self._make_world(bench.system).apply(*self._declare(resources))
+        assert result.complete, result.results
+        return resources
+
+    # Staleness.
+
+    def test_a_plan_is_stale_where_others_have_changed_what_it_is_about(
+        self, make_bench: Callable[[], Bench]
+    ) -> None:
+        """Nothing of such a plan is applied; or, where that was chosen, only the rest of it."""
+        for item in self.elsewhere:
+            bench = self._started(make_bench)
+            plan = bench.plan(self._declare(self.after))
+            concerned = [op for op in plan.operations if op.resource == item.id]
+            assert concerned, f"'after' changes {item.id}, which is in 'elsewhere'"
+            self._change_elsewhere(bench, [item])
+            unchanged = self.dump(bench.system)
+            with pytest.raises(KdeclareError) as refused:
+                bench.world.run(plan)
+            assert refused.value.exit_code is ExitCode.STALE
+            assert {d.resource for d in refused.value.diagnostics} == {str(item.id)}
+            expected = {element for op in concerned for element in op.expect}
+            assert {d.subject for d in refused.value.diagnostics} <= expected
+            assert self.dump(bench.system) == unchanged, "nothing was applied"
+            result = bench.world.run(plan, skip_stale=True)
+            assert self._find(bench, item), "what others have changed is left alone"
+            stale = {id_ for id_, r in result.results.items() if r.status is Status.STALE}
+            assert stale == {op.id for op in concerned}
+            assert all(r.is_good for r in result.results.values() if r.status not in _LEFT_OUT)
+
+    # Faults.
+
+    def test_killed_at_every_position_of_the_journal(self, make_bench: Callable[[], Bench]) -> None:
+        """Whenever the process dies, the next command goes on and comes to the same end."""
+        end = self._finished(make_bench)
+        for n in range(1, self._count_steps(make_bench) + 1):
+            for when in WHENS:
+                bench = self._started(make_bench)
+                bench.world.store.restart()
+                bench.world.store.crash = memory.Crash(n, when, Crash())
+                with pytest.raises(Crash):
+                    bench.apply(self._declare(self.after), batch=1)
+                self._survive(bench, end)
+
+    def _count_steps(self, make_bench: Callable[[], Bench]) -> int:
+        bench = self._started(make_bench)
+        bench.world.store.restart()
+        bench.apply(self._declare(self.after), batch=1)
+        return len(bench.world.store.steps)
+
+    def _count_requests(self, make_bench: Callable[[], Bench]) -> int:
+        bench = self._started(make_bench)
+        with self._watched(bench):
+            bench.apply(self._declare(self.after), batch=1)
+        return len(bench.requests.writes)
+
+    def test_killed_before_and_after_every_request(self, make_bench: Callable[[], Bench]) -> None:
+        """Whether a request has arrived is found out by looking."""
+        end = self._finished(make_bench)
+        for n in range(1, self._count_requests(make_bench) + 1):
+            for after_effect in (False, True):
+                bench = self._started(make_bench)
+                with self._watched(bench):
+                    bench.requests.faults.crash(nth=n, after_effect=after_effect)
+                    with pytest.raises(Crash):
+                        bench.apply(self._declare(self.after), batch=1)
+                    self._survive(bench, end)
+
+    def test_a_time_out_is_settled_by_looking(self, make_bench: Callable[[], Bench]) -> None:
+        """A request without an answer is neither taken for done nor for failed, and the run goes on."""
+        end = self._finished(make_bench)
+        for n in range(1, self._count_requests(make_bench) + 1):
+            for after_effect in (False, True):
+                bench = self._started(make_bench)
+                with self._watched(bench):
+                    bench.requests.faults.time_out(nth=n, after_effect=after_effect)
+                    result = bench.apply(self._declare(self.after), batch=1)
+                assert result.complete, (n, after_effect, result.results)
+                assert self._state(bench) == end
+
+    def test_one_refusal_stops_only_what_needs_it(self, make_bench: Callable[[], Bench]) -> None:
+        """An error about one resource does not stop another."""
+        bench = self._started(make_bench)
+        for victim in bench.plan(self._declare(self.after)).operations:
+            bench = self._started(make_bench)
+            with self._watched(bench):
+                plan = bench.plan(self._declare(self.after))
+                bench.requests.faults.fail(
+                    Fault("REFUSED", "Not today."), nth=None, method=victim.verb, item=str(victim.resource)
+                )
+                result = bench.world.run(plan)
+            dependent = _find_dependent(plan, victim.id)
+            bad = {id_ for id_, r in result.results.items() if not r.is_good}
+            assert bad == dependent, victim.id
+
+    # Batches.
+
+    def test_batches_are_small_enough_and_name_nothing_twice(self, make_bench: Callable[[], Bench]) -> None:
+        """However many operations go in a request, the system ends the same."""
+        end = self._finished(make_bench)
+        for size in (1, 2, 1000):
+            bench = self._started(make_bench)
+            with self._watched(bench):
+                assert bench.apply(self._declare(self.after), batch=size).complete
+            assert self._state(bench) == end
+            for call in bench.requests.writes:
+                assert len(call.items) <= size
+        plan = self._started(make_bench).plan(self._declare(self.after))
+        items = [(op.verb, type_of(op).item(op)) for op in plan.operations]
+        assert len(set(items)) == len(items), "two operations of one type about the same thing"
+
+    # Secrets.
+
+    def test_secrets_are_nowhere(
+        self, make_bench: Callable[[], Bench], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """No value of a secret is in a plan, state, journal, report, log or message."""
+        caplog.set_level(logging.DEBUG)
+        texts: list[str] = []
+        bench = self._started(make_bench)
+        texts.append(repr(self._read(bench)))
+        texts += [canonical_json(encode_body(d)) for d in bench.world.seal(self._declare(self.after))]
+        texts += [repr(desired) for desired in self._declare(self.after)]
+        plan = bench.plan(self._declare(self.after))
+        texts += _render(plan)
+        result = bench.world.run(plan)
+        assert result.complete
+        undoing = bench.world.rollback_plan(result.run_id)
+        texts += _render(undoing)
+        bench.world.run(undoing)
+        bench = self._started(make_bench)
+        with self._watched(bench):
+            for value in self.secrets.values():
+                bench.requests.faults.fail(Fault("ECHO", f"I do not like '{value}'."), nth=None)
+            failed = bench.apply(self._declare(self.after))
+        texts += [f"{r.error} {r.message}" for r in failed.results.values()]
+        texts += _stored(bench.world)
+        texts.append(caplog.text)
+        for value in self.secrets.values():
+            assert not [text for text in texts if value in text]
+
+
+_LEFT_OUT = (Status.STALE, Status.SKIPPED)
+
+
+def _find_dependent(plan: Plan, refused: str) -> set[str]:
+    """What is refused, and all that needs it."""
+    found = {refused}
+    for op in plan.operations:  # in order
+        if not found.isdisjoint(op.needs):
+            found.add(op.id)
+    return found
+
+
+def _render(plan: Plan) -> list[str]:
+    texts = [plan_file_text(plan)[0], plan_text(plan, graph=True), plan_markdown(plan), plan_html(plan)]
+    return [*texts, json.dumps(plan_sarif(plan))]
+
+
+def _stored(world: World) -> list[str]:
+    state = world.store.read()
+    texts = [] if state is None else [encode(state)]
+    for run_id in world.store.runs():
+        texts.append(world.store.plan_text(run_id))
+        texts += [json.dumps(entry) for entry in world.store.entries(run_id)]
+    return texts

@@ -1,0 +1,232 @@
+"""The engine at work on one project, without files and without a command line."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from threading import Event
+from typing import Any
+
+from kdeclare.core.capabilities import BodyCodec, decode_body, encode_body
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json, canonical_json
+from kdeclare.core.judging import NO_POLICIES, Judge
+from kdeclare.core.kind import Desired
+from kdeclare.core.parts import Connections, PlanOptions
+from kdeclare.core.plan import Plan
+from kdeclare.core.progress import Progress
+from kdeclare.core.registry import KINDS
+from kdeclare.core.run import MoveProgress, RunResult
+from kdeclare.core.secret_hashes import SecretHasher, matches
+from kdeclare.core.secrets import SecretRef
+from kdeclare.core.state import State
+from kdeclare.core.visibility import Patience
+from kdeclare.engine.cleanup import Tidied, tidy
+from kdeclare.engine.executor.apply import Applier
+from kdeclare.engine.executor.entries import fold
+from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.executor.propagation import await_visibility
+from kdeclare.engine.executor.recovery import recover
+from kdeclare.engine.executor.rollback import rollback_plan
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.plan_integrity import find_inconsistencies
+from kdeclare.engine.planning.planfile import read_plan
+from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.engine.planning.sealing import seal
+from kdeclare.engine.state.memory import MemoryStore
+
+NO_OPTIONS = PlanOptions()
+
+
+class TestClock:
+    """Time that passes only when somebody waits for it."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self._passed = 0.0
+
+    def now(self) -> datetime:
+        """See `core.clock.Clock`."""
+        self._passed += 0.001
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self._passed)
+
+    def monotonic(self) -> float:
+        """See `core.clock.Clock`."""
+        return self._passed
+
+    def sleep(self, seconds: float) -> None:
+        """See `core.clock.Clock`."""
+        self._passed += seconds
+
+
+@dataclass
+class Secrets:
+    """References that stand for values."""
+
+    values: dict[str, str] = field(default_factory=dict)
+
+    def reveal(self, secret: SecretRef) -> str:
+        """See `core.secrets.SecretSource`."""
+        value = self.values.get(secret.reference or "")
+        if value is None or not matches(secret.secret, value):
+            raise KdeclareError(error("secret-changed", "A secret has changed", str(secret.reference)))
+        return value
+
+
+def report_nothing(what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
+    """Show no progress."""
+
+
+def declare(
+    kind: str, name: str, spec: Mapping[str, Json], labels: Mapping[str, str] | None = None
+) -> Desired:
+    """Return a declared resource as the loader would make it. The spec must be a valid one."""
+    model = KINDS[kind].spec.model_validate(spec)
+    body, problems = KINDS[kind].parse(name, model)
+    assert not [p for p in problems if p.diagnostic.is_error], problems
+    return Desired(ResourceId(kind, name), body, labels or {})
+
+
+def seal_desired(
+    declared: Sequence[Desired], state: State | None = None, key_id: str | None = None
+) -> tuple[Desired, ...]:
+    """Return the same with hashes of secrets, as a plan takes them."""
+    return seal(declared, state.resources if state else {}, SecretHasher("test", key_id), report_nothing)
+
+
+def require_consistent(plan: Plan) -> Plan:
+    """Return the plan, which shows what it does: otherwise its file would be refused."""
+    assert not list(find_inconsistencies(plan)), list(find_inconsistencies(plan))
+    return plan
+
+
+def _read_back(desired: Desired) -> Any:
+    """The body, read from plain data where its kind has a codec."""
+    if not isinstance(KINDS[desired.id.kind], BodyCodec):
+        return desired.body
+    return decode_body(desired.id.kind, json.loads(canonical_json(encode_body(desired))))
+
+
+@dataclass(kw_only=True)
+class World:
+    """A project's engine at work.
+
+    connections: to its systems. adopts: whether plans adopt what exists, as with ``--adopt``; off for tests
+    about adoption itself. key_id: of the key that hashes of secrets are made with. judge: its policies.
+    """
+
+    connections: Connections = field(default_factory=Connections)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    secrets: Secrets = field(default_factory=Secrets)
+    clock: TestClock = field(default_factory=TestClock)
+    stop: Event = field(default_factory=Event)
+    judge: Judge = NO_POLICIES
+    progress: Progress = report_nothing
+    adopts: bool = True
+    key_id: str | None = None
+
+    def connect(self) -> Connections:
+        """Return the connections to the systems."""
+        return self.connections
+
+    def find_judge(self) -> Judge:
+        """Return the policies in force."""
+        return self.judge
+
+    def plan(self, *declared: Desired, scope: PlanScope | None = None) -> Plan:
+        """What the manifests would change."""
+        request = self._request(declared, scope or PlanScope())
+        return require_consistent(build_plan(request, self.connect(), self.secrets, self.progress))
+
+    def seal(self, declared: Sequence[Desired]) -> tuple[Desired, ...]:
+        """Return what is declared with hashes of secrets."""
+        return seal_desired(declared, self.store.read(), self.key_id)
+
+    def plan_as_read_back(self, *declared: Desired, scope: PlanScope | None = None) -> Plan:
+        """What the manifests would change, of bodies that were plain data in between, as in fleets."""
+        request = self._request(declared, scope or PlanScope())
+        read_back = (replace(d, body=_read_back(d)) for d in request.desired)
+        request = replace(request, desired=tuple(read_back))
+        return build_plan(request, self.connect(), self.secrets, self.progress)
+
+    def apply(self, *declared: Desired, scope: PlanScope | None = None, **options: Any) -> RunResult:
+        """Settle what was left open, plan and apply, as the command does."""
+        self.recover()
+        return self.run(self.plan(*declared, scope=scope), **options)
+
+    def recover(self) -> Tidied:
+        """What every command does first: settle what was left open, clean up what is over."""
+        with self.store.lock("test"):
+            return self._recovered()
+
+    def _recovered(self) -> Tidied:
+        found = recover(self.store, self.connect(), self.clock)
+        await_visibility(self.store, self.connect(), self.clock)
+        if not all(item.is_certain for item in found):
+            return Tidied(None, ())
+        tidied = tidy(self._applier(), "test", "default", "memory")
+        await_visibility(self.store, self.connect(), self.clock)
+        return tidied
+
+    def _applier(self) -> Applier:
+        return Applier(
+            self.store,
+            self.connect(),
+            self.secrets,
+            self.progress,
+            "me@here",
+            "test",
+            self.find_judge(),
+            self.clock,
+            self.stop,
+        )
+
+    def run(
+        self, plan: Plan, *, skip_stale: bool = False, identity: str | None = None, **options: Any
+    ) -> RunResult:
+        """Apply a plan under the lock, after settling what was left open. options: of `RunOptions`."""
+        with self.store.lock("test"):
+            self._recovered()
+            return self._applier().apply(
+                plan, RunOptions(workers=1, **options), skip_stale=skip_stale, identity=identity
+            )
+
+    def rollback_plan(
+        self,
+        run_id: str | None = None,
+        *,
+        allow_data_loss: bool = False,
+        options: PlanOptions = NO_OPTIONS,
+        patience_s: float = 120.0,
+    ) -> Plan:
+        """What undoes a run (default: the last)."""
+        run_id = run_id or self.store.runs()[-1]
+        plan = rollback_plan(
+            read_plan(self.store.plan_text(run_id), run_id),
+            fold(run_id, self.store.entries(run_id)),
+            self.store.read(),
+            self.connect(),
+            self.secrets,
+            options=options,
+            allow_data_loss=allow_data_loss,
+            patience=Patience(patience_s, monotonic=self.clock.monotonic, sleep=self.clock.sleep),
+        )
+        return require_consistent(plan)
+
+    def rollback(self, run_id: str | None = None, **options: Any) -> RunResult:
+        """Undo a run (default: the last)."""
+        return self.run(self.rollback_plan(run_id, **options))
+
+    def owned(self) -> Mapping[str, Json]:
+        """What is owned."""
+        state = self.store.read()
+        return state.resources if state else {}
+
+    def _request(self, declared: Sequence[Desired], scope: PlanScope) -> PlanRequest:
+        state = self.store.read()
+        # most tests delete the last resource that they made
+        scope = replace(scope, adopt=scope.adopt or self.adopts, allow_empty=True)
+        desired = self.seal(declared)
+        return PlanRequest("test", "default", "memory", desired, state, scope, (), self.find_judge())

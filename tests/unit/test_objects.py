@@ -1,0 +1,184 @@
+"""Kinds of objects: the diff, what is done, and how it is undone, without any system."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+from pydantic import ValidationError
+
+from kdeclare.core.arguments import Inverse
+from kdeclare.core.capabilities import PREVENT_DESTROY, Exportable, FleetComparable
+from kdeclare.core.changes import Action, Reason
+from kdeclare.core.collector import Selections
+from kdeclare.core.faults import Outcome
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.objects import Fields, ObjectArgs, ObjectBody, ObjectKind, ObjectSpec, ObjectWrite
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.references import Referenced
+from kdeclare.core.secret_hashes import SecretHasher
+from kdeclare.core.secrets import SHOWN, Secret, SecretText, hide
+
+
+class DoorSpec(ObjectSpec):
+    color: str | None = None
+    rooms: list[str] | None = None
+    key: SecretText | None = None
+
+
+@dataclass(frozen=True)
+class House:
+    doors: Mapping[str, Fields]
+
+
+class DoorKind(ObjectKind):
+    def select(self, name: str, body: ObjectBody | None, owned: Json) -> Selections:
+        return ()
+
+    def read(self, live: LiveState) -> Mapping[str, Fields]:
+        return live.get(House).doors
+
+    def write(
+        self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
+    ) -> Sequence[Outcome]:
+        return [None for _ in writes]
+
+
+DOOR = DoorKind("FrontDoor", DoorSpec, references={"rooms": "Room"})
+ID = ResourceId("FrontDoor", "main")
+HASHER = SecretHasher("test")
+
+
+def declared(**spec: Json) -> Desired:
+    body, problems = DOOR.parse("main", DoorSpec.model_validate(spec))
+    assert not problems
+    fields = {
+        name: replace(v, digest=HASHER.make_hash(str(ID), name, v.value)) if isinstance(v, Secret) else v
+        for name, v in body.fields.items()
+    }
+    return Desired(ID, replace(body, fields=fields))
+
+
+def compare(desired: Desired | None, doors: Mapping[str, Fields], owned: Json = None) -> Difference:
+    return DOOR.diff(ID, desired, LiveState(House(doors)), owned, PlanContext())
+
+
+def plan(desired: Desired | None, doors: Mapping[str, Fields], owned: Json = None) -> Operation:
+    change = compare(desired, doors, owned).change
+    assert change is not None
+    (op,) = DOOR.plan_operations(change, desired, LiveState(House(doors)), owned, PlanContext())
+    return op
+
+
+def test_only_what_is_stated_is_declared() -> None:
+    assert declared(color="red").body.fields == {"color": "red"}
+    with pytest.raises(ValidationError):
+        DoorSpec.model_validate({"colour": "red"})
+
+
+def test_an_absent_object_is_created_with_what_is_stated() -> None:
+    difference = compare(declared(color="red"), {})
+    assert difference.change is not None
+    assert (difference.change.action, difference.change.reason) == (Action.CREATE, Reason.DECLARED)
+    assert difference.owned == {"fields": {"color": "red"}, "preventDestroy": False}
+
+
+def test_what_is_not_stated_and_not_owned_is_left_alone() -> None:
+    assert compare(declared(color="red"), {"main": {"color": "red", "rooms": ["hall"]}}).change is None
+
+
+def test_what_is_owned_and_no_longer_stated_is_reset() -> None:
+    owned = {"fields": {"color": "red", "rooms": ["hall"]}, "preventDestroy": False}
+    op = plan(declared(color="red"), {"main": {"color": "red", "rooms": ["hall"]}}, owned)
+    assert (op.verb, op.args) == ("front-door.update", ObjectArgs({"rooms": None}))
+
+
+def test_an_object_that_differs_is_adopted_only_where_that_is_allowed() -> None:
+    there = {"main": {"color": "red"}}
+    denied = compare(declared(color="blue"), there)
+    assert denied.change is not None
+    assert (denied.change.reason, denied.change.blocked) == (Reason.ADOPT, "adoption")
+    allowed = compare(declared(color="blue", lifecycle={"adopt": True}), there)
+    assert allowed.change is not None
+    assert allowed.change.blocked is None
+
+
+def test_a_secret_is_the_same_by_its_value_or_its_hash() -> None:
+    reference = Referenced("s3cret-value", "${env.KEY}")
+    desired = declared(key=reference)
+    there = {"main": {"key": hide("s3cret-value")}}
+    assert compare(desired, there).change is None
+    read_back = replace(desired, body=DOOR.from_json(DOOR.to_json("main", desired.body)))
+    assert compare(read_back, there).change is None
+    difference = compare(desired, {"main": {"key": hide("another-value")}})
+    assert difference.change is not None
+    assert [(f.before, f.after) for f in difference.change.fields] == [(SHOWN, SHOWN)]
+
+
+def test_an_update_is_undone_field_by_field() -> None:
+    owned = {"fields": {"color": "red", "rooms": ["hall"]}, "preventDestroy": False}
+    op = plan(declared(color="blue", rooms=["attic"]), {"main": {"color": "red", "rooms": ["hall"]}}, owned)
+    now = {**DOOR.update.expected_state(op), "rooms": ["cellar"]}
+    undo = DOOR.update.invert(op, now, allow_data_loss=False)
+    assert (undo.verb, undo.args, undo.conflicts) == (
+        "front-door.update",
+        ObjectArgs({"color": "red"}),
+        ("rooms",),
+    )
+
+
+def test_a_created_object_stays_where_others_have_changed_it() -> None:
+    op = plan(declared(color="red"), {})
+    now = {**DOOR.create.expected_state(op), "color": "blue"}
+    undo = DOOR.create.invert(op, now, allow_data_loss=False)
+    assert (undo.args, undo.conflicts) == (None, ("color",))
+
+
+def test_an_earlier_secret_that_was_no_reference_is_lost() -> None:
+    op = plan(
+        declared(key=Referenced("s3cret-value", "${env.KEY}")), {"main": {"key": hide("unknown-value")}}
+    )
+    undo = DOOR.update.invert(op, DOOR.update.expected_state(op), allow_data_loss=False)
+    assert (undo.args, undo.lost) == (None, ("key",))
+    assert op.irreversible == "Cannot be brought back: key."
+
+
+def test_a_deleted_object_is_made_again() -> None:
+    owned = {"fields": {"color": "red"}, "preventDestroy": False}
+    op = plan(None, {"main": {"color": "red", "opened": 7}}, owned)
+    assert op.args == ObjectArgs({"color": None}), "what no manifest states is the system's own"
+    assert op.inverse == Inverse("front-door.create", ObjectArgs({"color": "red"}))
+
+
+def test_an_object_that_must_not_be_deleted_is_not() -> None:
+    owned = {"fields": {"color": "red"}, "preventDestroy": True}
+    assert [d.code for d in compare(None, {"main": {"color": "red"}}, owned).diagnostics] == [PREVENT_DESTROY]
+
+
+def test_references_are_found_before_and_after() -> None:
+    owned = {"fields": {"rooms": ["hall"]}, "preventDestroy": False}
+    op = plan(declared(rooms=["attic"]), {"main": {"rooms": ["hall"]}}, owned)
+    assert DOOR.update.find_required(op) == {ResourceId("Room", "attic")}
+    assert DOOR.update.find_released(op) == {ResourceId("Room", "hall")}
+
+
+def test_a_rollback_in_part_gives_back_the_ownership_of_what_it_undid() -> None:
+    now = {"fields": {"color": "blue", "rooms": ["attic"]}, "preventDestroy": False}
+    before = {"fields": {"color": "red"}, "preventDestroy": False}
+    undone = Operation("undo", "front-door.update", ID, ObjectArgs({"rooms": None}), {})
+    record = DOOR.merge_ownership(now, before, (undone,), False)
+    assert record == {"fields": {"color": "blue"}, "preventDestroy": False}
+
+
+def test_an_exported_object_has_references_for_secrets() -> None:
+    doors = {"main": {"color": "yes", "rooms": ["a${b}"], "key": hide("unknown-value"), "opened": 7}}
+    assert isinstance(DOOR, Exportable)
+    assert isinstance(DOOR, FleetComparable)
+    assert DOOR.export(LiveState(House(doors)))["main"].splitlines()[4:] == [
+        "spec:",
+        '  color: "yes"',
+        '  rooms: ["a$${b}"]',
+        "  key: ${env.MAIN_KEY}",
+    ]
