@@ -61,14 +61,15 @@ class Collector(Generic[_Selected]):
     always: what is read in any case, as it says who the system is; None where nothing is.
     read_expected: reads as ``read`` does, until what is expected is shown; None where a system shows at once
         what exists. Raises Fault.
-    find_id: the id of the system that plans and states are bound to; None where it has none.
+    find_id: the id of the system, as plans and states are bound to the first that has one; None where it has
+        none, or was not read.
     """
 
     selects: type[_Selected]
     read: Callable[[Connections, _Selected], object]
     always: _Selected | None = None
     read_expected: Callable[[Connections, _Selected, Expected], Sighting] | None = None
-    find_id: Callable[[LiveState], str] | None = None
+    find_id: Callable[[LiveState], str | None] | None = None
 
     def merge(self, selections: Iterable[Selection]) -> _Selected | None:
         """Merge the selections of this collector's class; None where there are none."""

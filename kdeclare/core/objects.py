@@ -389,6 +389,11 @@ class ObjectOperation(OperationType):
         return frozenset(found)
 
 
+def get_fields(op: Operation) -> Mapping[str, ObjectValue]:
+    """Return the fields that an `ObjectOperation` writes. Raises TypeError for another operation."""
+    return _args(op).set
+
+
 def _diff_undeclared(resource: ResourceId, there: Fields | None, owned: Json) -> Difference:
     if there is None:
         return Difference(None)

@@ -146,7 +146,6 @@ class OperationType(Protocol):
         A rollback shows it, policies of a `PolicySubject` judge it, and a plan file is refused where it shows
         other fields than these. Only what comes or goes as a whole can have none.
         """
-        return ()
 
     def less(self, op: Operation, subjects: Set[str]) -> Operation | None:
         """Return the part of ``op`` that leaves these subjects of policies alone; None if there is none."""
@@ -167,7 +166,6 @@ class OperationType(Protocol):
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """Return the elements of the view under names that are unique in the system."""
-        return {element: f"{op.resource}/{element}" for element in op.expect}
 
     def item(self, op: Operation) -> str:
         """Return what ``op`` is about in a request: a request can name it only once."""

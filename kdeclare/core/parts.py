@@ -78,7 +78,11 @@ class Connections(Parts):
 
     def find(self, sort: type[_Part]) -> _Part | None:
         """Return the connection of this class; None where no provider has one. Raises KdeclareError."""
-        return self.get(sort) if sort in self._values or sort in self._openers else None
+        return self.get(sort) if self.offers(sort) else None
+
+    def offers(self, sort: type[object]) -> bool:
+        """Whether there is a connection of this class, opened or not."""
+        return sort in self._values or sort in self._openers
 
     def holds(self, sort: type[object]) -> bool:
         """Whether a connection of this class is there without being opened."""

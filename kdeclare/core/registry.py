@@ -15,7 +15,7 @@ from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.planning import PlanHooks, PlanInputs
-from kdeclare.core.provider import Collects, PlanSection, TypedSetting
+from kdeclare.core.provider import Collects, PlanSection, Provider, TypedSetting
 from kdeclare.core.unknown_operation import UnknownOperationType
 from kdeclare.core.visibility import PendingWrite
 
@@ -74,9 +74,21 @@ def find_connection_settings() -> Mapping[str, type[BaseModel]]:
     }
 
 
+def find_connected(connections: Connections) -> Iterator[Provider]:
+    """Find the providers that these connections lead to; others have nothing to say about their systems."""
+    for provider in load_providers():
+        if provider.connection is None or connections.offers(provider.connection.makes):
+            yield provider
+
+
 def load_collectors() -> tuple[Collects, ...]:
     """Return the collectors of all installed providers. Raises KdeclareError where one cannot be used."""
     return tuple(collector for provider in load_providers() for collector in provider.collectors)
+
+
+def find_collectors(connections: Connections) -> tuple[Collects, ...]:
+    """Return the collectors of all providers that are connected."""
+    return tuple(collector for provider in find_connected(connections) for collector in provider.collectors)
 
 
 def find_auxiliary_kinds() -> frozenset[str]:
@@ -85,14 +97,15 @@ def find_auxiliary_kinds() -> frozenset[str]:
 
 
 def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
-    """Return the hooks of all installed providers for one plan."""
-    return tuple(provider.start_plan(inputs) for provider in load_providers() if provider.start_plan)
+    """Return the hooks of all connected providers for one plan."""
+    connected = find_connected(inputs.connections)
+    return tuple(provider.start_plan(inputs) for provider in connected if provider.start_plan)
 
 
 def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:
     """Return the writes that their systems do not show yet. Raises Fault."""
     found: list[PendingWrite] = []
-    for provider in load_providers():
+    for provider in find_connected(connections):
         if provider.find_invisible is not None:
             own = {operation_type.name for operation_type in provider.operation_types}
             found += provider.find_invisible(connections, [w for w in writes if w.operation.verb in own])
@@ -101,7 +114,7 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
 
 def find_principal(connections: Connections) -> str | None:
     """Return the principal that kdeclare is authenticated as; None if no system says. Raises Fault."""
-    for provider in load_providers():
+    for provider in find_connected(connections):
         found = provider.find_principal(connections) if provider.find_principal else None
         if found is not None:
             return found
@@ -126,7 +139,7 @@ def is_secret_setting(setting: TypedSetting) -> bool | None:
 def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
     """Return what all installed providers can remove; each starts from what the one before left pending."""
     found: list[Cleanup] = []
-    for provider in load_providers():
+    for provider in find_connected(request.connections):
         cleanup = provider.find_cleanup(request) if provider.find_cleanup else None
         if cleanup is not None:
             found.append(cleanup)

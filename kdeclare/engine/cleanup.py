@@ -9,7 +9,7 @@ from kdeclare.core.registry import find_cleanups
 from kdeclare.core.run import RunResult
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.lookout import RunOptions
-from kdeclare.engine.observation import identify_system, observe
+from kdeclare.engine.observation import identify_system, observe, select_all
 
 NO_OPTIONS = PlanOptions()
 
@@ -48,10 +48,11 @@ def tidy(
     operations = tuple(op for cleanup in found for op in cleanup.operations)
     if not operations:
         return Tidied(None, ongoing)
+    live = observe(applier.connections, select_all(operations))
     plan = Plan(
         project=project,
         env=env,
-        cluster=ClusterRef(identify_system(observe(applier.connections, ())), cluster_name),
+        cluster=ClusterRef(identify_system(live), cluster_name),
         base=Base(state.lineage, state.serial),
         summary=Summary(),
         operations=operations,

@@ -7,7 +7,7 @@ from kdeclare.core.collector import Expected, Selection
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.registry import load_collectors, type_of
+from kdeclare.core.registry import find_collectors, load_collectors, type_of
 from kdeclare.core.visibility import Patience
 
 
@@ -23,7 +23,7 @@ class Observed:
 def observe(connections: Connections, selections: Iterable[Selection]) -> LiveState:
     """Read what is selected, and identify the systems. Raises Fault when one does not answer."""
     chosen = tuple(selections)
-    parts = (collector.collect(connections, chosen) for collector in load_collectors())
+    parts = (collector.collect(connections, chosen) for collector in find_collectors(connections))
     return LiveState(*(part for part in parts if part is not None))
 
 
@@ -69,7 +69,8 @@ def identify_system(live: LiveState) -> str:
 def _observe_until_shown(
     connections: Connections, selections: tuple[Selection, ...], expected: Expected
 ) -> Observed:
-    seen = [collector.collect_expected(connections, selections, expected) for collector in load_collectors()]
+    collectors = find_collectors(connections)
+    seen = [collector.collect_expected(connections, selections, expected) for collector in collectors]
     found = [sighting for sighting in seen if sighting is not None]
     return Observed(
         LiveState(*(sighting.part for sighting in found)),

@@ -38,7 +38,7 @@ CLUSTER = Collector(
     collect_cluster,
     always=KafkaSelection(),
     read_expected=collect_expected,
-    find_id=lambda live: live.get(KafkaState).cluster.id,
+    find_id=lambda live: state.cluster.id if (state := live.find(KafkaState)) else None,
 )
 
 
