@@ -6,11 +6,15 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from kdeclare.app.connections import NOT_CONFIGURED, read_settings
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Options, Workspace, open_workspace, surroundings_of
+from kdeclare.core.connecting import Closable, Connects, Keepable, Surroundings
 from kdeclare.core.diagnostics import KdeclareError, gist
 from kdeclare.core.examining import Check, ExaminationRequest, Examined, Section, Standing, check_of_error
+from kdeclare.core.faults import Fault
 from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.provider import Provider
 from kdeclare.core.state import State
@@ -46,18 +50,42 @@ def examined(options: Options, progress: Progress, environ: Mapping[str, str] | 
 
 
 def _examine(provider: Provider, workspace: Workspace, options: Options, loaded: Loaded | None) -> Examined:
-    if provider.examine is None:
-        return Examined()
-    settings = None
-    if provider.connection is not None:
-        try:
-            settings = read_settings(provider.name, provider.connection, workspace.project)
-        except KdeclareError as problem:
-            if problem.diagnostics[0].code != NOT_CONFIGURED:
-                raise
-            return Examined()  # whoever needs it is told by name
     surroundings = surroundings_of(workspace.project, options, workspace.environ)
-    return provider.examine(ExaminationRequest(settings, surroundings, loaded.desired if loaded else ()))
+    desired = loaded.desired if loaded else ()
+    connects = provider.connection
+    if connects is None:
+        request = ExaminationRequest(None, surroundings, desired)
+        return provider.examine(request) if provider.examine else Examined()
+    try:
+        settings = read_settings(provider.name, connects, workspace.project)
+    except KdeclareError as problem:
+        if problem.diagnostics[0].code != NOT_CONFIGURED:
+            raise
+        return Examined()  # whoever needs it is told by name
+    if provider.examine is not None:
+        return provider.examine(ExaminationRequest(settings, surroundings, desired))
+    if provider.name not in workspace.project.environment.providers:
+        return Examined()
+    check = _try_connection(connects, settings, surroundings)
+    return Examined((Section(provider.name.capitalize(), (check,)),))
+
+
+def _try_connection(connects: Connects, settings: BaseModel, surroundings: Surroundings) -> Check:
+    """Return whether a system can be connected to, which is all that is known of one without examinations."""
+    name = "Connection"
+    try:
+        connection = connects.make_target(settings, surroundings).open(surroundings.timeout_s)
+        try:
+            if isinstance(connection, Keepable):
+                connection.check()
+        finally:
+            if isinstance(connection, Closable):
+                connection.close()
+    except KdeclareError as problem:
+        return check_of_error(name, Standing.FAILED, problem)
+    except Fault as fault:
+        return Check(name, Standing.FAILED, fault.message or fault.error)
+    return Check(name, Standing.OK, "it can be connected to")
 
 
 # this machine: Python, and Java for what needs it

@@ -70,7 +70,8 @@ class Provider:
     kinds, operation_types: in the order in which they are listed.
     builds_on: names of providers whose resources this one's refer to; they are listed first.
     connection: how it connects to its system; None where it needs no connection of its own.
-    examine: looks at its system for `doctor`. Raises nothing that a check can say.
+    examine: looks at its system for `doctor`, and raises nothing that a check can say. None: `doctor` only
+        tries to connect, where an environment says how.
     collectors: how its live state is read.
     start_plan: makes the hooks of one plan; None where its kinds say all there is to say.
     find_invisible: returns the acknowledged writes that the system does not show yet; None for a system that

@@ -87,12 +87,18 @@ class BakerySettings(BaseModel):
 class BakeryConnection:
     oven: str
 
+    def check(self) -> None:
+        if self.oven == "wood":
+            raise Fault("OVEN_IS_OUT", "no wood is left")
+
 
 @dataclass(frozen=True)
 class BakeryTarget:
     oven: str
 
     def open(self, timeout_s: float) -> BakeryConnection:
+        if self.oven == "cold":
+            raise KdeclareError(error("oven-cold", "The oven is cold"))
         return BakeryConnection(self.oven)
 
 
@@ -263,6 +269,22 @@ def test_doctor_shows_what_a_provider_examines(write: Write, monkeypatch: pytest
     assert [section.title for section in view.sections][-2:] == ["Cluster", "Library"]
     (check,) = view.sections[-1].checks
     assert (check.what, view.exit_code) == ("https://books is shut", ExitCode.ERROR)
+
+
+@pytest.mark.parametrize(
+    ("oven", "standing", "what"),
+    [
+        ("electric", Standing.OK, "it can be connected to"),
+        ("cold", Standing.FAILED, "The oven is cold"),
+        ("wood", Standing.FAILED, "no wood is left"),
+    ],
+)
+def test_doctor_tries_to_connect_where_a_provider_examines_nothing(
+    write: Write, oven: str, standing: Standing, what: str
+) -> None:
+    write(f"providers:\n  bakery:\n    oven: {oven}")
+    sections = examined(Options(), lambda *_: None, {}).sections
+    assert next(section for section in sections if section.title == "Bakery") == Section("Bakery", (Check("Connection", standing, what),))
 
 
 def test_doctor_leaves_out_a_system_of_which_nothing_is_said(write: Write) -> None:
