@@ -284,7 +284,8 @@ def test_doctor_tries_to_connect_where_a_provider_examines_nothing(
 ) -> None:
     write(f"providers:\n  bakery:\n    oven: {oven}")
     sections = examined(Options(), lambda *_: None, {}).sections
-    assert next(section for section in sections if section.title == "Bakery") == Section("Bakery", (Check("Connection", standing, what),))
+    (found,) = [section for section in sections if section.title == "Bakery"]
+    assert found == Section("Bakery", (Check("Connection", standing, what),))
 
 
 def test_doctor_leaves_out_a_system_of_which_nothing_is_said(write: Write) -> None:
