@@ -12,9 +12,10 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
 from kdeclare.core.progress import Progress
 from kdeclare.manifests.load import Loaded
+from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.checking import Checked, check_declared, check_live
 from kdeclare.policy.configured import by_kind
-from kdeclare.policy.subjects import TOPIC, PolicyContext, find_declared_labels, read_existing
+from kdeclare.policy.subjects import PolicyContext, find_declared_labels, read_existing
 from kdeclare.report.views import PolicyCheckView
 
 

@@ -5,6 +5,7 @@ it reads single facts only when a policy asks for them, makes the requests itsel
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -141,6 +142,40 @@ class PolicyRequest(Protocol):
     @property
     def post_request_state(self) -> object | None:
         """The resource as it will be; None of a deletion."""
+
+
+class ResourceRequest(PolicyRequest, Protocol):
+    """A request about a resource of a `PolicySubject`."""
+
+    @property
+    def pre_request_state(self) -> Mapping[str, object] | None:
+        """The resource as it is, by field; None of a creation."""
+
+    @property
+    def post_request_state(self) -> Mapping[str, object] | None:
+        """The resource as it will be, by field; None of a deletion."""
+
+
+class ResourcePolicy(ABC):
+    """A policy in Python about resources of the `PolicySubject` that the project file names.
+
+    An instance is made without arguments and configured once. ``validate`` is called for one resource at a
+    time; not necessarily from the thread that configured it, nor always from the same one.
+    """
+
+    def configure(self, configs: Mapping[str, Json]) -> None:  # noqa: B027  most have nothing to set
+        """Take the settings from the project file. Whatever this raises is shown to people."""
+
+    @abstractmethod
+    def validate(self, request: ResourceRequest) -> None:
+        """Return if the request is in order.
+
+        Raises PolicyViolation if it is not. Anything else that it raises denies the request as well, and so
+        does anything that it returns.
+        """
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of what ``configure`` or ``validate`` took."""
 
 
 class UncertainRequest(PolicyRequest, Protocol):

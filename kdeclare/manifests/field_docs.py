@@ -27,8 +27,8 @@ _PACE = {
 _PLACEMENT = "The rule that says which brokers hold the replicas."
 _APPLIES = {
     "severity": "deny blocks what violates the policy, warn only says so.",
-    "actions": "Which actions on topics the policy is asked about (default: all).",
-    "selector": "Which topics the policy is asked about (default: all).",
+    "actions": "Which actions on resources the policy is asked about (default: all).",
+    "selector": "Which resources the policy is asked about (default: all topics).",
 }
 _CLIENT = {
     "bootstrapServers": "Where to find the brokers: HOST:PORT, several with commas.",
@@ -110,10 +110,8 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "resource, before and after. False is a violation.",
         "message": "What is said of a violation (default: the rule itself).",
         **_APPLIES,
-        "actions": "Which actions on resources the policy is asked about (default: all).",
-        "selector": "Which resources the policy is asked about (default: all topics).",
     },
-    "KindSelectorSpec": {"kind": "The kind of the resources (default: Topic)."},
+    "SelectorSpec": {"kind": "The kind of the resources (default: Topic)."},
     "DefaultsSelector": {
         "names": "Names, or regular expressions (RE2) between slashes that match whole names.",
         "labels": "Labels that the manifest must all have.",

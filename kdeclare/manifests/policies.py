@@ -28,12 +28,24 @@ _CLASS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 _NAMES = "Names, or regular expressions (RE2) between slashes that match whole names."
 
 
+TOPIC = "Topic"
+"""The kind that a policy is about if it names no other one: KIP-201 knows topics only."""
+
+
 class SelectorSpec(BaseModel):
-    """``selector``: topics by name or by ``/regular expression/``, and labels that must all be there."""
+    """``selector``: resources by name or by ``/regular expression/``, and labels that must all be there.
+
+    ``topics`` are names of topics, ``names`` those of whatever kind.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     topics: Annotated[Annotated[list[str], Field(min_length=1)] | None, Field(description=_NAMES)] = None
     labels: Annotated[TextMap, Field(description="Labels that the manifest must all have.")] = {}
+    kind: Annotated[str, Field(min_length=1)] = TOPIC
+    names: Annotated[
+        Annotated[list[str], Field(min_length=1)] | None,
+        Field(description="The same as topics, of whatever kind."),
+    ] = None
 
 
 class AppliesTo(BaseModel):
@@ -82,6 +94,8 @@ class PolicyEntry:
     actions: tuple[TopicAction, ...] = ("CREATE", "MODIFY", "DELETE")
     topics: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    kind: str = TOPIC
+    names: tuple[str, ...] = ()
     places: Mapping[Path, tuple[Place, Place]] = field(default_factory=dict, repr=False, compare=False)
 
     def where(self, path: Path = (), *, key: bool = False) -> Place | None:
@@ -152,6 +166,8 @@ def _entry(spec: PolicyEntrySpec, node: Node | None, reader: Reader) -> PolicyEn
         tuple(spec.actions),
         tuple(spec.selector.topics or ()),
         spec.selector.labels,
+        spec.selector.kind,
+        tuple(spec.selector.names or ()),
         dict(_places(node, node, ())) if node is not None else {},
     )
 

@@ -1,8 +1,9 @@
-"""Policies about topics (KIP-201): the interface that policies of one's own implement.
+"""Policies about topics (KIP-201) and other kinds: the interfaces that policies of one's own implement.
 
 `kdeclare.policy.rules` has policies that need settings only, and manifests of kind Policy need no code.
 """
 
+from kdeclare.core.policy_subjects import ResourcePolicy, ResourceRequest
 from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
 from kdeclare.policy.interface import (
     Action,
@@ -18,6 +19,8 @@ __all__ = [
     "CreateTopicPolicy",
     "PolicyViolation",
     "RequestMetadata",
+    "ResourcePolicy",
+    "ResourceRequest",
     "TopicActionsPolicy",
     "TopicState",
 ]

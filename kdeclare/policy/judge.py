@@ -22,10 +22,10 @@ from kdeclare.core.policy_subjects import (
     find_action,
     noun_of,
 )
+from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.asking import Asking
 from kdeclare.policy.configured import ConfiguredPolicy, Group, Policy, by_kind
 from kdeclare.policy.subjects import (
-    TOPIC,
     PolicyContext,
     find_declared_labels,
     find_owned_labels,

@@ -3,9 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kdeclare.core.diagnostics import error
+from kdeclare.core.kind import Problem
 from kdeclare.core.patterns import Pattern, is_pattern
-from kdeclare.core.policy_subjects import PolicyRequest, find_policy_words, noun_of
-from kdeclare.policy.subjects import TOPIC
+from kdeclare.core.policy_subjects import PolicyRequest, find_policy_words, list_policy_kinds, noun_of
+from kdeclare.core.registry import KINDS
+from kdeclare.core.suggest import did_you_mean, one_of
+from kdeclare.manifests.policies import TOPIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,25 @@ def wrong_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple[in
                 yield index, str(wrong)
         elif words is not None and not words.is_name(text):
             yield index, f"no {noun_of(kind)} has this name; a regular expression stands between slashes"
+
+
+def find_wrong_kind(kind: str, topics: Iterable[str]) -> Problem | None:
+    """What is wrong with the kind that a selector names; paths begin with ``selector``."""
+    judged = list_policy_kinds()
+    if kind not in KINDS:
+        hint = did_you_mean(kind, judged) or f"Policies can judge {one_of(judged)}."
+        wrong = error("unknown-kind", "Unknown kind", f"There is no kind '{kind}'.", hint=hint)
+        return Problem(("selector", "kind"), wrong)
+    if kind not in judged:
+        detail = f"Policies cannot judge resources of kind {kind}: their provider does not support it."
+        hint = f"They can judge {one_of(judged)}."
+        wrong = error("kind-not-judged", "Kind cannot be judged", detail, hint=hint)
+        return Problem(("selector", "kind"), wrong)
+    if kind != TOPIC and tuple(topics):
+        detail = f"'topics' are names of topics, and this policy is about {kind}."
+        wrong = error("not-topics", "Names of another kind", detail, hint="Write 'names'.")
+        return Problem(("selector", "topics"), wrong)
+    return None
 
 
 EVERYTHING = Selector()

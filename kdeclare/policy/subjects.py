@@ -23,10 +23,8 @@ from kdeclare.core.policy_subjects import (
 from kdeclare.core.registry import KINDS
 from kdeclare.core.visibility import Patience
 from kdeclare.engine.observation import observe_owned
+from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.plain import PlainSubjects, select_known
-
-TOPIC = "Topic"
-"""The kind that a policy is about if it names no other one: KIP-201 knows topics only."""
 
 LabelsById = Mapping[ResourceId, LabelSet]
 

@@ -10,9 +10,9 @@ from kdeclare.core.ids import ResourceId
 from kdeclare.core.judging import Labels
 from kdeclare.core.plan import Verdict
 from kdeclare.fleet.whole import Judge, Judged
+from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.checking import check_existing
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.subjects import TOPIC
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.policies.facts import Facts

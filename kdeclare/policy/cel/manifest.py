@@ -10,14 +10,11 @@ from kdeclare.core.diagnostics import error
 from kdeclare.core.kind import NAME, Desired, Problem
 from kdeclare.core.patterns import RE2_HINT, is_pattern
 from kdeclare.core.plan import VerdictOutcome
-from kdeclare.core.policy_subjects import PolicyAction, list_policy_kinds, noun_of
-from kdeclare.core.registry import KINDS
-from kdeclare.core.suggest import did_you_mean, one_of
-from kdeclare.manifests.policies import AppliesTo, SelectorSpec, reserved
+from kdeclare.core.policy_subjects import PolicyAction, noun_of
+from kdeclare.manifests.policies import TOPIC, AppliesTo, reserved
 from kdeclare.policy.cel.bindings import Bindings, Wants
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
-from kdeclare.policy.selector import select, wrong_patterns
-from kdeclare.policy.subjects import TOPIC
+from kdeclare.policy.selector import find_wrong_kind, select, wrong_patterns
 
 if TYPE_CHECKING:
     from kdeclare.policy.cel.errors import RuleProblem
@@ -26,24 +23,12 @@ if TYPE_CHECKING:
 _SHOWN = 200
 
 
-class KindSelectorSpec(SelectorSpec):
-    """``selector`` of a rule, which can be about any kind; ``topics`` are names of topics."""
-
-    kind: Annotated[str, Field(min_length=1)] = TOPIC
-    names: Annotated[
-        Annotated[list[str], Field(min_length=1)] | None,
-        Field(description="The same as topics, of whatever kind."),
-    ] = None
-
-
 class PolicySpec(AppliesTo):
     """``spec`` of a Policy manifest.
 
-    selector: the resources that it is about; of kind Topic if it names no other one.
     rule: in CEL; false is a violation. message: what is said then, by default the rule itself.
     """
 
-    selector: KindSelectorSpec = KindSelectorSpec()
     rule: Annotated[str, Field(min_length=1)]
     message: Annotated[str, Field(min_length=1)] | None = None
 
@@ -113,7 +98,7 @@ def _problems(name: str, body: PolicyBody) -> Iterator[Problem]:
     wrong_name = reserved(name)
     if wrong_name is not None:
         yield Problem(NAME, wrong_name)
-    wrong_kind = _wrong_kind(body)
+    wrong_kind = find_wrong_kind(body.kind, body.topics)
     if wrong_kind is not None:
         yield wrong_kind
         return
@@ -121,8 +106,8 @@ def _problems(name: str, body: PolicyBody) -> Iterator[Problem]:
         for index, reason in wrong_patterns(names, body.kind):
             detail = f"'{names[index]}' is no regular expression: {reason}."
             hint = RE2_HINT if is_pattern(names[index]) else f"Write /{names[index] or '.*'}/."
-            wrong = error("bad-pattern", "No regular expression", detail, hint=hint)
-            yield Problem(("selector", field_name, index), wrong)
+            said = error("bad-pattern", "No regular expression", detail, hint=hint)
+            yield Problem(("selector", field_name, index), said)
     from kdeclare.policy.cel.rule import RuleError, compile_rule  # only who has rules waits for it
 
     try:
@@ -131,25 +116,6 @@ def _problems(name: str, body: PolicyBody) -> Iterator[Problem]:
         yield from map(_in_rule, wrong.problems)
     else:
         yield from _never_there(wants, body.actions)
-
-
-def _wrong_kind(body: PolicyBody) -> Problem | None:
-    """What is wrong with the kind that a selector names."""
-    judged = list_policy_kinds()
-    if body.kind not in KINDS:
-        detail = f"There is no kind '{body.kind}'."
-        hint = did_you_mean(body.kind, judged) or f"Policies can judge {one_of(judged)}."
-        return Problem(("selector", "kind"), error("unknown-kind", "Unknown kind", detail, hint=hint))
-    if body.kind not in judged:
-        detail = f"Policies cannot judge resources of kind {body.kind}: their provider does not support it."
-        hint = f"They can judge {one_of(judged)}."
-        wrong = error("kind-not-judged", "Kind cannot be judged", detail, hint=hint)
-        return Problem(("selector", "kind"), wrong)
-    if body.topics and body.kind != TOPIC:
-        detail = f"'topics' are names of topics, and this policy is about {body.kind}."
-        wrong = error("not-topics", "Names of another kind", detail, hint="Write 'names'.")
-        return Problem(("selector", "topics"), wrong)
-    return None
 
 
 def _in_rule(problem: "RuleProblem") -> Problem:

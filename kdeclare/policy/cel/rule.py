@@ -13,6 +13,7 @@ from typing import Any, get_args, get_origin
 from kdeclare.core.diagnostics import Place
 from kdeclare.core.patterns import why_invalid
 from kdeclare.core.policy_subjects import PolicyRequest, PolicyViolation
+from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.cel.bindings import Bindings, Wants
 from kdeclare.policy.cel.errors import STATE, RuleProblem, explained, not_a_verdict
 from kdeclare.policy.cel.failures import failed
@@ -21,7 +22,6 @@ from kdeclare.policy.cel.matching import slow_match
 from kdeclare.policy.cel.source import keys_of, matches, tokens
 from kdeclare.policy.cel.vocabulary import Vocabulary, vocabulary_of
 from kdeclare.policy.cel.words import impossible
-from kdeclare.policy.subjects import TOPIC
 
 MAX_LENGTH = 4_096
 """Characters of a rule."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kdeclare.core.policy_subjects import ResourcePolicy
 from kdeclare.policy.deprecated import (
     AlterConfigAdapter,
     AlterConfigPolicy,
@@ -11,10 +12,15 @@ from kdeclare.policy.deprecated import (
 )
 from kdeclare.policy.interface import RequestMetadata, TopicActionsPolicy
 
-AnyPolicy = TopicActionsPolicy | CreateTopicPolicy | AlterConfigPolicy
+AnyPolicy = TopicActionsPolicy | CreateTopicPolicy | AlterConfigPolicy | ResourcePolicy
 """What can be configured as a policy."""
 
-INTERFACES: tuple[type[AnyPolicy], ...] = (TopicActionsPolicy, CreateTopicPolicy, AlterConfigPolicy)
+INTERFACES: tuple[type[AnyPolicy], ...] = (
+    TopicActionsPolicy,
+    CreateTopicPolicy,
+    AlterConfigPolicy,
+    ResourcePolicy,
+)
 
 
 def interfaces_of(cls: type) -> tuple[type[AnyPolicy], ...]:
@@ -44,7 +50,7 @@ class BothAdapter(TopicActionsPolicy):
         self._policy.close()
 
 
-def adapted(policy: AnyPolicy) -> TopicActionsPolicy:
+def adapted(policy: AnyPolicy) -> TopicActionsPolicy | ResourcePolicy:
     """The policy itself, or one of the deprecated interfaces behind its adapter."""
     has = interfaces_of(type(policy))
     given: Any = policy

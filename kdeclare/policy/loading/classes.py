@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from kdeclare.core.diagnostics import error
 from kdeclare.core.kind import Path, Problem
+from kdeclare.core.policy_subjects import ResourcePolicy
 from kdeclare.core.suggest import did_you_mean, one_of
 from kdeclare.policy.interface import TopicActionsPolicy
 from kdeclare.policy.loading.adapting import INTERFACES, AnyPolicy, adapted, interfaces_of
@@ -108,6 +109,9 @@ def _class(module: ModuleType, name: str, interfaces: tuple[type[AnyPolicy], ...
         lacking = ", ".join(sorted(found.__abstractmethods__))
         raise _no_policy(f"'{where}:{name}' is abstract: it does not define {lacking}.")
     has = interfaces_of(found)
+    if ResourcePolicy in has and len(has) > 1:
+        both = " and ".join(interface.__name__ for interface in has)
+        raise _no_policy(f"'{where}:{name}' is {both}; topics and other kinds take a class each.")
     if TopicActionsPolicy in has and len(has) > 1:
         raise _two_interfaces(f"{where}:{name}", has)
     return found  # type: ignore[no-any-return]  # it was checked

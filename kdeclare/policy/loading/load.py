@@ -8,7 +8,8 @@ from typing import Any
 from kdeclare.core.diagnostics import Diagnostic, Place, error, warning
 from kdeclare.core.kind import Desired, Problem
 from kdeclare.core.plan import VerdictOutcome
-from kdeclare.manifests.policies import PolicyEntry
+from kdeclare.core.policy_subjects import ResourcePolicy
+from kdeclare.manifests.policies import TOPIC, PolicyEntry
 from kdeclare.manifests.project import Project
 from kdeclare.policy.cel.manifest import PolicyBody, PolicyKind, PolicySpec
 from kdeclare.policy.cel.rule import RuleError
@@ -18,7 +19,7 @@ from kdeclare.policy.loading.adapting import AnyPolicy, adapted, interfaces_of
 from kdeclare.policy.loading.classes import Unusable, configure, make, module_of
 from kdeclare.policy.loading.importable import importable
 from kdeclare.policy.raised import told
-from kdeclare.policy.selector import select, wrong_patterns
+from kdeclare.policy.selector import find_wrong_kind, select, wrong_patterns
 
 _RULES = "kdeclare.policy.rules."
 _OTHERS_RULE = "kdeclare.policy.rules.lifelong"
@@ -71,6 +72,7 @@ class _Found:
         try:
             made = make(entry.class_name)
             self._take_note(entry, made)
+            problems += _other_kind(entry, made)
             configure(made, entry.class_name, entry.config)
         except Unusable as unusable:
             problems += unusable.problems
@@ -80,7 +82,9 @@ class _Found:
 
     def manifest(self, desired: Desired, kind: PolicyKind) -> None:
         """Add the policy of a manifest."""
-        self.new.append(_Named(desired.id.name, desired.source))
+        body: PolicyBody = desired.body
+        if body.kind == TOPIC:
+            self.new.append(_Named(desired.id.name, desired.source))
         try:
             self.policies.append(kind.configured(desired))
         except (RuleError, ValueError, LookupError) as e:
@@ -89,7 +93,10 @@ class _Found:
 
     def _take_note(self, entry: PolicyEntry, made: AnyPolicy) -> None:
         where = entry.where(("class",))
-        is_new = TopicActionsPolicy in interfaces_of(type(made))
+        has = interfaces_of(type(made))
+        if ResourcePolicy in has:
+            return  # KIP-201 is about topics
+        is_new = TopicActionsPolicy in has
         (self.new if is_new else self.old).append(_Named(entry.name, where))
         if not is_new:
             self.diagnostics.append(_deprecated(entry, made, where))
@@ -101,7 +108,7 @@ def _configured(entry: PolicyEntry, made: AnyPolicy) -> ConfiguredPolicy:
         adapted(made),
         VerdictOutcome(entry.severity),
         frozenset(map(Action, entry.actions)),
-        select(entry.topics, entry.labels),
+        select((*entry.topics, *entry.names), entry.labels, entry.kind),
         entry.where(("name",)),
         bounded=_is_bounded(type(made)),
     )
@@ -151,10 +158,30 @@ def _placed(problem: Problem, entry: PolicyEntry) -> Diagnostic:
 
 
 def _selector_problems(entry: PolicyEntry) -> Iterator[Problem]:
-    for index, reason in wrong_patterns(entry.topics):
-        detail = f"'{entry.topics[index]}' is no regular expression: {reason}."
-        wrong = error("bad-pattern", "No regular expression", detail, subject=entry.topics[index])
-        yield Problem(("selector", "topics", index), wrong)
+    wrong_kind = find_wrong_kind(entry.kind, entry.topics)
+    if wrong_kind is not None:
+        yield wrong_kind
+        return
+    for field_name, names in (("topics", entry.topics), ("names", entry.names)):
+        for index, reason in wrong_patterns(names, entry.kind):
+            detail = f"'{names[index]}' is no regular expression: {reason}."
+            wrong = error("bad-pattern", "No regular expression", detail, subject=names[index])
+            yield Problem(("selector", field_name, index), wrong)
+
+
+def _other_kind(entry: PolicyEntry, made: AnyPolicy) -> Iterator[Problem]:
+    """What is wrong with a class about topics for another kind, and the other way round."""
+    of_any = ResourcePolicy in interfaces_of(type(made))
+    if of_any and entry.kind == TOPIC:
+        detail = f"'{entry.class_name}' is a ResourcePolicy, and these judge other kinds than topics."
+        hint = "Name the kind under 'selector.kind', or inherit from TopicActionsPolicy."
+        wrong = error("policy-of-another-kind", "Policy of another kind", detail, hint=hint)
+        yield Problem(("class",), wrong)
+    if not of_any and entry.kind != TOPIC:
+        detail = f"'{entry.class_name}' judges topics, and the selector names {entry.kind}."
+        hint = "A class about other kinds inherits from ResourcePolicy."
+        wrong = error("policy-of-another-kind", "Policy of another kind", detail, hint=hint)
+        yield Problem(("selector", "kind"), wrong)
 
 
 def _same_names(entries: Sequence[PolicyEntry], rules: Sequence[Desired]) -> Iterator[Diagnostic]:

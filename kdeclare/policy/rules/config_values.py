@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from kdeclare.core.policy_subjects import find_policy_words
+from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.rules.base import as_text
-from kdeclare.policy.subjects import TOPIC
 
 _NEAR = 0.9
 """How alike two keys are when one of them is taken for a slip of the pen."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from kdeclare.policy.configured import Policy
 from kdeclare.policy.deprecated import CreateTopicPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
 from kdeclare.policy.loading.classes import adapted, configure, make
@@ -95,7 +96,7 @@ class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
     """
 
     settings_model = CreationRuleForLifeSettings
-    _policy: TopicActionsPolicy
+    _policy: Policy
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         """Make the other policy and configure it. Raises ValidationError or Unusable."""

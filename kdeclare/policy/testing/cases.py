@@ -12,13 +12,13 @@ from kdeclare.core.kind import Problem
 from kdeclare.core.plan import VerdictOutcome
 from kdeclare.manifests.files import Files, read
 from kdeclare.manifests.nodes import compose, find
+from kdeclare.manifests.policies import TOPIC
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.shapes import Shapes
 from kdeclare.manifests.substitution import Scope
 from kdeclare.policy.interface import Action
 from kdeclare.policy.plain import PlainRequest
-from kdeclare.policy.subjects import TOPIC
 from kdeclare.policy.testing.case_spec import (
     CaseSpec,
     PolicyTestSpec,

@@ -9,9 +9,10 @@ import yaml
 
 from kdeclare.policy.cel.rule import RuleError, compile_rule
 from tests.unit.cli.command_line import CommandLine
+from tests.unit.policy.conftest import own_modules
 from tests.unit.policy.kettles import Kitchen, kitchen
 
-__all__ = ["kitchen"]
+__all__ = ["kitchen", "own_modules"]
 
 pytestmark = pytest.mark.usefixtures("kitchen")
 
@@ -234,15 +235,88 @@ def test_what_is_wrong_with_a_selector_is_said_at_its_place(
     assert f"manifests/p.yaml:5:{line.index(at) + 1}" in ran.out + ran.err
 
 
-def test_a_class_is_about_topics(kdeclare: CommandLine) -> None:
-    entry = {"name": "b", "class": "kdeclare.policy.rules:PartitionBounds", "config": {"max": 6}}
+CLASSES = """
+from kdeclare.policy import CreateTopicPolicy, PolicyViolation, ResourcePolicy, ResourceRequest
+from kdeclare.policy.rules import PartitionBounds
+
+
+class Cool(ResourcePolicy):
+    def configure(self, configs):
+        self.most = configs.get("most", 90)
+
+    def validate(self, request: ResourceRequest) -> None:
+        state = request.post_request_state
+        if state is not None and state["heat"] > self.most:
+            raise PolicyViolation(f"{request.name} would have {state['heat']} degrees.")
+
+
+class Both(PartitionBounds, ResourcePolicy):
+    pass
+
+
+class Old(CreateTopicPolicy):
+    def validate(self, request):
+        pass
+"""
+
+
+def with_class(kdeclare: CommandLine, **entry: Any) -> None:
+    (kdeclare.folder / "cool_kettles.py").write_text(CLASSES)
     environments = {"lab": {"bootstrapServers": "lab:9092"}}
-    policies = [entry | {"selector": {"kind": "Kettle"}}]
+    policies = [{"name": "cool", "class": "cool_kettles:Cool"} | entry]
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments=environments, policies=policies)
+    (kdeclare.folder / "manifests" / "lukewarm.yaml").unlink(missing_ok=True)
+
+
+@pytest.mark.usefixtures("own_modules")
+def test_a_class_of_ones_own_judges_any_kind(kdeclare: CommandLine, kitchen: Kitchen) -> None:
+    with_class(kdeclare, config={"most": 70}, selector={"kind": "Kettle", "names": ["/h.*/"]})
+    kettle(kdeclare, "hot", heat=80)
+    kettle(kdeclare, "mild", heat=80)
+    kdeclare.topic("hops", partitions=1)
+    ran = kdeclare("plan")
+    assert ran.code == 3
+    assert "denied by policy cool: hot would have 80 degrees." in ran.out
+    assert kdeclare("policy", "check").code == 3
+    kitchen.kettles["hot"] = {"heat": 71, "extras": {}}
+    assert kdeclare("policy", "check", "--live").code == 3
+    found = [case("deny", name="hop", action="CREATE", after={"heat": 71}, labels={})]
+    kdeclare.write("cases.yaml", "PolicyTest", "kettles", cases=found)
+    assert kdeclare("policy", "test", "cases.yaml").code == 0
+
+
+@pytest.mark.usefixtures("own_modules")
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({}, "'cool_kettles:Cool' is a ResourcePolicy, and these judge other kinds than topics."),
+        (
+            {"class": "kdeclare.policy.rules:NoDelete", "selector": {"kind": "Kettle"}},
+            "'kdeclare.policy.rules:NoDelete' judges topics, and the selector names Kettle.",
+        ),
+        ({"selector": {"kind": "Kettel"}}, "Did you mean 'Kettle'?"),
+        ({"selector": {"kind": "Teapot"}}, "Policies cannot judge resources of kind Teapot"),
+        ({"selector": {"kind": "Kettle", "names": ["/(/"]}}, "'/(/' is no regular expression"),
+        ({"class": "cool_kettles:Both"}, "is TopicActionsPolicy and ResourcePolicy"),
+    ],
+)
+def test_a_class_goes_with_its_kind(kdeclare: CommandLine, entry: Mapping[str, Any], said: str) -> None:
+    with_class(kdeclare, **entry)
     ran = kdeclare("validate")
     assert ran.code == 1
-    assert "kind" in ran.err
-    assert "kdeclare.yaml:" in ran.err
+    assert said in " ".join((ran.out + ran.err).split())
+    assert "kdeclare.yaml:" in ran.out + ran.err
+
+
+@pytest.mark.usefixtures("own_modules")
+def test_deprecated_policies_go_with_rules_about_other_kinds(kdeclare: CommandLine) -> None:
+    with_class(kdeclare, **{"class": "cool_kettles:Old"})
+    kdeclare.write("manifests/lukewarm.yaml", "Policy", "lukewarm", **LUKEWARM)
+    assert kdeclare("validate").code == 0
+    rule(kdeclare, rule="true", selector={})
+    ran = kdeclare("validate")
+    assert ran.code == 1
+    assert "Deprecated and new policies together" in ran.out + ran.err
 
 
 @pytest.mark.parametrize(

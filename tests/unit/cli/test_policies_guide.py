@@ -63,7 +63,7 @@ def set_up(kdeclare: CommandLine) -> None:
         named = re.match(r"# (\S+\.py)\n", text)
         assert named
         path = kdeclare.folder / named[1]
-        path.parent.mkdir()
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     (kdeclare.folder / "policies" / "teams.json").write_text('{"payments": "active", "search": "closing"}')
 

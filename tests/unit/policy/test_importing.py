@@ -274,7 +274,8 @@ def test_a_class_imported_into_a_module_is_one_of_it(tmp_path: Path) -> None:
         (
             "naming:LIMIT",
             "not-a-policy",
-            "'naming:LIMIT' is no subclass of AlterConfigPolicy, CreateTopicPolicy or TopicActionsPolicy.",
+            "'naming:LIMIT' is no subclass of AlterConfigPolicy, CreateTopicPolicy, ResourcePolicy or "
+            "TopicActionsPolicy.",
             "",
         ),
         ("naming:Other", "not-a-policy", "'naming:Other' is no subclass of", ""),
@@ -401,6 +402,7 @@ class Both(CreateTopicPolicy, AlterConfigPolicy):  # type: ignore[misc]  # Reque
 def test_both_deprecated_interfaces_in_one_class() -> None:
     both = Both()
     policy = adapted(both)
+    assert isinstance(policy, TopicActionsPolicy)
     policy.configure({"a": 1})
     policy.validate(created(State(configs={"flush.ms": "1"})))
     policy.validate(modified(State(configs={"flush.ms": "1"}), State(configs={"flush.ms": "2"})))

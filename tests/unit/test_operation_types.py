@@ -1,0 +1,37 @@
+"""What holds for operation types that do not say otherwise."""
+
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operations import Operation
+from kdeclare.core.unknown_operation import UnknownOperationType
+from kdeclare.engine.planning.trimming import trimmed
+from tests.unit.policy.kettles import KettleArgs
+
+TEA, KETTLE = ResourceId("Tea", "green"), ResourceId("Kettle", "kitchen")
+
+
+class Boil(UnknownOperationType):
+    """Making tea changes a kettle."""
+
+    def find_changed(self, op: Operation) -> frozenset[ResourceId]:
+        return frozenset({KETTLE})
+
+
+class Accompany(UnknownOperationType):
+    is_auxiliary = True
+
+
+OPERATION = Operation("boil", "boil", TEA, KettleArgs({}), {})
+
+
+def test_what_changes_a_denied_subject_is_left_out_as_a_whole() -> None:
+    boil = Boil("boil")
+    assert boil.less(OPERATION, {"kitchen"}) is None
+    assert boil.less(OPERATION, {"green"}) is None
+    assert boil.less(OPERATION, {"other"}) is OPERATION
+    assert Accompany("with").less(OPERATION, {"green"}) is OPERATION
+
+
+def test_nothing_is_done_of_a_resource_that_is_denied_itself() -> None:
+    assert trimmed([OPERATION], {TEA: frozenset({TEA})}) == ((), frozenset({TEA}))
+    assert trimmed([OPERATION], {TEA: frozenset({KETTLE})}) == ((OPERATION,), frozenset())
+    assert trimmed([OPERATION], {KETTLE: frozenset({KETTLE})}) == ((OPERATION,), frozenset())
