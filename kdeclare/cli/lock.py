@@ -1,5 +1,7 @@
 """``kdeclare lock``."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from kdeclare.cli.asking import is_yes
@@ -8,7 +10,9 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Format, Where, Yes
 from kdeclare.core.exits import ExitCode
-from kdeclare.core.state import LockInfo
+
+if TYPE_CHECKING:
+    from kdeclare.core.state import LockInfo
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +47,7 @@ def break_(*, yes: Yes = False, where: Where, console: Console) -> ExitCode:
 
     asked = False
 
-    def confirm(holder: LockInfo) -> bool:
+    def confirm(holder: "LockInfo") -> bool:
         nonlocal asked
         asked = True
         console.out(f"Locked by {_described(holder)}.\n")
@@ -60,7 +64,7 @@ def break_(*, yes: Yes = False, where: Where, console: Console) -> ExitCode:
     return ExitCode.OK
 
 
-def _described(holder: LockInfo) -> str:
+def _described(holder: "LockInfo") -> str:
     from kdeclare.report.values import clean
 
     return clean(f"{holder.who} (process {holder.pid}) since {holder.since}: {holder.what}")

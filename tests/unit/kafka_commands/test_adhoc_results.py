@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.commands.changes import WORDS
 from kdeclare.providers.kafka.commands.topic_summary import SeenDocument, TopicSummary
 from kdeclare.report.adhoc_documents import adhoc_document, adhoc_schema
 from kdeclare.report.adhoc_text import adhoc_text
-from kdeclare.report.adhoc_views import GOOD, AdhocResult, ItemResult, Outcome, adhoc_exit_code
+from kdeclare.report.adhoc_views import GOOD, AdhocResult, AdhocWords, ItemResult, Outcome, adhoc_exit_code
 from tests.unit.report.golden_files import check_golden, check_schema
 from tests.unit.report.sample_runs import RUNS
 
@@ -75,3 +75,13 @@ def test_what_was_denied_failed_or_was_not_seen() -> None:
 def test_failures_that_were_told_before_are_not_told_twice() -> None:
     assert adhoc_text(view(Outcome.FAILED, run=None)) == ""
     assert "left out" in adhoc_text(view(Outcome.FAILED, Outcome.LEFT_OUT, run=None))
+
+
+def test_words_are_those_of_the_provider() -> None:
+    going_on = view(Outcome.ONGOING)
+    assert "work on it goes on" in adhoc_text(going_on)
+    assert "follows" not in adhoc_text(going_on)
+    theirs = AdhocWords("books are being sorted", "Look at the shelves.")
+    text = adhoc_text(replace(going_on, words=theirs))
+    assert "books are being sorted" in text
+    assert "Look at the shelves.\n" in text
