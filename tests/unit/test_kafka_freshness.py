@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.visibility import Patience
 from kdeclare.providers.kafka.client import freshness
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire
@@ -112,12 +113,14 @@ def test_other_faults_pass() -> None:
 
 
 def test_is_caught_up_asks_again_each_time(clock: Clock) -> None:
-    brokers = Brokers(10, {1: [*[3] * 70, 11], 2: [3]})
+    brokers = Brokers(10, {1: [*[3] * 10, 11], 2: [3]})
     found = fresh(brokers)
     found.wrote()
     assert found.is_caught_up()  # broker 1 follows while it is waited for
     brokers.committed = 20
+    before = clock.at
     assert not found.is_caught_up()
+    assert clock.at - before < 1, "who asks this waits in their own way, and says so"
     brokers.epochs = {**brokers.epochs, 1: [20]}
     assert found.is_caught_up()
 
@@ -125,3 +128,36 @@ def test_is_caught_up_asks_again_each_time(clock: Clock) -> None:
 def test_is_caught_up_is_false_where_nobody_may_know() -> None:
     refused = Fault("CLUSTER_AUTHORIZATION_FAILED", "")
     assert not fresh(Brokers(refused, {1: [10]})).is_caught_up()
+
+
+@pytest.mark.parametrize(("limit_s", "waits"), [(0.0, 0.0), (2.0, 2.0), (120.0, 30.0)])
+def test_catching_up_is_waited_for_as_long_as_patience_lasts(
+    clock: Clock, limit_s: float, waits: float
+) -> None:
+    brokers = Brokers(10, {1: [3], 2: [4]})
+    found = fresh(brokers)
+    found.await_committed(Patience(limit_s))
+    assert waits <= clock.at < waits + 1
+    before = clock.at
+    assert found.nodes() == [1, 2], "an old answer is better than none, and it has been waited for"
+    assert clock.at == before
+    found.wrote()
+    assert found.nodes() == [1, 2]
+    assert clock.at - before < waits + 1, "later waits are no longer"
+
+
+def test_catching_up_tells_what_takes_long(clock: Clock) -> None:
+    told: list[tuple[str, int, int]] = []
+
+    def tell(what: str, done: int, total: int, moves: object = None) -> None:
+        told.append((what, done, total))
+
+    fresh(Brokers(10, {1: [*[3] * 10, 10], 2: [10]})).await_committed(Patience(5, tell))
+    assert told == []
+    fresh(Brokers(10, {1: [*[3] * 60, 10], 2: [4]})).await_committed(Patience(5, tell))
+    assert set(told) == {("Waiting for brokers to catch up with the controller", 0, 2)}
+
+
+def test_catching_up_where_it_cannot_be_known_waits_for_nothing(clock: Clock) -> None:
+    fresh(Brokers(Fault("UNSUPPORTED_VERSION", ""), {1: [0]})).await_committed(Patience(5))
+    assert clock.at == 0

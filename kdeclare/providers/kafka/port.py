@@ -6,6 +6,7 @@ from typing import Protocol
 
 from kdeclare.core.changes import FieldOp
 from kdeclare.core.faults import Fault, Outcome, Result
+from kdeclare.core.visibility import Patience
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
 
@@ -131,6 +132,12 @@ class Cluster(Protocol):
 
         False also where that cannot be told. It says nothing about the configs of brokers: a broker
         applies those after it has taken over the rest of the metadata. Raises Fault.
+        """
+
+    def await_committed(self, patience: Patience) -> None:
+        """Wait until reads show everything that the controller had committed when this was called.
+
+        It ends with patience, and at once where it cannot be told; later waits are not longer. Raises Fault.
         """
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:

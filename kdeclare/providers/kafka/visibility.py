@@ -35,6 +35,7 @@ def observe_expected(
     await_unsettled: wait also where nobody can tell whether a topic exists. Raises Fault.
     """
     begun, step = patience.monotonic(), _FIRST_STEP_S
+    cluster.await_committed(patience)
     while True:
         live = observe(cluster, query, all_topics=all_topics)
         # of a hidden topic, no broker will ever show more

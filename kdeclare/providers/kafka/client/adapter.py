@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.faults import Fault, Outcome, Result
+from kdeclare.core.visibility import Patience
 from kdeclare.providers.kafka.client import configs as _configs
 from kdeclare.providers.kafka.client import leaders as _leaders
 from kdeclare.providers.kafka.client import log_dirs as _log_dirs
@@ -58,6 +59,10 @@ class KafkaCluster:
     def is_caught_up(self) -> bool:
         """DescribeQuorum (KIP-595) and ApiVersions (KIP-584); see `Freshness`."""
         return self._fresh.is_caught_up()
+
+    def await_committed(self, patience: Patience) -> None:
+        """As `is_caught_up`, for longer; see `Freshness`."""
+        self._fresh.await_committed(patience)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """Metadata; never creates a topic."""

@@ -16,6 +16,8 @@ from kafka.protocol.admin import DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from kdeclare.core.faults import Fault
+from kdeclare.core.progress import Progress, quietly
+from kdeclare.core.visibility import Patience
 from kdeclare.providers.kafka.client.faults import fault_for_code
 from kdeclare.providers.kafka.client.wire import Wire
 
@@ -24,9 +26,12 @@ _GOOD_FOR_S = 1.0
 _PATIENCE_S = 0.5
 """How long to wait for all brokers; after that, those that are up to date have to do."""
 _LIMIT_S = 30.0
-"""How long to wait for any broker, at first and after a write; then an old answer is better than none."""
+"""How long to wait for any broker, at first and after a write, where nobody said otherwise; then an old
+answer is better than none."""
 _POLL_S = 0.01
 _POLL_LIMIT_S = 0.2
+
+WAITING = "Waiting for brokers to catch up with the controller"
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +48,7 @@ class Freshness:
         self._nodes: list[int] = []
         self._known = True
         self._ready = False
+        self._limit_s = _LIMIT_S
 
     def wrote(self) -> None:
         """Something may have been changed: what was up to date no longer is."""
@@ -54,21 +60,42 @@ class Freshness:
             return self._wire.brokers()
         with self._lock:
             written = self._written
-            recent = time.monotonic() - self._at < _GOOD_FOR_S
-            if not (recent and written == self._seen and set(must) <= set(self._nodes)):
-                limit_s = _PATIENCE_S if written == self._seen else _LIMIT_S
+            if not (self._is_recent(written) and set(must) <= set(self._nodes)):
+                limit_s = _PATIENCE_S if written == self._seen else self._limit_s
                 self._nodes = self._caught_up(set(must), limit_s)
                 self._seen, self._at = written, time.monotonic()
             return list(self._nodes)
 
-    def is_caught_up(self) -> bool:
-        """Whether the brokers that are read from know all that is committed now. Raises Fault."""
+    def await_committed(self, patience: Patience) -> None:
+        """Wait for any broker that knows all that is committed now; reads that follow need not wait.
+
+        patience: how long, and at most `_LIMIT_S`; later waits of this client are not longer. Raises Fault.
+        """
+        self._limit_s = min(_LIMIT_S, patience.limit_s)
+        if not self._known:
+            return
         with self._lock:
-            self._at = float("-inf")
-        self.nodes()
+            written = self._written
+            if not (self._ready and self._is_recent(written)):
+                self._nodes = self._caught_up(set(), self._limit_s, patience.progress)
+                self._seen, self._at = written, time.monotonic()
+
+    def is_caught_up(self) -> bool:
+        """Whether the brokers that are read from know all that is committed now. Raises Fault.
+
+        It waits a moment and no longer, and so do the reads that follow: who wants to wait asks again.
+        """
+        if self._known:
+            with self._lock:
+                written = self._written
+                self._nodes = self._caught_up(set(), _PATIENCE_S)
+                self._seen, self._at = written, time.monotonic()
         return self._known and self._ready
 
-    def _caught_up(self, must: set[int], limit_s: float) -> list[int]:
+    def _is_recent(self, written: int) -> bool:
+        return written == self._seen and time.monotonic() - self._at < _GOOD_FOR_S
+
+    def _caught_up(self, must: set[int], limit_s: float, progress: Progress = quietly) -> list[int]:
         begun = time.monotonic()
         live = self._wire.brokers()
         try:
@@ -91,6 +118,8 @@ class Freshness:
             waited = time.monotonic() - begun
             if not pending or waited > limit_s or (ready and waited > _PATIENCE_S and not must & pending):
                 break
+            if waited > _PATIENCE_S:
+                progress(WAITING, len(ready), len(live))
             time.sleep(min(_POLL_LIMIT_S, max(_POLL_S, waited / 10)))
         if pending:
             _log.info("brokers that are behind the controller: %s", sorted(pending))

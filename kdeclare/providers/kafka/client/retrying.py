@@ -8,6 +8,7 @@ from typing import TypeGuard, TypeVar
 from kdeclare.core import retry as core_retry
 from kdeclare.core.faults import Fault, FaultKind, Outcome, Result
 from kdeclare.core.retry import Attempts, Retry, RetryPolicy
+from kdeclare.core.visibility import Patience
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
 from kdeclare.providers.kafka.port import (
@@ -57,6 +58,10 @@ class Retrying:
     def is_caught_up(self) -> bool:
         """As the port says."""
         return self._policy.whole("is_caught_up", self._cluster.is_caught_up)
+
+    def await_committed(self, patience: Patience) -> None:
+        """As the port says."""
+        self._policy.whole("await_committed", lambda: self._cluster.await_committed(patience))
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """As the port says."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.core.faults import Created, Fault, FaultKind, Outcome, Result
+from kdeclare.core.visibility import Patience
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, parse_broker_id
 from kdeclare.providers.kafka.live import Broker, ClusterInfo, ConfigEntry, Move, Topic
 from kdeclare.providers.kafka.port import (
@@ -60,6 +61,9 @@ class MemoryCluster(Requests):
         with self._lock:
             lags = bool(self._unseen or self._ghosts)
             return not lags and (self._stale is None or self._stale_left == 0)
+
+    def await_committed(self, patience: Patience) -> None:
+        """See `Cluster.await_committed`; it ends at once: only reads bring these brokers forward."""
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """See `Cluster.topics`. Shows the state before the last change while ``stale_reads`` last."""
