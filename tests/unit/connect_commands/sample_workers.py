@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.diagnostics import warning
 from kdeclare.core.secrets import SHOWN
-from kdeclare.providers.connect.commands.describe_workers import workers_view
+from kdeclare.providers.connect.commands.describe_workers import make_workers_view
 from kdeclare.providers.connect.commands.views import ChangedView, OverridesView, ProposalView, VerdictView
 from kdeclare.providers.connect.worker_state import (
     Applied,
@@ -84,7 +84,7 @@ HOSTILE = WorkersSeen(
     ),
 )
 STATUS = {
-    name: workers_view(seen, 30)
+    name: make_workers_view(seen, 30)
     for name, seen in {"well": WELL, "ill": ILL, "nobody": NOBODY, "hostile": HOSTILE}.items()
 }
 

@@ -21,11 +21,11 @@ from kdeclare.providers.connect.client.port import Changes, ConnectWorkers
 from kdeclare.providers.connect.client.reading import read_workers, told
 from kdeclare.providers.connect.client.rollout import through_any, verdicts
 from kdeclare.providers.connect.commands.describe_workers import (
-    Chosen,
-    Named,
-    chosen,
-    told_overrides,
-    workers_view,
+    NamedWorkers,
+    OpenedWorkers,
+    make_workers_view,
+    open_named_workers,
+    require_overrides,
 )
 from kdeclare.providers.connect.commands.views import ChangedView, ProposalView, VerdictView
 from kdeclare.providers.connect.worker_config.spec import parse_value, raw_secret
@@ -48,15 +48,15 @@ class _Proposed:
     view: ProposalView
 
 
-def validate_overrides(workspace: Workspace, named: Named, wanted: Wanted) -> ProposalView:
+def validate_overrides(workspace: Workspace, named: NamedWorkers, wanted: Wanted) -> ProposalView:
     """What every worker says of ``wanted``; changes nothing. Raises KdeclareError."""
-    with chosen(workspace, named) as found:
-        return _proposed(workspace, found, wanted).view
+    with open_named_workers(workspace, named) as found:
+        return _propose(workspace, found, wanted).view
 
 
 def change_overrides(
     workspace: Workspace,
-    named: Named,
+    named: NamedWorkers,
     wanted: Wanted,
     agree: Agree,
     wait_s: float,
@@ -68,25 +68,25 @@ def change_overrides(
     wait_s: how long workers are given to follow. must_be_there: what is to be taken away.
     Raises KdeclareError.
     """
-    with chosen(workspace, named) as found:
-        proposed = _proposed(workspace, found, wanted, must_be_there=must_be_there)
+    with open_named_workers(workspace, named) as found:
+        proposed = _propose(workspace, found, wanted, must_be_there=must_be_there)
         if not agree(proposed.view) or not proposed.view.is_good:
             return None
         before = read_workers(found.workers)  # anew: the question may have stood for long
         sent = send(found.workers, before, proposed.changes)
-        return followed(found.workers, sent, proposed.view.fields, SystemClock(), wait_s)
+        return await_workers(found.workers, sent, proposed.view.fields, SystemClock(), wait_s)
 
 
-def _proposed(
-    workspace: Workspace, found: Chosen, wanted: Wanted, *, must_be_there: bool = False
+def _propose(
+    workspace: Workspace, found: OpenedWorkers, wanted: Wanted, *, must_be_there: bool = False
 ) -> _Proposed:
-    before = told_overrides(read_workers(found.workers))
+    before = require_overrides(read_workers(found.workers))
     missing = [key for key, value in wanted.items() if value is None and key not in before]
     if missing and must_be_there:
-        raise KdeclareError(*(_not_there(key, before) for key in missing))
-    changes, said = _read(workspace, wanted)
-    notices = (*said, *_owned(found, changes))
-    fields = tuple(_field(key, before.get(key), raw) for key, raw in sorted(changes.items()))
+        raise KdeclareError(*(_explain_missing(key, before) for key in missing))
+    changes, said = _resolve_values(workspace, wanted)
+    notices = (*said, *_find_declared(found, changes))
+    fields = tuple(_make_field(key, before.get(key), raw) for key, raw in sorted(changes.items()))
     said_of_it = tuple(
         VerdictView(verdict.url, "" if verdict.is_good else verdict.words)
         for verdict in verdicts(found.workers, changes)
@@ -94,7 +94,7 @@ def _proposed(
     return _Proposed(changes, ProposalView(fields, said_of_it, notices))
 
 
-def _read(workspace: Workspace, wanted: Wanted) -> tuple[Changes, tuple[Diagnostic, ...]]:
+def _resolve_values(workspace: Workspace, wanted: Wanted) -> tuple[Changes, tuple[Diagnostic, ...]]:
     """Values with their references read, and what there is to say of them. Raises KdeclareError."""
     try:
         values = resolve_references(workspace, wanted, "")
@@ -107,12 +107,12 @@ def _read(workspace: Workspace, wanted: Wanted) -> tuple[Changes, tuple[Diagnost
     return {key: None if value is None else str(value) for key, value in values.items()}, tuple(said)
 
 
-def _field(key: str, before: str | None, after: str | None) -> FieldChange:
+def _make_field(key: str, before: str | None, after: str | None) -> FieldChange:
     op = FieldOp.DELETE if after is None else FieldOp.SET
     return FieldChange(f"configs.{key}", op, shown(key, before), shown(key, after))
 
 
-def _owned(found: Chosen, changes: Changes) -> Iterator[Diagnostic]:
+def _find_declared(found: OpenedWorkers, changes: Changes) -> Iterator[Diagnostic]:
     """What of a change manifests speak of."""
     if found.unread:
         yield warning(
@@ -134,7 +134,7 @@ def _owned(found: Chosen, changes: Changes) -> Iterator[Diagnostic]:
             )
 
 
-def _not_there(key: str, there: Mapping[str, str]) -> Diagnostic:
+def _explain_missing(key: str, there: Mapping[str, str]) -> Diagnostic:
     known = ", ".join(sorted(there))
     return error(
         "no-such-override",
@@ -169,7 +169,7 @@ class Sent:
         """
         if self.after is not None:
             return self.after
-        if seen.overrides is None or _newest(seen) <= _newest(self.before):
+        if seen.overrides is None or _find_newest_offset(seen) <= _find_newest_offset(self.before):
             return None
         as_sent = all(seen.overrides.get(key) == value for key, value in self.changes.items())
         return seen.overrides if as_sent else None
@@ -185,7 +185,7 @@ def send(workers: ConnectWorkers, before: WorkersSeen, changes: Changes) -> Sent
         return Sent(before, changes, None, fault)
 
 
-def followed(
+def await_workers(
     workers: ConnectWorkers, sent: Sent, fields: tuple[FieldChange, ...], clock: Clock, wait_s: float
 ) -> ChangedView:
     """Who runs on a change after ``wait_s`` seconds, or as soon as all do.
@@ -199,32 +199,32 @@ def followed(
         late = not_reached(seen, wanted) if wanted is not None else ()
         passed = clock.monotonic() - begun
         if wanted is not None and (not late or passed >= wait_s):
-            view = workers_view(replace(seen, overrides=wanted), _WARN_DAYS)
+            view = make_workers_view(replace(seen, overrides=wanted), _WARN_DAYS)
             return ChangedView(fields, view, passed, {standing.url: standing.why for standing in late})
         if passed >= wait_s:
-            raise _unclear(sent, seen, passed)
+            raise _explain_unclear(sent, seen, passed)
         clock.sleep(_PAUSE_S)
 
 
-def _newest(seen: WorkersSeen) -> int:
+def _find_newest_offset(seen: WorkersSeen) -> int:
     """The offset of the last update that any worker has read; -1 where there was none."""
     offsets = (worker.status.seen for worker in seen.workers if worker.status)
     return max((offset for offset in offsets if offset is not None), default=-1)
 
 
-def _unclear(sent: Sent, seen: WorkersSeen, passed_s: float) -> KdeclareError:
+def _explain_unclear(sent: Sent, seen: WorkersSeen, passed_s: float) -> KdeclareError:
     return KdeclareError(
         error(
             OUTCOME_UNCLEAR,
             "It is not known whether the change was made",
-            "\n".join(_what_is_known(sent, seen, passed_s)),
+            "\n".join(_list_known(sent, seen, passed_s)),
             hint="'kdeclare connect worker-config status' and 'get' show it; to do it again does no harm.",
         ),
         exit_code=ExitCode.PARTIAL,
     )
 
 
-def _what_is_known(sent: Sent, seen: WorkersSeen, passed_s: float) -> Iterator[str]:
+def _list_known(sent: Sent, seen: WorkersSeen, passed_s: float) -> Iterator[str]:
     if sent.lost is not None:
         yield f"{told(sent.lost)} ({sent.lost.error})."
     yield f"No worker shows it after {passed_s:.0f} s."

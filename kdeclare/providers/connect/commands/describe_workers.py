@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedWorkers:
     """The workers as a command line names them; files are relative to where one stands.
 
     name: of the manifest that names them, where ``urls`` is empty. headers: each with its reference.
@@ -48,7 +48,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class OpenedWorkers:
     """Workers, and the manifests that declare something of them.
 
     unread: whether there are manifests that cannot be read.
@@ -60,14 +60,14 @@ class Chosen:
 
 
 @contextmanager
-def chosen(workspace: Workspace, named: Named) -> Iterator[Chosen]:
+def open_named_workers(workspace: Workspace, named: NamedWorkers) -> Iterator[OpenedWorkers]:
     """The workers, open. Raises KdeclareError, also for what they refuse inside."""
-    declared, unread = _declared(workspace)
+    declared, unread = _load_declared(workspace)
     if named.urls:
-        group, folder = _group(named), Path()
+        group, folder = _make_group(named), Path()
         limits: Limits = ()  # the options are typed by whoever runs it
     else:
-        group, folder = _one(declared, named, unread), workspace.project.folder
+        group, folder = _find_group(declared, named, unread), workspace.project.folder
         limits = workspace.project.limits
     for url in group.urls if group.headers else ():
         if is_plain_http(url):
@@ -76,7 +76,7 @@ def chosen(workspace: Workspace, named: Named) -> Iterator[Chosen]:
     workers = ConnectTarget(folder, references).open(named.timeout_s).open(group)
     mine = [item for item in declared if not set(item.body.group.urls).isdisjoint(group.urls)]
     try:
-        yield Chosen(workers, mine, unread is not None)
+        yield OpenedWorkers(workers, mine, unread is not None)
     except Fault as fault:
         raise KdeclareError(
             error(
@@ -90,7 +90,7 @@ def chosen(workspace: Workspace, named: Named) -> Iterator[Chosen]:
         workers.close()
 
 
-def _declared(workspace: Workspace) -> tuple[list[Desired], str | None]:
+def _load_declared(workspace: Workspace) -> tuple[list[Desired], str | None]:
     """What manifests say of workers; and what is wrong with them, if something is."""
     if workspace.project.file is None:
         return [], None
@@ -99,24 +99,24 @@ def _declared(workspace: Workspace) -> tuple[list[Desired], str | None]:
     return found, gist(loaded.diagnostics) if loaded.has_errors else None
 
 
-def _group(named: Named) -> WorkerGroup:
+def _make_group(named: NamedWorkers) -> WorkerGroup:
     wrong = [what for url in named.urls if (what := wrong_url(url))]
     if wrong:
-        raise KdeclareError(*map(_no_url, wrong), exit_code=ExitCode.USAGE)
+        raise KdeclareError(*map(_explain_wrong_url, wrong), exit_code=ExitCode.USAGE)
     urls = tuple(dict.fromkeys(url.rstrip("/") for url in named.urls))
     return WorkerGroup(urls, named.ca_file, named.cert_file, named.key_file, named.headers)
 
 
-def _one(declared: Sequence[Desired], named: Named, unread: str | None) -> WorkerGroup:
+def _find_group(declared: Sequence[Desired], named: NamedWorkers, unread: str | None) -> WorkerGroup:
     by_name: Mapping[str, Desired] = {item.id.name: item for item in declared}
     names = [named.name] if named.name is not None else list(by_name)
     if len(names) == 1 and names[0] in by_name:
         body: WorkerConfigBody = by_name[names[0]].body
         return body.group
-    raise KdeclareError(_nobody(by_name, named.name, unread), exit_code=ExitCode.USAGE)
+    raise KdeclareError(_explain_no_workers(by_name, named.name, unread), exit_code=ExitCode.USAGE)
 
 
-def _nobody(by_name: Mapping[str, Desired], wanted: str | None, unread: str | None) -> Diagnostic:
+def _explain_no_workers(by_name: Mapping[str, Desired], wanted: str | None, unread: str | None) -> Diagnostic:
     hint = "Give --worker URL for each worker, or declare them in a manifest of this kind."
     if unread is not None:
         detail = f"The manifests cannot be read: {unread}"
@@ -131,32 +131,27 @@ def _nobody(by_name: Mapping[str, Desired], wanted: str | None, unread: str | No
     return error("no-workers", "Which Connect workers?", detail, hint=hint)
 
 
-def _no_url(what: str) -> Diagnostic:
+def _explain_wrong_url(what: str) -> Diagnostic:
     return error("worker-url", "Not the URL of a worker", what, hint="Write https://HOST:PORT.")
 
 
 _DAY_S = 86400.0
 
 
-def get_overrides(workspace: Workspace, named: Named) -> OverridesView:
+def get_overrides(workspace: Workspace, named: NamedWorkers) -> OverridesView:
     """What workers share, passwords redacted. Raises KdeclareError."""
-    with chosen(workspace, named) as found:
-        overrides = told_overrides(read_workers(found.workers))
+    with open_named_workers(workspace, named) as found:
+        overrides = require_overrides(read_workers(found.workers))
     return OverridesView({key: shown(key, raw) for key, raw in overrides.items()})
 
 
-def workers_status(workspace: Workspace, named: Named, warn_days: float) -> WorkersView:
+def describe_workers(workspace: Workspace, named: NamedWorkers, warn_days: float) -> WorkersView:
     """Every worker, and what there is to say of them. Raises KdeclareError."""
-    with chosen(workspace, named) as found:
-        return status_of(found, warn_days)
+    with open_named_workers(workspace, named) as found:
+        return make_workers_view(read_workers(found.workers), warn_days)
 
 
-def status_of(found: Chosen, warn_days: float) -> WorkersView:
-    """The same of workers that are open already."""
-    return workers_view(read_workers(found.workers), warn_days)
-
-
-def workers_view(seen: WorkersSeen, warn_days: float) -> WorkersView:
+def make_workers_view(seen: WorkersSeen, warn_days: float) -> WorkersView:
     """Workers as they were seen. warn_days: how long before its end a certificate is warned of."""
     overrides = seen.overrides or {}
     return WorkersView(
@@ -167,7 +162,7 @@ def workers_view(seen: WorkersSeen, warn_days: float) -> WorkersView:
     )
 
 
-def told_overrides(seen: WorkersSeen) -> Mapping[str, str]:
+def require_overrides(seen: WorkersSeen) -> Mapping[str, str]:
     """The overrides. Raises KdeclareError where no worker tells them."""
     if seen.overrides is not None:
         return seen.overrides

@@ -16,7 +16,7 @@ from kdeclare.core.diagnostics import error
 from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
-    from kdeclare.providers.connect.commands.describe_workers import Named
+    from kdeclare.providers.connect.commands.describe_workers import NamedWorkers
     from kdeclare.providers.connect.commands.views import ChangedView, ProposalView
 
 
@@ -55,9 +55,9 @@ class Workers(Where):
         ),
     ] = 10.0
 
-    def named(self) -> "Named":
+    def named(self) -> "NamedWorkers":
         """As the use-cases want it. Raises BadParameter."""
-        from kdeclare.providers.connect.commands.describe_workers import Named
+        from kdeclare.providers.connect.commands.describe_workers import NamedWorkers
 
         if self.worker and self.name is not None:
             raise typer.BadParameter("goes without --worker.", param_hint="--name")
@@ -72,7 +72,7 @@ class Workers(Where):
                 raise typer.BadParameter("goes with --worker; a manifest says its own.", param_hint=option)
         if self.key_file and not self.cert_file:
             raise typer.BadParameter("is the key of --cert-file, which is missing.", param_hint="--key-file")
-        return Named(
+        return NamedWorkers(
             tuple(self.worker or ()),
             self.ca_file,
             self.cert_file,
@@ -192,12 +192,12 @@ def status(
     Each is asked for its status and shaken hands with. Exits with 5 if one is silent, lags, or shows another
     certificate than it should.
     """
-    from kdeclare.providers.connect.commands.describe_workers import workers_status
+    from kdeclare.providers.connect.commands.describe_workers import describe_workers
     from kdeclare.providers.connect.commands.views import workers_exit_code
 
     named, workspace = workers.named(), workers.workspace()
     console.progress("Asking the workers", 0, 0)
-    view = workers_status(workspace, named, warn_days)
+    view = describe_workers(workspace, named, warn_days)
     if console.is_json:
         from kdeclare.providers.connect.commands.documents import workers_document
 
@@ -220,9 +220,9 @@ def validate(
     """Ask every worker whether it could apply a change; nothing is changed."""
     from kdeclare.providers.connect.commands.change_overrides import validate_overrides
 
-    wanted, named, workspace = _wanted(values, remove), workers.named(), workers.workspace()
+    wanted, named, workspace = _read_changes(values, remove), workers.named(), workers.workspace()
     console.progress("Asking the workers", 0, 0)
-    return _proposal_shown(console, validate_overrides(workspace, named, wanted))
+    return _show_proposal(console, validate_overrides(workspace, named, wanted))
 
 
 def patch(
@@ -242,7 +242,7 @@ def patch(
     """
     from kdeclare.providers.connect.commands.change_overrides import change_overrides
 
-    wanted, named, workspace = _wanted(values, remove), workers.named(), workers.workspace()
+    wanted, named, workspace = _read_changes(values, remove), workers.named(), workers.workspace()
     console.progress("Asking the workers", 0, 0)
     asking = _Asking(console, "Change these overrides?", yes)
     return asking.outcome(lambda agree: change_overrides(workspace, named, wanted, agree, wait))
@@ -285,7 +285,7 @@ class _Asking:
         """Whether to go on; what a worker refuses nobody is asked about."""
         console = self.console
         if not proposal.is_good:
-            self.refused = _proposal_shown(console, proposal)
+            self.refused = _show_proposal(console, proposal)
             return False
         from kdeclare.providers.connect.commands.text import proposal_text
 
@@ -304,7 +304,7 @@ class _Asking:
         view = act(self.agree)
         console = self.console
         if view is not None:
-            return _change_shown(console, view)
+            return _show_change(console, view)
         if self.refused is not None:
             return self.refused
         if console.is_json:
@@ -313,7 +313,7 @@ class _Asking:
         return ExitCode.ERROR
 
 
-def _wanted(values: list[str] | None, remove: list[str] | None) -> dict[str, object]:
+def _read_changes(values: list[str] | None, remove: list[str] | None) -> dict[str, object]:
     wanted: dict[str, object] = dict(read_settings("KEY=VALUE", values))
     both = sorted(wanted.keys() & set(remove or ()))
     if both:
@@ -324,7 +324,7 @@ def _wanted(values: list[str] | None, remove: list[str] | None) -> dict[str, obj
     return wanted
 
 
-def _proposal_shown(console: Console, view: "ProposalView") -> ExitCode:
+def _show_proposal(console: Console, view: "ProposalView") -> ExitCode:
     from kdeclare.providers.connect.commands.views import proposal_exit_code
 
     if console.is_json:
@@ -339,7 +339,7 @@ def _proposal_shown(console: Console, view: "ProposalView") -> ExitCode:
     return proposal_exit_code(view)
 
 
-def _change_shown(console: Console, view: "ChangedView") -> ExitCode:
+def _show_change(console: Console, view: "ChangedView") -> ExitCode:
     from kdeclare.providers.connect.commands.views import changed_exit_code
 
     if console.is_json:
