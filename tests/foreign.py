@@ -16,6 +16,8 @@ from kdeclare.core import installed_providers, registry
 from kdeclare.core.arguments import Arguments
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.collector import Collector, Selections
+from kdeclare.core.compared import Compared
+from kdeclare.core.diagnostics import denied
 from kdeclare.core.faults import Outcome
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.installed_providers import GROUP, find_providers, load_providers
@@ -26,7 +28,8 @@ from kdeclare.core.manifest_text import manifest
 from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import OperationType, View, with_inverse
 from kdeclare.core.operations import Operation
-from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.parts import Connections, LiveState, PlanContext, PlanOptions
+from kdeclare.core.planning import PlanHooks, PlanInputs, PlanSettings, Step
 from kdeclare.core.provider import Provider
 from kdeclare.core.secrets import SecretSource, SecretText
 from kdeclare.core.undoing import Undo
@@ -260,12 +263,55 @@ class QueueKind:
         }
 
 
+class ShelfSpec(BaseModel):
+    """What a project says of new queues."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    highest: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShedOptions:
+    """How large a queue may be."""
+
+    highest: int | None = None
+
+
+def complete_options(options: PlanOptions, stated: Sequence[BaseModel]) -> PlanOptions:
+    chosen = options.find(ShedOptions) or ShedOptions()
+    for spec in stated:
+        if isinstance(spec, ShelfSpec) and chosen.highest is None:
+            chosen = ShedOptions(spec.highest)
+    return options.with_part(chosen)
+
+
+class ShedPlanning(PlanHooks):
+    """Denies queues that are too large."""
+
+    def __init__(self, inputs: PlanInputs) -> None:
+        self.highest = (inputs.options.find(ShedOptions) or ShedOptions()).highest
+
+    def refine(self, operations: tuple[Operation, ...], compared: Sequence[Compared]) -> Step:
+        highest = self.highest
+        sizes = {op.resource: op.args.size for op in operations if isinstance(op.args, QueueArguments)}
+        too_large = [id_ for id_, size in sizes.items() if highest is not None and size > highest]
+        return Step(
+            operations,
+            tuple(
+                denied("too-large", "Queue is too large", "There is no room.", resource=str(id_))
+                for id_ in too_large
+            ),
+        )
+
+
 CREATE, CHANGE, REMOVE = CreateQueue(), ChangeQueue(), RemoveQueue()
 PROVIDER = Provider(
     "shed",
     kinds=(QueueKind(),),
     operation_types=(CREATE, CHANGE, REMOVE),
     builds_on=("kafka",),
+    plan_settings=PlanSettings("shelves", ShelfSpec, complete_options),
+    start_plan=ShedPlanning,
     collectors=(Collector(QueueSelection, read_queues, always=QueueSelection()),),
 )
 

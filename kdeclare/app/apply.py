@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event, current_thread, main_thread
 
 from kdeclare.app.history import plan_of, unknown_run
-from kdeclare.app.plan import loaded_well, plan_for, save_plan
+from kdeclare.app.plan import complete_options, loaded_well, plan_for, save_plan
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked, tidied_up
 from kdeclare.app.scope import Scope
@@ -153,8 +153,8 @@ def roll_back(
         run, record = _find_run(workspace, run_id)
         check_cluster_id(run.cluster.id, _cluster_id(connections), workspace.cluster_name)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        pace = workspace.project.environment.pace
-        options = PlanOptions(KafkaPlanOptions(delete_by_name=delete_by_name, pace=pace))
+        chosen = PlanOptions(KafkaPlanOptions(delete_by_name=delete_by_name))
+        options = complete_options(chosen, workspace.project)
         plan = rollback_plan(
             run,
             record,

@@ -10,19 +10,24 @@ from kdeclare.app.recovering import recover_to_plan
 from kdeclare.app.scope import EVERYTHING, Scope
 from kdeclare.app.secrets import ProjectSecrets, seal_secrets
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
+from kdeclare.core.diagnostics import (
+    LITERAL_SECRET,
+    UNKNOWN_SETTING,
+    Diagnostic,
+    KdeclareError,
+    error,
+    in_order,
+)
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.registry import KINDS
+from kdeclare.core.registry import KINDS, find_plan_settings
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, write_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import Project
-from kdeclare.providers.kafka.config.wishes import LITERAL_SECRET, UNKNOWN_CONFIG
-from kdeclare.providers.kafka.plan_options import find_kafka_options, with_pace
 
 CHECKS = (name_collisions("Topic"),)
 
@@ -84,7 +89,7 @@ def loaded_well(workspace: Workspace, paths: Sequence[Path]) -> Loaded:
 
 def has_mistakes(loaded: Loaded) -> bool:
     """Whether the manifests are wrong whatever the cluster has: nothing more can be made of them."""
-    return any(d.is_error and d.code != UNKNOWN_CONFIG for d in loaded.diagnostics)
+    return any(d.is_error and d.code != UNKNOWN_SETTING for d in loaded.diagnostics)
 
 
 def plan_for(
@@ -121,7 +126,9 @@ def plan_for(
 
 def complete_options(options: PlanOptions, project: Project) -> PlanOptions:
     """Return what was chosen for a plan, and what the environment says where nothing was."""
-    return with_pace(options, find_kafka_options(options).pace.over(project.environment.pace))
+    for settings in find_plan_settings():
+        options = settings.complete(options, project.environment.plan_settings.get(settings.field, ()))
+    return options
 
 
 def save_plan(plan: Plan, path: Path) -> str:

@@ -7,6 +7,9 @@ from functools import partial
 
 from kdeclare.core.exits import ExitCode
 
+LITERAL_SECRET = "literal-secret"
+"""The code of a warning about a secret whose value stands in a manifest; plan files cannot hold it."""
+
 UNKNOWN_SETTING = "unknown-config"
 """The code of an error about a setting that kdeclare does not know, and that the live system may have."""
 

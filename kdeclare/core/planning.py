@@ -5,8 +5,10 @@ result, and assembles the plan. A provider that has more to say than its kinds d
 resources of a plan at once, offers one `PlanHooks` per plan.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+
+from pydantic import BaseModel
 
 from kdeclare.core.compared import Compared
 from kdeclare.core.diagnostics import Diagnostic
@@ -52,6 +54,23 @@ class Step:
 
     operations: tuple[Operation, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """What project files can say for all plans about a provider's system, and again for each environment.
+
+    field: its name in the spec of a project and of an environment. model: what stands there.
+    complete: returns the options of a plan, where those that were chosen leave something open by what is
+        stated: the environment's model, then the project's.
+    description, environment_description: what it is for, as editors show it.
+    """
+
+    field: str
+    model: type[BaseModel]
+    complete: Callable[[PlanOptions, Sequence[BaseModel]], PlanOptions]
+    description: str = ""
+    environment_description: str = ""
 
 
 class PlanHooks:

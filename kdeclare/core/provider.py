@@ -12,7 +12,7 @@ from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.planning import PlanHooks, PlanInputs
+from kdeclare.core.planning import PlanHooks, PlanInputs, PlanSettings
 from kdeclare.core.visibility import PendingWrite
 
 CONTRACT = 1
@@ -73,6 +73,7 @@ class Provider:
     examine: looks at its system for `doctor`, and raises nothing that a check can say. None: `doctor` only
         tries to connect, where an environment says how.
     collectors: how its live state is read.
+    plan_settings: what project files can say for all of its plans; None where they say nothing.
     start_plan: makes the hooks of one plan; None where its kinds say all there is to say.
     find_invisible: returns the acknowledged writes that the system does not show yet; None for a system that
         shows every write at once. Raises Fault.
@@ -95,6 +96,7 @@ class Provider:
     connection: Connects | None = None
     examine: Callable[[ExaminationRequest], Examined] | None = None
     collectors: tuple[Collects, ...] = ()
+    plan_settings: PlanSettings | None = None
     start_plan: Callable[[PlanInputs], PlanHooks] | None = None
     find_invisible: Callable[[Connections, Sequence[PendingWrite]], Sequence[PendingWrite]] | None = None
     find_principal: Callable[[Connections], str | None] | None = None

@@ -14,7 +14,7 @@ from kdeclare.core.kind import Kind
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
-from kdeclare.core.planning import PlanHooks, PlanInputs
+from kdeclare.core.planning import PlanHooks, PlanInputs, PlanSettings
 from kdeclare.core.provider import Collects, PlanSection, Provider, TypedSetting
 from kdeclare.core.unknown_operation import UnknownOperationType
 from kdeclare.core.visibility import PendingWrite
@@ -79,6 +79,11 @@ def find_connected(connections: Connections) -> Iterator[Provider]:
     for provider in load_providers():
         if provider.connection is None or connections.offers(provider.connection.makes):
             yield provider
+
+
+def find_plan_settings() -> tuple[PlanSettings, ...]:
+    """Return what project files can say for all plans, of all installed providers."""
+    return tuple(provider.plan_settings for provider in load_providers() if provider.plan_settings)
 
 
 def load_collectors() -> tuple[Collects, ...]:

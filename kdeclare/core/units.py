@@ -1,7 +1,10 @@
-"""Amounts with a unit, as people write them, and numbers in sentences."""
+"""Amounts with a unit, as people write them, durations, and numbers in sentences."""
 
 import re
 from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 TIMES = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
 """Units of time in milliseconds, the largest first."""
@@ -74,3 +77,26 @@ def size(count: float) -> str:
         if count >= of:
             return f"{count / of:.1f} {unit}".replace(".0 ", " ")
     return f"{count:.0f} B"
+
+
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+
+
+def seconds(value: Any) -> Any:
+    """``10s``, ``1h30m``, ``500ms`` in seconds. Raises ValueError for a text that is none."""
+    if not isinstance(value, str):
+        raise ValueError("Write a duration with its unit, as in 30s, 10m or 1h30m")
+    parts = _DURATION.findall(value)
+    if not parts or "".join(number + unit for number, unit in parts) != value:
+        raise ValueError(f"'{value}' is no duration; write 30s, 10m or 1h30m")
+    return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(seconds),
+    Field(le=365 * 86400),
+    WithJsonSchema({"type": "string", "examples": ["30s", "1h30m"]}),
+]
+"""The type of a field that takes a duration with its unit, and is in seconds."""

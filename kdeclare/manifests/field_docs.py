@@ -153,7 +153,6 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "state": "The folder that keeps the state, relative to this file, or a URI (default: state).",
         "defaultEnvironment": "The environment without --env.",
         "environments": "The clusters that the manifests are for, by name.",
-        "reassignments": "How moves of replicas are gone about, where a manifest says nothing else.",
         "policies": "Policies that are classes, and what they are told.",
         "references": "Which ${env.NAME} and ${file.PATH} may be resolved (default: all; in CI, none).",
         "scope": "The names that the project may declare, change or import, by kind: names, or regular "
@@ -166,7 +165,6 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "files": "Files, or folders with all that is in them, relative to this file.",
     },
     "EnvironmentSpec": {
-        "reassignments": "How moves of replicas are gone about here.",
         "requestDeadline": "How long brokers may work on a request that carries no timeout of its own, "
         "such as one that changes configs (90s). Until then kdeclare does not say that it had no effect.",
         "providers": "How the systems of further providers are reached, by the provider's name.",

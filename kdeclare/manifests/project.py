@@ -5,15 +5,17 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import GenericAlias
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, create_model, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.core.diagnostics import KdeclareError, Place, error
 from kdeclare.core.name_scope import NameScope
-from kdeclare.core.registry import find_connection_settings
+from kdeclare.core.planning import PlanSettings
+from kdeclare.core.registry import find_connection_settings, find_plan_settings
 from kdeclare.core.suggest import did_you_mean
+from kdeclare.core.units import Duration
 from kdeclare.engine.state.names import is_folder_name
 from kdeclare.manifests.document import document, location, validated, variables_of
 from kdeclare.manifests.name_scope import read_name_scope
@@ -30,7 +32,6 @@ from kdeclare.manifests.reference_limits import (
 from kdeclare.manifests.schema_errors import Location
 from kdeclare.manifests.shapes import Envelope, Metadata, TextMap
 from kdeclare.manifests.substitution import Scope, Variable, has_reference
-from kdeclare.providers.kafka.reassignment.pace import Duration, Pace, PaceSpec, pace_of
 
 PROJECT_FILE = "kdeclare.yaml"
 DEFAULT = "default"
@@ -38,6 +39,9 @@ MANIFESTS_FOLDER = "manifests"
 
 _CONNECTION = frozenset({"bootstrapServers", "clientConfig", "clientConfigFile", "providers"})
 """Fields of an environment that only who connects needs."""
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 class ProviderSettings(BaseModel):
@@ -55,7 +59,6 @@ class EnvironmentSpec(BaseModel):
     clientConfigFile: str | None = None  # noqa: N815
     variables: dict[str, Any] = {}
     overlays: list[str] = []
-    reassignments: PaceSpec = PaceSpec()
     requestDeadline: Duration | None = None  # noqa: N815
     providers: ProviderSettings = ProviderSettings()
 
@@ -97,7 +100,6 @@ class ProjectSpec(BaseModel):
     state: str = "state"
     defaultEnvironment: str | None = None  # noqa: N815
     environments: dict[str, EnvironmentSpec] = {}
-    reassignments: PaceSpec = PaceSpec()
     policies: list[PolicyEntrySpec] = []
     references: ReferencesSpec | None = None
     adoption: Literal["explicit", "automatic"] = "explicit"
@@ -112,26 +114,38 @@ class ProjectManifest(Envelope):
     spec: ProjectSpec = ProjectSpec()
 
 
-def project_model(settings: Mapping[str, type[BaseModel]]) -> type[ProjectManifest]:
-    """Return the model of project files in which these settings can stand, by the name of the provider."""
-    if not settings:
+def project_model(
+    settings: Mapping[str, type[BaseModel]], plan_settings: Sequence[PlanSettings] = ()
+) -> type[ProjectManifest]:
+    """Return the model of project files with what providers add to them.
+
+    settings: of their systems, by the name of the provider. plan_settings: of all plans.
+    """
+    if not settings and not plan_settings:
         return ProjectManifest
-    fields: dict[str, Any] = {name: (model, None) for name, model in settings.items()}
-    providers = create_model("ProviderSettings", __base__=ProviderSettings, **fields)
-    environment = create_model(
-        "EnvironmentSpec", __base__=EnvironmentSpec, providers=(providers, providers())
-    )
+    providers = _extended(ProviderSettings, {name: (model, None) for name, model in settings.items()})
+    said = {
+        s.field: (s.model, Field(s.model(), description=s.environment_description)) for s in plan_settings
+    }
+    environment = _extended(EnvironmentSpec, {"providers": (providers, providers()), **said})
     environments: Any = GenericAlias(dict, (str, environment))
-    spec = create_model("ProjectSpec", __base__=ProjectSpec, environments=(environments, {}))
-    return create_model("ProjectManifest", __base__=ProjectManifest, spec=(spec, spec()))
+    said = {s.field: (s.model, Field(s.model(), description=s.description)) for s in plan_settings}
+    spec = _extended(ProjectSpec, {"environments": (environments, {}), **said})
+    return _extended(ProjectManifest, {"spec": (spec, spec())})
+
+
+def _extended(model: type[_Model], fields: dict[str, Any]) -> type[_Model]:
+    """A model of the same name with further fields, or others."""
+    return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The environment that was chosen, its references resolved. Values stay out of its repr.
 
-    pace: how replicas are moved there where a manifest says nothing else. request_deadline_s: for how long
-    brokers there may work on a request that carries no timeout; None where nothing is stated.
+    plan_settings: what it and the project say for all plans, by the field, the environment's first.
+    request_deadline_s: for how long the system may work on a request that carries no timeout; None where
+    nothing is stated.
     providers: what it says of the systems of further providers, by the provider's name. place: where it is.
     """
 
@@ -141,7 +155,7 @@ class Environment:
     client_config_file: Path | None = None
     variables: Mapping[str, Variable] = field(default_factory=dict, repr=False)
     overlays: tuple[Path, ...] = ()
-    pace: Pace = field(default_factory=Pace)
+    plan_settings: Mapping[str, tuple[BaseModel, ...]] = field(default_factory=dict)
     request_deadline_s: float | None = None
     providers: Mapping[str, BaseModel] = field(default_factory=dict, repr=False)
     place: Place | None = None
@@ -280,9 +294,25 @@ def _model_of(root: Node) -> type[ProjectManifest]:
     """Return the model for a project file; providers are imported only where it has settings for some."""
     environments = node_at(root, ("spec", "environments"))
     pairs = environments.value if isinstance(environments, MappingNode) else ()
-    if any(child(environment, "providers") for _, environment in pairs):
-        return project_model(find_connection_settings())
+    known = EnvironmentSpec.model_fields.keys() - {"providers"}
+    in_environments = {key for _, environment in pairs for key in _keys_of(environment)}
+    in_project = set(_keys_of(node_at(root, ("spec",))))
+    if in_environments - known or in_project - ProjectSpec.model_fields.keys():
+        return project_model(find_connection_settings(), find_plan_settings())
     return ProjectManifest
+
+
+def _keys_of(node: Node | None) -> list[str]:
+    return [str(key.value) for key, _ in node.value] if isinstance(node, MappingNode) else []
+
+
+def _plan_settings(environment: EnvironmentSpec, project: ProjectSpec) -> dict[str, tuple[BaseModel, ...]]:
+    """What is stated in fields that providers add, by the field."""
+    own = {name: value for name, value in environment if name not in EnvironmentSpec.model_fields}
+    of_project = {name: value for name, value in project if name not in ProjectSpec.model_fields}
+    names = {**own, **of_project}
+    found = {name: (own.get(name), of_project.get(name)) for name in names}
+    return {name: tuple(v for v in both if isinstance(v, BaseModel)) for name, both in found.items()}
 
 
 def _refuse_names(manifest: ProjectManifest, root: Node) -> None:
@@ -327,7 +357,7 @@ def _project(
         folder / client_file if client_file is not None else None,
         variables_of(node_at(root, ("spec", "environments", env, "variables")), reader),
         tuple(folder / path for path in chosen.overlays),
-        pace_of(chosen.reassignments).over(pace_of(spec.reassignments)),
+        _plan_settings(chosen, spec),
         chosen.requestDeadline,
         {name: settings for name, settings in chosen.providers if isinstance(settings, BaseModel)},
         find(root, ("spec", "environments", env), key=True),

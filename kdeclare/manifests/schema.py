@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 
 from kdeclare.core.jsontypes import Json
-from kdeclare.core.registry import find_connection_settings
+from kdeclare.core.registry import find_connection_settings, find_plan_settings
 from kdeclare.manifests.field_docs import field_doc
 from kdeclare.manifests.fleet.spec import FleetManifest
 from kdeclare.manifests.project import project_model
@@ -30,7 +30,7 @@ class _Untitled(GenerateJsonSchema):
 def json_schema(kinds: Mapping[str, Declarable]) -> Json:
     """One schema for a document of any of the kinds, of rules too, or of kind Project or Fleet."""
     models: list[type[BaseModel]] = [envelope(kind.name, kind.spec) for kind in kinds.values()]
-    models += [project_model(find_connection_settings()), FleetManifest]
+    models += [project_model(find_connection_settings(), find_plan_settings()), FleetManifest]
     mode: JsonSchemaMode = "validation"
     references, definitions = models_json_schema(
         [(model, mode) for model in models], schema_generator=_Untitled

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from kdeclare.core.operation_arguments import dump_arguments
+from kdeclare.core.units import seconds
 from kdeclare.providers.kafka.reassignment.pace import (
     Pace,
     PaceSpec,
     bytes_per_second,
     pace_of,
-    seconds,
 )
 
 

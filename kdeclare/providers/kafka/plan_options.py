@@ -1,9 +1,13 @@
 """What people can choose for a plan about a Kafka cluster."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from pydantic import BaseModel
+
 from kdeclare.core.parts import PlanOptions
-from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.core.planning import PlanSettings
+from kdeclare.providers.kafka.reassignment.pace import Pace, PaceSpec, pace_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +39,21 @@ def find_kafka_options(options: PlanOptions) -> KafkaPlanOptions:
 def with_pace(options: PlanOptions, pace: Pace) -> PlanOptions:
     """Return the options with this pace of moves whose manifest says nothing else."""
     return options.with_part(replace(find_kafka_options(options), pace=pace))
+
+
+def complete_pace(options: PlanOptions, stated: Sequence[BaseModel]) -> PlanOptions:
+    """Return the options with a pace where the chosen one leaves something open."""
+    pace = find_kafka_options(options).pace
+    for spec in stated:
+        if isinstance(spec, PaceSpec):
+            pace = pace.over(pace_of(spec))
+    return with_pace(options, pace)
+
+
+REASSIGNMENTS = PlanSettings(
+    "reassignments",
+    PaceSpec,
+    complete_pace,
+    description="How moves of replicas are gone about, where a manifest says nothing else.",
+    environment_description="How moves of replicas are gone about here.",
+)

@@ -9,6 +9,7 @@ from kdeclare.providers.kafka.doctor import examine_cluster
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
+from kdeclare.providers.kafka.plan_options import REASSIGNMENTS
 from kdeclare.providers.kafka.planning import KafkaPlanning
 from kdeclare.providers.kafka.propagation import find_invisible
 from kdeclare.providers.kafka.reassignment.batching import TOGETHER
@@ -41,6 +42,7 @@ PROVIDER = Provider(
     connection=CONNECTION,
     examine=examine_cluster,
     collectors=(CLUSTER,),
+    plan_settings=REASSIGNMENTS,
     start_plan=KafkaPlanning,
     find_invisible=find_invisible,
     find_principal=find_principal,

@@ -75,6 +75,21 @@ def test_scope_of_a_project_limits_it(kdeclare: CommandLine) -> None:
     assert "Outside the scope of the project" in kdeclare("validate").out
 
 
+def test_project_says_what_holds_for_all_plans(kdeclare: CommandLine) -> None:
+    lab: dict[str, object] = {"bootstrapServers": "lab:9092"}
+    kdeclare.write("manifests/orders.yaml", "Queue", "orders", size=50)
+    project = {"environments": {"lab": lab}, "shelves": {"highest": 10}}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", **project)
+    assert kdeclare("plan").code == 3
+    higher = {"environments": {"lab": lab | {"shelves": {"highest": 99}}}}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", **project | higher)
+    assert kdeclare("plan").code == 0
+    kdeclare.write("kdeclare.yaml", "Project", "shop", **project | {"shelves": {"widest": 10}})
+    assert "widest" in kdeclare("plan").err
+    schema = json.loads(kdeclare("schema", "--kind", "Project").out)
+    assert "shelves" in schema["$defs"]["ProjectSpec"]["properties"]
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.chdir(tmp_path)

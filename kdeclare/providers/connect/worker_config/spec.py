@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.adoption import SettingsLifecycle
-from kdeclare.core.diagnostics import Diagnostic, error, warning
+from kdeclare.core.diagnostics import LITERAL_SECRET, Diagnostic, error, warning
 from kdeclare.core.kind import Path, Problem
 from kdeclare.core.references import Referenced
 from kdeclare.core.secrets import is_sensitive_key
+from kdeclare.core.units import Duration
 from kdeclare.providers.connect.worker_state import HEADER_NAME, WorkerGroup
 from kdeclare.providers.connect.workers.urls import is_plain_http, wrong_url
 from kdeclare.providers.connect.workers.values import is_placeholder
-from kdeclare.providers.kafka.config.wishes import LITERAL_SECRET, Unset, Whole, Wish, as_secret, config_text
-from kdeclare.providers.kafka.reassignment.pace import Duration
+from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish, as_secret, config_text
 
 RAW_SECRET = "raw-secret"
 

@@ -6,7 +6,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from kdeclare.core.diagnostics import UNKNOWN_SETTING, Diagnostic, Place, Severity, error, warning
+from kdeclare.core.diagnostics import (
+    LITERAL_SECRET,
+    UNKNOWN_SETTING,
+    Diagnostic,
+    Place,
+    Severity,
+    error,
+    warning,
+)
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Problem
 from kdeclare.core.references import Referenced
@@ -18,7 +26,6 @@ from kdeclare.providers.kafka.config.catalog.prefixes import split_prefix
 from kdeclare.providers.kafka.ids import ConfigScope
 
 UNKNOWN_CONFIG = UNKNOWN_SETTING
-LITERAL_SECRET = "literal-secret"
 
 _MAX_BYTES = 32767
 

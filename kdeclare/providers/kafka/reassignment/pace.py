@@ -8,21 +8,10 @@ from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, Ty
 
 from kdeclare.core.arguments import Arguments
 from kdeclare.core.operation_arguments import UNSTATED
+from kdeclare.core.units import Duration
 
-_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtKMGT]?i?B)/s")
 _SIZE = TypeAdapter(ByteSize)
-
-
-def seconds(value: Any) -> Any:
-    """``10s``, ``1h30m``, ``500ms`` in seconds. Raises ValueError for a text that is none."""
-    if not isinstance(value, str):
-        raise ValueError("Write a duration with its unit, as in 30s, 10m or 1h30m")
-    parts = _DURATION.findall(value)
-    if not parts or "".join(number + unit for number, unit in parts) != value:
-        raise ValueError(f"'{value}' is no duration; write 30s, 10m or 1h30m")
-    return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
 
 
 def bytes_per_second(value: Any) -> Any:
@@ -35,12 +24,6 @@ def bytes_per_second(value: Any) -> Any:
     return int(_SIZE.validate_python("".join(found.groups())))
 
 
-Duration = Annotated[
-    float,
-    BeforeValidator(seconds),
-    Field(le=365 * 86400),
-    WithJsonSchema({"type": "string", "examples": ["30s", "1h30m"]}),
-]
 Rate = Annotated[
     int,
     BeforeValidator(bytes_per_second),

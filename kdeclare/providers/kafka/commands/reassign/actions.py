@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kdeclare.app.apply import How, confirmed, judge_finished
+from kdeclare.app.plan import complete_options
 from kdeclare.app.policies import InForce, policies_in_force
 from kdeclare.app.recovering import recover_locked
 from kdeclare.app.scope import Scope
@@ -13,6 +14,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, Severity, error
 from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operations import Operation
+from kdeclare.core.parts import PlanOptions
 from kdeclare.core.registry import type_of
 from kdeclare.core.run import RunResult, Status
 from kdeclare.engine.planning.request import PlanRequest
@@ -57,6 +59,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe, replica_dirs
 from kdeclare.providers.kafka.operations.partitions import get_targets
+from kdeclare.providers.kafka.plan_options import find_kafka_options, with_pace
 from kdeclare.providers.kafka.port import Cluster, LogDir
 from kdeclare.providers.kafka.reassignment.generate import left_out, proposal
 from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
@@ -242,7 +245,8 @@ def _execution(
     workspace: Workspace, assignments: Sequence[Assignment], options: ReassignOptions
 ) -> Execution:
     """Of the environment's pace only the throttle holds: nobody waits here for one batch after the other."""
-    pace = Pace(throttle=options.throttle).over(workspace.project.environment.pace)
+    chosen = with_pace(PlanOptions(), Pace(throttle=options.throttle))
+    pace = find_kafka_options(complete_options(chosen, workspace.project)).pace
     return Execution(
         targets={a.partition: a.replicas for a in assignments},
         directories=_directories(assignments),
