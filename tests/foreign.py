@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kdeclare.core import installed_providers, registry
 from kdeclare.core.arguments import Arguments
+from kdeclare.core.capabilities import Export, ExportRequest, LeftOut
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.collector import Collector, Selections
 from kdeclare.core.compared import Compared
@@ -256,11 +257,12 @@ class QueueKind:
     def is_as_changed(self, name: str, before: QueueSpec | None, after: QueueSpec, change: Change) -> bool:
         return after == (before or QueueSpec()).model_copy(update={f.path: f.after for f in change.fields})
 
-    def export(self, live: LiveState) -> Mapping[str, str]:
-        return {
-            name: manifest(self.name, name, [f"size: {values['size']}"])
-            for name, values in live.get(Queues).by_name.items()
-        }
+    def export(self, connections: Connections, request: ExportRequest) -> Export:
+        found = [name for name in SHED.queues if request.matches(name)]
+        mine = [name for name in found if request.permits(ResourceId(self.name, name))]
+        texts = {name: manifest(self.name, name, [f"size: {SHED.queues[name]['size']}"]) for name in mine}
+        left = LeftOut(len(found) - len(mine), "queue", "queues", "of others")
+        return Export(texts, (left,))
 
 
 class ShelfSpec(BaseModel):

@@ -1,26 +1,18 @@
-"""A live cluster as manifests, so that the next plan says "No changes."."""
+"""Live systems as manifests, so that the next plan says "No changes."."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.capabilities import export_manifests
+from kdeclare.core.capabilities import ExportRequest, LeftOut, export_manifests
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.parts import LiveState
 from kdeclare.core.patterns import RE2_HINT, Pattern, PatternError, compile_pattern
 from kdeclare.core.registry import KINDS
+from kdeclare.engine.observation import observe
 from kdeclare.manifests.files import file_name
-from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT, CLUSTER_DEFAULTS, HELD_BY_CLUSTER
-from kdeclare.providers.kafka.config.config_diff import NEVER_RESET
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.operations.alter_configs import own_source
-from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.providers.kafka.selection import KafkaSelection
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,48 +24,38 @@ class Imported:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """What was seen and is in no manifest, counted.
-
-    internal: topics of Kafka's own. throttles: configs that belong to moves. hidden: configs whose value
-    Kafka shows to nobody, a comment in their manifest. held: configs that the cluster itself holds.
-    foreign: topics outside the project's scope.
-    """
-
-    internal: int = 0
-    throttles: int = 0
-    hidden: int = 0
-    held: int = 0
-    foreign: int = 0
-
-
 def import_cluster(
-    workspace: Workspace, match: str | None = None, tell: Callable[[LeftOut], None] = lambda left_out: None
+    workspace: Workspace,
+    match: str | None = None,
+    tell: Callable[[Sequence[LeftOut]], None] = lambda left_out: None,
 ) -> tuple[Imported, ...]:
-    """Manifests of all that the cluster has, or of the topics whose whole name ``match`` matches.
+    """Manifests of all that the systems have, or of the objects whose whole name ``match`` matches.
 
-    match: a regular expression (RE2). Internal topics are left out. tell: is told all that was.
-    Raises KdeclareError for a ``match`` that is none, and where the cluster cannot be read.
+    match: a regular expression (RE2). tell: is told what was left out.
+    Raises KdeclareError for a ``match`` that is none, and where a system cannot be read.
     """
-    wanted, scope = _pattern(match), workspace.project.scope
-    with workspace.cluster() as cluster:
-        info = cluster.describe()
-        topics = [topic for topic in cluster.topics().values() if wanted.matches(topic.name)]
-        own = [topic.name for topic in topics if not topic.internal]
-        names = [name for name in own if scope.permits(ResourceId("Topic", name))]
-        brokers = [] if match else ["", *(str(broker.id) for broker in info.brokers)]
-        brokers = [
-            id_ for id_ in brokers if scope.permits(ResourceId("BrokerConfig", id_ or CLUSTER_DEFAULT))
-        ]
-        queries = [
-            *(ConfigQuery(ConfigResource(ConfigScope.TOPIC, n), overrides=True) for n in names),
-            *(ConfigQuery(ConfigResource(ConfigScope.BROKER, n), overrides=True) for n in brokers),
-        ]
-        live = observe(cluster, KafkaSelection(frozenset(names), {q.resource: q for q in queries}))
-    counts = Counter(internal=len(topics) - len(own), foreign=len(own) - len(names))
-    tell(_left_out(live, counts))
-    return tuple(_manifests(live))
+    wanted = _pattern(match)
+    found: list[Imported] = []
+    counts: Counter[tuple[str, str, str]] = Counter()
+    with workspace.connected() as connections:
+        request = ExportRequest(
+            read=lambda selections: observe(connections, selections),
+            matches=wanted.matches,
+            permits=workspace.project.scope.permits,
+            is_selective=match is not None,
+        )
+        for kind in KINDS.values():
+            exported = export_manifests(kind, connections, request)
+            found += (_imported(kind.name, name, text) for name, text in sorted(exported.manifests.items()))
+            for item in exported.left_out:
+                counts[item.one, item.many, item.why] += item.count
+    tell([LeftOut(count, *what) for what, count in counts.items() if count])
+    return tuple(found)
+
+
+def _imported(kind: str, name: str, text: str) -> Imported:
+    resource = ResourceId(kind, name)
+    return Imported(resource, Path(f"{kind.lower()}s", file_name(resource)), text)
 
 
 def write_manifests(imported: Iterable[Imported], folder: Path) -> None:
@@ -98,28 +80,6 @@ def write_manifests(imported: Iterable[Imported], folder: Path) -> None:
         raise KdeclareError(
             error("not-written", "Manifests cannot be written", f"{folder}: {problem.strerror}.")
         ) from None
-
-
-def _manifests(live: KafkaState) -> Iterable[Imported]:
-    for kind in KINDS.values():
-        for name, text in sorted(export_manifests(kind, LiveState(live)).items()):
-            resource = ResourceId(kind.name, name)
-            yield Imported(resource, Path(f"{kind.name.lower()}s", file_name(resource)), text)
-
-
-def _left_out(live: KafkaState, counts: Counter[str]) -> LeftOut:
-    """Return what is left out: ``counts``, and what of the configs of imported resources."""
-    for entity, entries in live.configs.items():
-        for key, entry in entries.items():
-            if entry.source is not own_source(entity):
-                continue
-            if key in NEVER_RESET:
-                counts["throttles"] += 1
-            elif entity == CLUSTER_DEFAULTS and key in HELD_BY_CLUSTER:
-                counts["held"] += 1
-            elif entry.sensitive or entry.value is None:
-                counts["hidden"] += 1
-    return LeftOut(**counts)
 
 
 def _pattern(match: str | None) -> Pattern:

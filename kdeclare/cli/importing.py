@@ -12,7 +12,9 @@ from kdeclare.cli.options import Reach
 from kdeclare.core.exits import ExitCode
 
 if TYPE_CHECKING:
-    from kdeclare.app.importing import LeftOut
+    from collections.abc import Sequence
+
+    from kdeclare.core.capabilities import LeftOut
 
 _EPILOG = epilog(
     "kdeclare import --out manifests              everything, one file a resource",
@@ -53,7 +55,7 @@ def import_(
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
     left_out: list[LeftOut] = []
-    imported = import_cluster(workspace, match, left_out.append)
+    imported = import_cluster(workspace, match, left_out.extend)
     if match and not imported:
         console.note(f"There is no topic whose whole name '{match}' matches; internal ones are left out.")
     if out is None:
@@ -61,21 +63,14 @@ def import_(
     else:
         write_manifests(imported, out)
         console.note(f"Wrote {plural(len(imported), 'manifest')} to {out}.")
-    for said in filter(None, map(_said, left_out)):
+    if said := _said(left_out):
         console.note(said)
     return ExitCode.OK
 
 
-def _said(left: "LeftOut") -> str:
+def _said(left_out: "Sequence[LeftOut]") -> str:
     """What is in no manifest, and why; empty where that is nothing."""
     from kdeclare.report.values import listed, plural
 
-    parts = (
-        (left.internal, "internal topic", "internal topics", "Kafka's own"),
-        (left.foreign, "topic", "topics", "outside the scope of the project"),
-        (left.throttles, "throttle", "throttles", "which moves bring with them"),
-        (left.hidden, "secret", "secrets", "which Kafka shows to nobody; comments say which"),
-        (left.held, "cluster-wide config", "cluster-wide configs", "which the cluster itself holds"),
-    )
-    said = listed(f"{plural(count, one, many)} ({why})" if count else "" for count, one, many, why in parts)
+    said = listed(f"{plural(left.count, left.one, left.many)} ({left.why})" for left in left_out)
     return f"Left out: {said}." if said else ""

@@ -4,12 +4,13 @@ A kind implements what it has something to say for. Generic code asks through th
 what holds where a kind does not implement a capability.
 """
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 from kdeclare.core.changes import Action, Change, FieldChange
+from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
@@ -143,12 +144,44 @@ class ProvesFields(Protocol):
         """Return those paths where nothing is hidden although what is shown and done differ."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """What to import.
+
+    read: reads live state. matches: whether a name is asked for. permits: whether the project may have a
+    resource. is_selective: whether names were asked for at all; then only objects are meant that people name.
+    """
+
+    read: Callable[[Selections], LiveState]
+    matches: Callable[[str], bool]
+    permits: Callable[[ResourceId], bool]
+    is_selective: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What was seen and is in no manifest, counted. one, many: what it is. why: half a sentence."""
+
+    count: int
+    one: str
+    many: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The texts of manifests by the resource's name, and what is in none of them."""
+
+    manifests: Mapping[str, str]
+    left_out: tuple[LeftOut, ...] = ()
+
+
 @runtime_checkable
 class Exportable(Protocol):
     """A kind whose live resources can be imported."""
 
-    def export(self, live: LiveState) -> Mapping[str, str]:
-        """Return the text of a manifest for each live resource of this kind, by name."""
+    def export(self, connections: Connections, request: ExportRequest) -> Export:
+        """Return manifests of the live resources of this kind. Raises Fault."""
 
 
 @runtime_checkable
@@ -333,9 +366,9 @@ def locate_field(kind: str, path: str) -> Sequence[Path]:
     return ((name, rest) if rest else (name,),)
 
 
-def export_manifests(kind: object, live: LiveState) -> Mapping[str, str]:
-    """Return the texts of manifests of live resources by name; none where the kind cannot be imported."""
-    return kind.export(live) if isinstance(kind, Exportable) else {}
+def export_manifests(kind: object, connections: Connections, request: ExportRequest) -> Export:
+    """Return manifests of live resources; none where the kind cannot be imported. Raises Fault."""
+    return kind.export(connections, request) if isinstance(kind, Exportable) else Export({})
 
 
 def list_names(kind: str, connections: Connections) -> Sequence[str]:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from kdeclare.core.adoption import adoption_of
 from kdeclare.core.arguments import Arguments
-from kdeclare.core.capabilities import PREVENT_DESTROY
+from kdeclare.core.capabilities import PREVENT_DESTROY, Export, ExportRequest, LeftOut
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.collector import Selections
 from kdeclare.core.completion import Completion
@@ -218,9 +218,18 @@ class ObjectKind:
         back = {name: value for name, value in after["fields"].items() if name in undone}
         return {**after, "fields": {**fields, **back}}
 
-    def export(self, live: LiveState) -> Mapping[str, str]:
+    def select_every(self) -> Selections:
+        """Return what must be read to see all objects; by default what is read for one of no name."""
+        return self.select("", None, None)
+
+    def export(self, connections: Connections, request: ExportRequest) -> Export:
         """See `core.capabilities.Exportable`. Secrets become references to variables."""
-        return {name: self._manifest(name, fields) for name, fields in self.read(live).items()}
+        objects = self.read(request.read(self.select_every()))
+        found = {name: fields for name, fields in objects.items() if request.matches(name)}
+        mine = [name for name in found if request.permits(ResourceId(self.name, name))]
+        why = "outside the scope of the project"
+        foreign = LeftOut(len(found) - len(mine), self.name, f"{self.name}s", why)
+        return Export({name: self._manifest(name, found[name]) for name in mine}, (foreign,))
 
     def to_json(self, name: str, body: ObjectBody) -> Json:
         """See `core.capabilities.BodyCodec`."""

@@ -22,7 +22,7 @@ import yaml
 from pydantic import ValidationError
 
 from kdeclare.core.arguments import Inverse
-from kdeclare.core.capabilities import encode_body, export_manifests, forget_identity
+from kdeclare.core.capabilities import ExportRequest, encode_body, export_manifests, forget_identity
 from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exits import ExitCode
@@ -213,9 +213,10 @@ class ProviderContract:
     ) -> None:
         """The plan after an import says "No changes."; secrets are references to be filled in."""
         bench = self._started(make_bench)
-        live = self._read(bench)
+        connections = bench.world.connect()
+        every = ExportRequest(lambda selections: observe(connections, selections), bool, lambda id_: True)
         for kind in self.provider.kinds:
-            for name, text in export_manifests(kind, live).items():
+            for name, text in export_manifests(kind, connections, every).manifests.items():
                 document = yaml.safe_load(text)
                 assert (document["kind"], document["metadata"]["name"]) == (kind.name, name)
                 if "${" in text.replace("$${", "") and not any(ref in text for ref in self.secrets):

@@ -8,6 +8,8 @@ from pydantic import BaseModel
 
 from kdeclare.core import capabilities
 from kdeclare.core.capabilities import (
+    Export,
+    ExportRequest,
     assess_field,
     decode_body,
     encode_body,
@@ -96,7 +98,8 @@ def test_kind_without_capabilities_is_left_in_peace() -> None:
     assert find_static_diagnostics(KITCHEN) == ()
     assert list_exclusive_settings(KITCHEN) == {}
     assert find_exclusive_fields(LAMP) == {}
-    assert export_manifests(LAMP, LiveState()) == {}
+    every = ExportRequest(lambda selections: LiveState(), bool, lambda id_: True)
+    assert export_manifests(LAMP, Connections(), every) == Export({})
     assert encode_body(KITCHEN) == {}
     assert (is_fleet_comparable("Lamp"), is_self_contained(KITCHEN)) == (False, False)
     assert (

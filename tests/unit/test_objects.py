@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from kdeclare.core.arguments import Inverse
-from kdeclare.core.capabilities import PREVENT_DESTROY, Exportable, FleetComparable
+from kdeclare.core.capabilities import PREVENT_DESTROY, Exportable, ExportRequest, FleetComparable
 from kdeclare.core.changes import Action, Reason
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Outcome
@@ -176,7 +176,9 @@ def test_an_exported_object_has_references_for_secrets() -> None:
     doors = {"main": {"color": "yes", "rooms": ["a${b}"], "key": hide("unknown-value"), "opened": 7}}
     assert isinstance(DOOR, Exportable)
     assert isinstance(DOOR, FleetComparable)
-    assert DOOR.export(LiveState(House(doors)))["main"].splitlines()[4:] == [
+    live = LiveState(House(doors))
+    request = ExportRequest(lambda selections: live, bool, lambda id_: id_.name == "main")
+    assert DOOR.export(Connections(), request).manifests["main"].splitlines()[4:] == [
         "spec:",
         '  color: "yes"',
         '  rooms: ["a$${b}"]',

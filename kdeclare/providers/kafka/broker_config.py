@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.adoption import SettingsLifecycle, adopt_settings
-from kdeclare.core.capabilities import Evidence
+from kdeclare.core.capabilities import Evidence, Export, ExportRequest
 from kdeclare.core.changes import Action, Change, FieldChange, Reason, highest_risk
 from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic, error, warning
@@ -27,7 +27,7 @@ from kdeclare.providers.kafka.config.thread_pools import in_steps
 from kdeclare.providers.kafka.config.wish_json import wishes_from, wishes_json
 from kdeclare.providers.kafka.config.wishes import Wish, literal_secret, parse_wishes
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.export import config_lines
+from kdeclare.providers.kafka.export import config_lines, count_configs_left_out
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.manifest_edits import (
@@ -35,6 +35,7 @@ from kdeclare.providers.kafka.manifest_edits import (
     is_as_changed,
     lay_out_configs,
 )
+from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT as CLUSTER_DEFAULT
 from kdeclare.providers.kafka.operations.alter_configs import list_ops, own_source
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_brokers, normalize_config
@@ -227,21 +228,25 @@ class BrokerConfigKind:
         brokers = connections.get(KafkaConnection).cluster.describe().brokers
         return [CLUSTER_DEFAULT, *map(str, sorted(broker.id for broker in brokers))]
 
-    def export(self, live: LiveState) -> Mapping[str, str]:
+    def export(self, connections: Connections, request: ExportRequest) -> Export:
         """One manifest for each broker, and for the cluster default, that has something set."""
-        cluster = live.get(KafkaState)
+        if request.is_selective:
+            return Export({})
+        cluster = connections.get(KafkaConnection).cluster
+        names = [CLUSTER_DEFAULT, *(str(broker.id) for broker in cluster.describe().brokers)]
+        wanted = [_entity(name) for name in names if request.permits(ResourceId(self.name, name))]
+        queries = {entity: ConfigQuery(entity, overrides=True) for entity in wanted}
+        live = observe(cluster, KafkaSelection(configs=queries))
         texts: dict[str, str] = {}
-        for entity, entries in cluster.configs.items():
-            if entity.scope is not ConfigScope.BROKER:
-                continue
+        for entity, entries in live.configs.items():
             name = entity.name or CLUSTER_DEFAULT
             side = ConfigSide(f"{self.name}/{name}", entries, own_source(entity), catalog(entity.scope))
             held = HELD_BY_CLUSTER if not entity.name else frozenset()
             lines = config_lines(side, [k for k in sorted(entries) if k not in NEVER_RESET | held])
             if lines:
-                comments = [f"Dynamic configs imported from cluster {cluster.cluster.id}."]
+                comments = [f"Dynamic configs imported from cluster {live.cluster.id}."]
                 texts[name] = manifest(self.name, name, lines, comments)
-        return texts
+        return Export(texts, count_configs_left_out(live, HELD_BY_CLUSTER))
 
 
 def _entity(name: str) -> ConfigResource:

@@ -75,6 +75,17 @@ def test_scope_of_a_project_limits_it(kdeclare: CommandLine) -> None:
     assert "Outside the scope of the project" in kdeclare("validate").out
 
 
+def test_import_writes_it(kdeclare: CommandLine, shed: Shed) -> None:
+    shed.queues |= {name: {"size": 7, "durable": False} for name in ("orders", "returns")}
+    assert kdeclare("import", "--match", "ord.*", "--out", "manifests").code == 0
+    assert "size: 7" in (kdeclare.folder / "manifests" / "queues" / "orders.yaml").read_text()
+    assert not (kdeclare.folder / "manifests" / "queues" / "returns.yaml").exists()
+    assert kdeclare("plan", "--detailed-exitcode").code == 0
+    environments = {"lab": {"bootstrapServers": "lab:9092"}}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments=environments, scope={"Queue": []})
+    assert "2 queues (of others)" in kdeclare("import").err
+
+
 def test_project_says_what_holds_for_all_plans(kdeclare: CommandLine) -> None:
     lab: dict[str, object] = {"bootstrapServers": "lab:9092"}
     kdeclare.write("manifests/orders.yaml", "Queue", "orders", size=50)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
-from kdeclare.core.capabilities import Evidence
+from kdeclare.core.capabilities import Evidence, Export, ExportRequest
 from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic
@@ -39,7 +39,7 @@ from kdeclare.providers.kafka.risks import assess_topic_field
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic.body_json import topic_from, topic_json
 from kdeclare.providers.kafka.topic.diff import TOPIC_ID, diff_topic, min_isr_problems, not_placed
-from kdeclare.providers.kafka.topic.export import topic_manifests
+from kdeclare.providers.kafka.topic.export import export_topics
 from kdeclare.providers.kafka.topic.operations import topic_operations
 from kdeclare.providers.kafka.topic.spec import EXCLUSIVE, TopicBody, TopicSpec, is_legal_name, parse_topic
 from kdeclare.providers.kafka.topic.stated import stated
@@ -235,6 +235,6 @@ class TopicKind:
         topics = connections.get(KafkaConnection).cluster.topics()
         return sorted(name for name, topic in topics.items() if not topic.internal)
 
-    def export(self, live: LiveState) -> Mapping[str, str]:
+    def export(self, connections: Connections, request: ExportRequest) -> Export:
         """See `providers.kafka.topic.export`."""
-        return topic_manifests(live.get(KafkaState))
+        return export_topics(connections.get(KafkaConnection).cluster, request)

@@ -1,17 +1,31 @@
 """Live topics as manifests."""
 
+from kdeclare.core.capabilities import Export, ExportRequest, LeftOut
+from kdeclare.core.ids import ResourceId
 from kdeclare.core.manifest_text import flow_map, manifest
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, ConfigSide
-from kdeclare.providers.kafka.export import config_lines
+from kdeclare.providers.kafka.export import config_lines, count_configs_left_out
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic
+from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic.diff import true_replicas
 
 
-def topic_manifests(live: KafkaState) -> dict[str, str]:
-    """The text of a manifest for each topic that is not internal."""
-    return {name: _manifest(live, topic) for name, topic in live.topics.items() if not topic.internal}
+def export_topics(cluster: Cluster, request: ExportRequest) -> Export:
+    """Return a manifest of each topic that is asked for and not internal. Raises Fault."""
+    topics = [topic for topic in cluster.topics().values() if request.matches(topic.name)]
+    own = [topic.name for topic in topics if not topic.internal]
+    names = [name for name in own if request.permits(ResourceId("Topic", name))]
+    entities = [ConfigResource(ConfigScope.TOPIC, name) for name in names]
+    queries = {entity: ConfigQuery(entity, overrides=True) for entity in entities}
+    live = observe(cluster, KafkaSelection(frozenset(names), queries))
+    internal = LeftOut(len(topics) - len(own), "internal topic", "internal topics", "Kafka's own")
+    foreign = LeftOut(len(own) - len(names), "topic", "topics", "outside the scope of the project")
+    texts = {name: _manifest(live, topic) for name, topic in live.topics.items()}
+    return Export(texts, (internal, foreign, *count_configs_left_out(live)))
 
 
 def _manifest(live: KafkaState, topic: Topic) -> str:
