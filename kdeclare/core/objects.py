@@ -29,6 +29,7 @@ from kdeclare.core.operation_arguments import EMPTY_UNSTATED, get_arguments
 from kdeclare.core.operation_type import OperationType, View, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.policy_subjects import PolicyWords, read_annotation
 from kdeclare.core.run import Status
 from kdeclare.core.secret_hashes import is_mark, mark_hash, mark_value, matches
 from kdeclare.core.secrets import SHOWN, Secret, SecretRef, SecretSource, Steps, is_secret, read_secret_ref
@@ -111,6 +112,13 @@ class ObjectKind:
         """Make the kind and its operation types; a provider lists both."""
         self.name = name
         self.spec: type[BaseModel] = spec
+        self.policy_words = PolicyWords(
+            {
+                field: read_annotation(known.annotation)
+                for field, known in spec.model_fields.items()
+                if field != "lifecycle"
+            }
+        )
         self.references = references or {}
         self.completion = completion
         self.create = ObjectOperation(self, Action.CREATE)
@@ -247,6 +255,18 @@ class ObjectKind:
     def is_self_contained(self, name: str, body: ObjectBody) -> bool:
         """See `core.capabilities.FleetComparable`."""
         return True
+
+    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+        """See `core.policy_subjects.PolicySubject`."""
+        body: ObjectBody = desired.body
+        return {name: _show(value) for name, value in body.fields.items()}
+
+    def describe_live(
+        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: Json
+    ) -> Mapping[str, object] | None:
+        """See `core.policy_subjects.PolicySubject`."""
+        there = self.read(live).get(resource.name)
+        return None if there is None else {name: _show(value) for name, value in there.items()}
 
     def _manifest(self, name: str, fields: Fields) -> str:
         lines = [

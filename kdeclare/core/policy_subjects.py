@@ -7,10 +7,11 @@ it reads single facts only when a policy asks for them, makes the requests itsel
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache, partial
-from typing import NoReturn, Protocol, get_args, get_origin, runtime_checkable
+from types import UnionType
+from typing import Annotated, Literal, NoReturn, Protocol, Union, get_args, get_origin, runtime_checkable
 
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Fault
@@ -73,13 +74,44 @@ class PolicyField:
     read: reads it of a state; by default the item of its name.
     keys: of a mapping: the keys that are known, with the types of their values, to find misspelt ones. A key
         that is not among them may exist, too.
-    elements: of a mapping: what its keys stand for, in the plural.
+    elements: of a mapping: what its keys stand for, in the plural. nullable: whether it can be unset; it is
+    null then. Collections that are unset are empty.
     """
 
     value_type: type
     read: Callable[[object], object] | None = None
     keys: Callable[[], Mapping[str, type]] | None = None
     elements: str = "keys"
+    nullable: bool = False
+
+
+_SCALARS = (str, bool, int, float)
+_LISTS: Mapping[type, type] = {str: list[str], bool: list[bool], int: list[int], float: list[float]}
+_DICTS: Mapping[type, type] = {
+    str: dict[str, str],
+    bool: dict[str, bool],
+    int: dict[str, int],
+    float: dict[str, float],
+}
+
+
+def read_annotation(annotation: object) -> PolicyField:
+    """Return what the annotation of a model's field comes to; what rules cannot type is an object."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        others = [argument for argument in arguments if argument is not type(None)]
+        found = read_annotation(others[0]) if len(others) == 1 else PolicyField(object)
+        is_scalar = get_origin(found.value_type) is None
+        return replace(found, nullable=is_scalar and len(others) < len(arguments))
+    if origin is Annotated:
+        return read_annotation(arguments[0])
+    if origin is Literal:
+        return read_annotation(type(arguments[0]))
+    if origin in (list, tuple):
+        return PolicyField(_LISTS.get(read_annotation(arguments[0]).value_type, list[object]))
+    if origin is dict:
+        return PolicyField(_DICTS.get(read_annotation(arguments[1]).value_type, dict[str, object]))
+    return PolicyField(next((scalar for scalar in _SCALARS if annotation is scalar), object))
 
 
 def is_text_map(known: PolicyField) -> bool:

@@ -45,9 +45,12 @@ class PlainState(Mapping[str, object]):
         self._words, self._values, self._missing, self._partial = words, values, missing, partial
 
     def __getitem__(self, name: str) -> object:
-        found, collection = self._values.get(name), get_origin(self._words.fields[name].value_type)
+        found, known = self._values.get(name), self._words.fields[name]
+        collection = get_origin(known.value_type)
         if collection is not None:
             return self._missing(name) if self._partial else found if found is not None else collection()
+        if found is None and known.nullable and not self._partial:
+            return None
         return self._missing(name) if found is None else found
 
     def __iter__(self) -> Iterator[str]:

@@ -46,7 +46,7 @@ class Bindings:
                     # not all of it may be known, and the rule looks at no more than this
                     values[name] = {key: str(value[key]) for key in wants.keys[name] if key in value}
                     continue
-                if name in converters and value is not NO_STATE:
+                if name in converters and value is not NO_STATE and value is not None:
                     value = converters[name](value)
                 known[name] = value
             if value is not NO_STATE:

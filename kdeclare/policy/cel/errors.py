@@ -29,6 +29,9 @@ _TYPES = {
     "double": "a number with a point",
     "string": "text",
     "wrapper(string)": "text or null",
+    "wrapper(int)": "a whole number or null",
+    "wrapper(double)": "a number with a point or null",
+    "wrapper(bool)": "true, false or null",
     "bool": "true or false",
     "null_type": "null",
 }

@@ -42,6 +42,9 @@ def _reason(text: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
         return f"'{where}' is no regular expression, {what}", ""
     if "null_type" in text and "principal" in source:
         return "'principal' is null, as nobody is authenticated", "principal != null && …"
+    unset = [name for name in sorted(vocabulary.nullable) if name in source]
+    if "null_type" in text and unset:
+        return f"'{unset[0]}' is null here", f"{unset[0]} != null && …"
     if text.startswith("Index error"):
         return "a list has fewer elements than it asks for", "size(…) > … && …"
     known = [words for start, words in _PLAIN.items() if text.startswith(start)]

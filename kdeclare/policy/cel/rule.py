@@ -30,6 +30,15 @@ SLOW_S, MAX_SLOW_S = 0.5, 5.0
 so much that a machine that is busy with something else is not the rule's fault."""
 
 
+_WRAPPERS = {
+    str: "google.protobuf.StringValue",
+    bool: "google.protobuf.BoolValue",
+    int: "google.protobuf.Int64Value",
+    float: "google.protobuf.DoubleValue",
+}
+"""What CEL calls the types of scalars that can be null."""
+
+
 class RuleError(Exception):
     """An expression that is no rule; ``problems`` say why."""
 
@@ -182,6 +191,7 @@ def _checker(vocabulary: Vocabulary, without: str = "") -> Any:
 
     types = {name: _cel_type(known, cel.Type) for name, known in vocabulary.types.items()}
     types["principal"] = cel.Type("google.protobuf.StringValue")  # a text or null
+    types |= {n: cel.Type(w) for n in vocabulary.nullable if (w := _WRAPPERS.get(vocabulary.types[n]))}
     types |= {side: cel.Type.AbstractType(f"{STATE}{side}") for side in vocabulary.sides}
     types.pop(without, None)
     return cel.NewEnv(variables=types)
@@ -193,7 +203,8 @@ def _runner(vocabulary: Vocabulary) -> Any:
     from cel_expr_python import cel
 
     types = {name: _cel_type(known, cel.Type) for name, known in vocabulary.types.items()}
-    return cel.NewEnv(variables=types | dict.fromkeys(("principal", *vocabulary.sides), cel.Type.DYN))
+    nullable = ("principal", *vocabulary.sides, *vocabulary.nullable)
+    return cel.NewEnv(variables=types | dict.fromkeys(nullable, cel.Type.DYN))
 
 
 @cache

@@ -38,13 +38,15 @@ class Vocabulary:
     """The variables of rules about one kind. A field of a state is a variable with a dot in its name.
 
     sides: the names of the states, each with whether it is the one before. types: of all variables that are
-    never null by themselves. converters: of the variables whose values CEL does not take as they are.
+    never null by themselves, and nullable those of them that can be unset. converters: of the variables whose
+    values CEL does not take as they are.
     """
 
     kind: str
     words: PolicyWords
     sides: Mapping[str, bool] = field(init=False)
     types: Mapping[str, type] = field(init=False)
+    nullable: frozenset[str] = field(init=False)
     readers: Mapping[str, Reader] = field(init=False)
     converters: Mapping[str, Converter] = field(init=False)
 
@@ -68,6 +70,8 @@ class Vocabulary:
             for name, known in words.fields.items():
                 types[f"{side}.{name}"] = known.value_type
                 readers[f"{side}.{name}"] = _read_field_of(before, read_field(name, known))
+        unset = {f"{side}.{name}" for side in sides for name, known in words.fields.items() if known.nullable}
+        object.__setattr__(self, "nullable", frozenset(unset))
         object.__setattr__(self, "sides", sides)
         object.__setattr__(self, "types", types)
         object.__setattr__(self, "readers", readers)

@@ -1,0 +1,112 @@
+"""Rules about objects: a provider whose kinds are objects says nothing for policies."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+from kdeclare.core import registry
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.plan import VerdictOutcome
+from kdeclare.core.policy_subjects import PolicyField, read_annotation
+from kdeclare.core.registry import KINDS, OPERATION_TYPES
+from kdeclare.core.secrets import SHOWN, hide
+from kdeclare.policy.cel.manifest import PolicyKind
+from kdeclare.policy.cel.rule import RuleError, compile_rule
+from kdeclare.policy.checking import check_declared
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.judge import judge
+from kdeclare.policy.subjects import PolicyContext
+from tests.unit.test_objects import DOOR, ID, House, declared, plan
+
+
+@pytest.fixture(autouse=True)
+def doors(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {**KINDS, DOOR.name: DOOR}
+    types = {**OPERATION_TYPES, **{found.name: found for found in DOOR.operation_types}}
+    monkeypatch.setattr(registry.KINDS, "_load", lambda: kinds)
+    monkeypatch.setattr(registry.OPERATION_TYPES, "_load", lambda: types)
+
+
+def policy(text: str, actions: Sequence[str] = ("CREATE", "MODIFY")) -> ConfiguredPolicy:
+    kind = PolicyKind()
+    selector = {"kind": DOOR.name}
+    spec = kind.spec.model_validate({"rule": text, "actions": actions, "selector": selector})
+    body, problems = kind.parse("p", spec)  # type: ignore[arg-type]
+    assert not problems, problems
+    return kind.configured(Desired(ID, body))
+
+
+def said(
+    text: str, op: Operation, doors: Mapping[str, Mapping[str, Json]], actions: Sequence[str] = ("MODIFY",)
+) -> tuple[str, str]:
+    context = PolicyContext(Connections(), LiveState(House(doors)))
+    [verdict] = judge([policy(text, actions)], [op], context).verdicts
+    return verdict.outcome, verdict.message
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("before.color == 'red' && after.color == 'blue'", "allow"),
+        ("changed == ['color']", "allow"),
+        ("after.rooms == ['hall']", "allow"),
+        (f"after.key == '{SHOWN}'", "allow"),
+        ("after.color == null", "deny"),
+    ],
+)
+def test_a_change_is_judged_on_the_live_object(text: str, outcome: str) -> None:
+    there = {"main": {"color": "red", "rooms": ["hall"], "key": hide("s3cret-value")}}
+    op = plan(declared(color="blue"), there, {"fields": {"color": "red"}})
+    assert said(text, op, there)[0] == outcome
+
+
+def test_what_is_unset_is_null() -> None:
+    op = plan(declared(rooms=["hall"]), {})
+    assert said("after.color == null && after.rooms == ['hall']", op, {}, ["CREATE"])[0] == "allow"
+    outcome, message = said("after.color.startsWith('b')", op, {}, ["CREATE"])
+    assert outcome == "deny"
+    assert "'after.color' is null here. The rule's author can write after.color != null && …." in message
+    assert said("after.color != null || after.rooms.size() == 1", op, {}, ["CREATE"])[0] == "allow"
+
+
+def test_a_manifest_is_judged_without_any_system() -> None:
+    policies = [policy("after.color != 'red'"), policy("after.key == null")]
+    found = check_declared(policies, [declared(color="red")])
+    assert [v.outcome for v in found.verdicts] == [VerdictOutcome.DENY, VerdictOutcome.ALLOW]
+
+
+def test_the_fields_of_the_spec_are_what_a_rule_can_speak_of() -> None:
+    with pytest.raises(RuleError) as wrong:
+        compile_rule("after.colour == 'red'", DOOR.name)
+    assert wrong.value.problems[0].hint == "Did you mean 'color'?"
+    with pytest.raises(RuleError) as wrong:
+        compile_rule("after.color == 3", DOOR.name)
+    assert wrong.value.problems[0].detail == "'==' does not take text or null and a whole number."
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (int, PolicyField(int)),
+        (bool, PolicyField(bool)),
+        (float | None, PolicyField(float, nullable=True)),
+        (Annotated[int, Field(ge=0)], PolicyField(int)),
+        (Literal["a", "b"], PolicyField(str)),
+        (list[int], PolicyField(list[int])),
+        (list[str] | None, PolicyField(list[str])),
+        (tuple[str, ...], PolicyField(list[str])),
+        (list[dict[str, int]], PolicyField(list[object])),
+        (dict[str, str], PolicyField(dict[str, str])),
+        (dict[str, list[int]], PolicyField(dict[str, object])),
+        (int | str, PolicyField(object)),
+        (Json, PolicyField(object)),
+        (Literal["a"] | None, PolicyField(str, nullable=True)),
+    ],
+)
+def test_annotations_of_models_are_types_of_rules(annotation: object, expected: PolicyField) -> None:
+    assert read_annotation(annotation) == expected
