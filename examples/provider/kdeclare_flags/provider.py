@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,7 +29,7 @@ class FlagSettings(BaseModel):
     """What an environment says of the service: its file, relative to the project."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    file: Path
+    file: str
 
 
 @dataclass(frozen=True, slots=True)
