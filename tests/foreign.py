@@ -18,7 +18,7 @@ from kdeclare.core.capabilities import Export, ExportRequest, LeftOut
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.collector import Collector, Selections
 from kdeclare.core.compared import Compared
-from kdeclare.core.diagnostics import denied
+from kdeclare.core.diagnostics import Diagnostic, denied, error
 from kdeclare.core.faults import Outcome
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.installed_providers import GROUP, find_providers, load_providers
@@ -202,6 +202,7 @@ class QueueKind:
 
     name = "Queue"
     spec: type[BaseModel] = QueueSpec
+    deletion_cause = "What is in the queue is lost."
 
     def parse(self, name: str, spec: QueueSpec) -> tuple[QueueSpec, tuple[Problem, ...]]:
         return spec, ()
@@ -306,6 +307,14 @@ class ShedPlanning(PlanHooks):
         )
 
 
+def find_overfull(declared: Sequence[Desired]) -> Sequence[Diagnostic]:
+    """The shed has room for so much."""
+    queues = [item for item in declared if item.id.kind == "Queue"]
+    if sum(item.body.size for item in queues) <= 1000:
+        return ()
+    return [error("no-room", "There is no room for all queues", "They hold more than 1,000.")]
+
+
 CREATE, CHANGE, REMOVE = CreateQueue(), ChangeQueue(), RemoveQueue()
 PROVIDER = Provider(
     "shed",
@@ -314,6 +323,8 @@ PROVIDER = Provider(
     builds_on=("kafka",),
     plan_settings=PlanSettings("shelves", ShelfSpec, complete_options),
     start_plan=ShedPlanning,
+    may_hold_secret=lambda key: key == "combination",
+    find_contradictions=find_overfull,
     collectors=(Collector(QueueSelection, read_queues, always=QueueSelection()),),
 )
 

@@ -10,13 +10,12 @@ from kdeclare.core.capabilities import find_static_diagnostics
 from kdeclare.core.diagnostics import Diagnostic, denied, in_order, warning
 from kdeclare.core.kind import Desired
 from kdeclare.core.plan import Verdict
-from kdeclare.core.registry import KINDS
+from kdeclare.core.registry import KINDS, find_contradictions
 from kdeclare.engine.planning.judging import POLICY_VIOLATION
 from kdeclare.engine.planning.order import contradictions
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import open_project
 from kdeclare.policy.checking import Foreseen, foresee
-from kdeclare.providers.kafka.reassignment.placement_constraints import clashes
 from kdeclare.report.views import ValidationView
 
 WOULD_DENY = "policy-if-created"
@@ -52,7 +51,7 @@ def _said_by_every_plan(loaded: Loaded) -> Iterator[Diagnostic]:
     for item in loaded.desired:
         yield from find_static_diagnostics(item)
     yield from contradictions(loaded.desired)
-    yield from clashes(loaded.desired)
+    yield from find_contradictions(loaded.desired)
 
 
 def _foreseen(found: Foreseen, desired: Sequence[Desired]) -> Iterator[Diagnostic]:

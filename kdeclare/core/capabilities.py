@@ -105,6 +105,14 @@ class ProtectsObjects(Protocol):
 
 
 @runtime_checkable
+class DescribesDeletion(Protocol):
+    """A kind of which people should know what goes with a deleted object."""
+
+    deletion_cause: str
+    """What is lost, in a sentence."""
+
+
+@runtime_checkable
 class RatesByLiveState(Protocol):
     """A kind that rates some fields by what the system has: plans can show less than `assess_field` knows."""
 
@@ -269,6 +277,12 @@ def assess_field(kind: str, action: Action, field: FieldChange) -> FieldChange:
     """Return the field with its risk; as it is where the kind is not installed, or knows of no risk."""
     known = _assessing_risks(KINDS.get(kind))
     return known.assess_field(action, field) if known is not None else field
+
+
+def find_deletion_cause(kind: str) -> str:
+    """Return what is lost when an object of a kind is deleted, in a sentence; empty where nobody says."""
+    known = KINDS.get(kind)
+    return known.deletion_cause if isinstance(known, DescribesDeletion) else ""
 
 
 def is_rated_by_live_state(kind: str, field: FieldChange) -> bool:

@@ -7,8 +7,9 @@ from typing import Protocol
 from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.collector import Expected, Selection, Sighting
 from kdeclare.core.connecting import Connects
+from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.examining import ExaminationRequest, Examined
-from kdeclare.core.kind import Kind
+from kdeclare.core.kind import Desired, Kind
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -85,6 +86,10 @@ class Provider:
     describe_plan: says what the operations of a plan come to as a whole; None where the changes say all.
     is_secret_setting: says whether the value of a typed setting must stay out of histories and messages; None
         for a setting that it does not know. The value of a setting that no provider knows stays out.
+    may_hold_secret: says whether what a manifest says under a key may be secret, so that nobody is shown the
+        line; fields that a spec types as secret need not be named.
+    find_contradictions: finds declared resources that cannot all be as declared whatever the system has,
+        beyond what `SharesSettings` says.
     contract: the version of the contract that it was written for.
     """
 
@@ -104,3 +109,5 @@ class Provider:
     auxiliary_kinds: frozenset[str] = frozenset()
     describe_plan: Callable[[Sequence[Operation]], PlanSection | None] | None = None
     is_secret_setting: Callable[[TypedSetting], bool | None] | None = None
+    may_hold_secret: Callable[[str], bool] | None = None
+    find_contradictions: Callable[[Sequence[Desired]], Sequence[Diagnostic]] | None = None

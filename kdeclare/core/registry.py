@@ -9,13 +9,15 @@ from pydantic import BaseModel
 
 from kdeclare.core.arguments import UnboundArguments
 from kdeclare.core.cleanup import Cleanup, CleanupRequest
+from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.installed_providers import load_providers
-from kdeclare.core.kind import Kind
+from kdeclare.core.kind import Desired, Kind
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.planning import PlanHooks, PlanInputs, PlanSettings
 from kdeclare.core.provider import Collects, PlanSection, Provider, TypedSetting
+from kdeclare.core.secrets import find_secret_fields
 from kdeclare.core.unknown_operation import UnknownOperationType
 from kdeclare.core.visibility import PendingWrite
 
@@ -150,3 +152,20 @@ def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
             found.append(cleanup)
             request = replace(request, pending=cleanup.pending)
     return tuple(found)
+
+
+def may_hold_secret(key: str) -> bool:
+    """Return whether what a manifest says under a key may be secret, as any provider or spec has it."""
+    providers = load_providers()
+    return any(key in find_secret_fields(kind.spec) for kind in KINDS.values()) or any(
+        provider.may_hold_secret(key) for provider in providers if provider.may_hold_secret
+    )
+
+
+def find_contradictions(desired: Sequence[Desired]) -> list[Diagnostic]:
+    """Find declared resources that cannot all be as declared whatever the systems have."""
+    found: list[Diagnostic] = []
+    for provider in load_providers():
+        if provider.find_contradictions is not None:
+            found += provider.find_contradictions(desired)
+    return found

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
+from functools import cache
 from types import NoneType
 from typing import Annotated, Literal, Protocol, get_args, get_origin, get_type_hints
 
@@ -234,6 +235,31 @@ def _replaced(value: object, new: Mapping[Steps, Secret], at: Steps) -> object:
     assert is_dataclass(value)
     assert not isinstance(value, type)
     return replace(value, **{str(name): after for name, after in changed.items()})
+
+
+@cache
+def find_secret_fields(model: type[BaseModel]) -> frozenset[str]:
+    """Return the names of the fields that hold a secret, in a model and in all models below it."""
+    found: set[str] = set()
+    waiting: list[object] = [model]
+    seen: set[object] = set()
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, type) and issubclass(current, BaseModel) and current not in seen:
+            seen.add(current)
+            for name, item in current.model_fields.items():
+                leaves = set(_leaves_of(item.annotation))
+                found |= {name, item.alias or name} if Secret in leaves else set()
+                waiting += leaves
+    return frozenset(found)
+
+
+def _leaves_of(annotation: object) -> Iterator[object]:
+    arguments = get_args(annotation)
+    for argument in arguments[:1] if get_origin(annotation) is Annotated else arguments:
+        yield from _leaves_of(argument)
+    if not arguments:
+        yield annotation
 
 
 def _read_secret(value: object) -> Secret:

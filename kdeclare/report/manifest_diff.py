@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
+from kdeclare.core.registry import may_hold_secret
 from kdeclare.core.secrets import SHOWN
 from kdeclare.manifests.editing.documents import FileEdit
 from kdeclare.manifests.editing.text import decoded
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.ids import ConfigScope
 
 _NOWHERE = "/dev/null"
 _NO_BREAK = "\\ No newline at end of file\n"
@@ -54,12 +53,5 @@ def _masked(lines: Sequence[str]) -> Iterator[str]:
 def _secret(line: str) -> re.Match[str] | None:
     """The first sensitive key of a line, in flow style too, whose value is no reference."""
     pairs = (_PAIR.match(line, word.start()) for word in _WORD.finditer(line))
-    return next((m for m in pairs if m and _is_secret(m["key"]) and not _HARMLESS.match(m["value"])), None)
-
-
-def _is_secret(key: str) -> bool:
-    """As the catalogue has it; of a key that is unknown, if it looks like one."""
-    known = [info for scope in ConfigScope if (info := catalog(scope).get(key))]
-    if known:
-        return any(info.is_secret for info in known)
-    return any(catalog(scope).may_be_secret(key) for scope in ConfigScope)
+    literal = (found for found in pairs if found and not _HARMLESS.match(found["value"]))
+    return next((found for found in literal if may_hold_secret(found["key"])), None)

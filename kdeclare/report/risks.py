@@ -4,11 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kdeclare.core.capabilities import find_deletion_cause
 from kdeclare.core.changes import Action, Change, FieldChange, Risk
 from kdeclare.core.diagnostics import Diagnostic, in_order
 from kdeclare.core.plan import Plan, Verdict
-from kdeclare.providers.kafka.ids import is_topic
-from kdeclare.providers.kafka.risks import TOPIC_DELETED
 from kdeclare.report.values import clean, key_of, listed
 from kdeclare.report.verdicts_text import spoken
 
@@ -91,7 +90,7 @@ def names_of_risks(change: Change) -> list[str]:
 
 
 def _cause_of_whole(change: Change) -> str:
-    return TOPIC_DELETED if change.action is Action.DELETE and is_topic(change.id) else ""
+    return find_deletion_cause(change.id.kind) if change.action is Action.DELETE else ""
 
 
 def why_irreversible(plan: Plan) -> Mapping[str, Sequence[str]]:

@@ -1,6 +1,5 @@
 """What goes on right now, for people: unfinished runs, moves in flight, who holds the lock."""
 
-from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.report.history_text import moment
 from kdeclare.report.moves_text import progress_text
 from kdeclare.report.style import PLAIN, Style
@@ -57,7 +56,7 @@ def _moves(view: StatusView, style: Style) -> str:
     moves = view.moves
     if not moves:
         return ""
-    names = [clean(str(TopicPartition(m.topic, m.partition))) for m in moves[:_MANY]]
+    names = [clean(f"{m.topic}-{m.partition}") for m in moves[:_MANY]]
     width = max(len(name) for name in names)
     far = f" {progress_text(view.progress)}" if view.progress else ""
     lines = [f"{style.cyan('Moves in flight:')}{far}"]

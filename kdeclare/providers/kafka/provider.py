@@ -3,7 +3,7 @@
 from kdeclare.core.provider import Provider
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
 from kdeclare.providers.kafka.collector import CLUSTER, find_principal
-from kdeclare.providers.kafka.config.catalog import is_secret_setting
+from kdeclare.providers.kafka.config.catalog import is_secret_setting, may_hold_secret
 from kdeclare.providers.kafka.connection import CONNECTION
 from kdeclare.providers.kafka.doctor import examine_cluster
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
@@ -20,6 +20,7 @@ from kdeclare.providers.kafka.reassignment.operations.moves import AwaitMoves, C
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
 from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle
+from kdeclare.providers.kafka.reassignment.placement_constraints import clashes
 from kdeclare.providers.kafka.reassignment.plan_section import describe_moves
 from kdeclare.providers.kafka.topic import TopicKind
 
@@ -50,4 +51,6 @@ PROVIDER = Provider(
     auxiliary_kinds=frozenset({TOGETHER.kind}),
     describe_plan=describe_moves,
     is_secret_setting=is_secret_setting,
+    may_hold_secret=may_hold_secret,
+    find_contradictions=clashes,
 )

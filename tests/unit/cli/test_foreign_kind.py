@@ -9,6 +9,8 @@ from jsonschema import Draft202012Validator
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.ids import ResourceId
 from kdeclare.manifests.editing import project_edits
+from kdeclare.manifests.editing.documents import FileEdit
+from kdeclare.report.manifest_diff import manifest_diff
 from tests.foreign import QueueKind, Shed, shed
 from tests.unit.app.write_back_project import PROJECT, Place, put
 from tests.unit.cli.command_line import CommandLine
@@ -75,6 +77,20 @@ def test_scope_of_a_project_limits_it(kdeclare: CommandLine) -> None:
     assert "Outside the scope of the project" in kdeclare("validate").out
 
 
+def test_validate_finds_what_cannot_all_hold(kdeclare: CommandLine) -> None:
+    for name in ("orders", "returns"):
+        kdeclare.write(f"manifests/{name}.yaml", "Queue", name, size=600)
+    assert "There is no room for all queues" in kdeclare("validate").out
+
+
+def test_deletion_says_what_is_lost(kdeclare: CommandLine) -> None:
+    file = kdeclare.write("manifests/orders.yaml", "Queue", "orders", size=5)
+    kdeclare.write("manifests/returns.yaml", "Queue", "returns", size=5)
+    assert kdeclare("apply", "--yes").code == 0
+    file.unlink()
+    assert "What is in the queue is lost." in kdeclare("plan", "--allow-deletes", "--format", "markdown").out
+
+
 def test_import_writes_it(kdeclare: CommandLine, shed: Shed) -> None:
     shed.queues |= {name: {"size": 7, "durable": False} for name in ("orders", "returns")}
     assert kdeclare("import", "--match", "ord.*", "--out", "manifests").code == 0
@@ -123,6 +139,15 @@ def test_change_is_written_back(here: Place) -> None:
         "+  size: 20  # enough for a week\n"
         "+  durable: true\n"
     )
+
+
+def test_no_secret_is_shown_with_the_change(here: Place) -> None:
+    secrets = "  password: hunter2\n  combination: 12-34\n"
+    after = QUEUE.replace("  durable: false\n", "  durable: false\n" + secrets)
+    shown = manifest_diff([FileEdit("it.yaml", None, after.encode())])
+    assert "hunter2" not in shown
+    assert "12-34" not in shown
+    assert shown.count("(sensitive)") == 2
 
 
 def test_new_one_is_written(here: Place) -> None:

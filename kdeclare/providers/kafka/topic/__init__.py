@@ -35,7 +35,7 @@ from kdeclare.providers.kafka.policies.requests import TopicReview, start_review
 from kdeclare.providers.kafka.policies.words import TOPIC_WORDS
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement, PlacementError
-from kdeclare.providers.kafka.risks import assess_topic_field
+from kdeclare.providers.kafka.risks import TOPIC_DELETED, assess_topic_field
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic.body_json import topic_from, topic_json
 from kdeclare.providers.kafka.topic.diff import TOPIC_ID, diff_topic, min_isr_problems, not_placed
@@ -58,6 +58,7 @@ class TopicKind:
     name = "Topic"
     spec: type[BaseModel] = TopicSpec
     config_scope = ConfigScope.TOPIC
+    deletion_cause = TOPIC_DELETED
     policy_words: PolicyWords = replace(TOPIC_WORDS, is_name=is_legal_name)
     exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE
 

@@ -116,6 +116,14 @@ def catalog(scope: ConfigScope) -> Catalog:
     return Catalog(scope, keys)
 
 
+def may_hold_secret(key: str) -> bool:
+    """Whether Kafka keeps the value of a key secret; of a key that is in no scope, if it looks like one."""
+    known = [info for scope in ConfigScope if (info := catalog(scope).get(key))]
+    if known:
+        return any(info.is_secret for info in known)
+    return any(catalog(scope).may_be_secret(key) for scope in ConfigScope)
+
+
 def is_secret_setting(setting: TypedSetting) -> bool | None:
     """Whether Kafka keeps the value of a typed key secret, in any scope; None for a key that is in none.
 
