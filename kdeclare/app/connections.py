@@ -15,7 +15,6 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.parts import Connections
-from kdeclare.core.provider import Provider
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.reference_limits import Limits
 from kdeclare.manifests.substitution import resolve_reference
@@ -134,22 +133,31 @@ def find_openers(
     project: Project, surroundings: Surroundings, keeper: ConnectionKeeper | None = None
 ) -> tuple[Opener, ...]:
     """Return what opens the connections of all installed providers. Raises KdeclareError."""
+    types = {p.name: p.connection for p in load_providers() if p.connection is not None}
+    return make_openers(types, project, surroundings, keeper)
+
+
+def make_openers(
+    types: Mapping[str, Connects],
+    project: Project,
+    surroundings: Surroundings,
+    keeper: ConnectionKeeper | None = None,
+) -> tuple[Opener, ...]:
+    """Return what opens connections of these types, which are given by the names of their providers."""
     return tuple(
-        _make_opener(provider, provider.connection, project, surroundings, keeper)
-        for provider in load_providers()
-        if provider.connection is not None
+        _make_opener(name, connects, project, surroundings, keeper) for name, connects in types.items()
     )
 
 
 def _make_opener(
-    provider: Provider,
+    name: str,
     connects: Connects,
     project: Project,
     surroundings: Surroundings,
     keeper: ConnectionKeeper | None,
 ) -> Opener:
     def open_connection() -> object:
-        target = connects.make_target(read_settings(provider.name, connects, project), surroundings)
+        target = connects.make_target(read_settings(name, connects, project), surroundings)
         opens = target.open if keeper is None else lambda timeout_s: keeper.open(target, timeout_s)
         return opens(surroundings.timeout_s)
 

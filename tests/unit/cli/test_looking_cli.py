@@ -218,6 +218,8 @@ def test_looking_imports_only_what_it_needs(tmp_path: Path) -> None:
         "cel_expr_python",
         "pyspark",
         "kdeclare.engine.planning.build",
+        "kdeclare.providers.kafka.provider",
+        "kdeclare.providers.connect",
     )
     code = (
         "import sys; from kdeclare.cli.main import main;"

@@ -7,7 +7,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
 from kdeclare.providers.kafka.commands.views import ConfigsView, ResourceConfigs
 from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
@@ -34,7 +34,7 @@ def describe_configs(workspace: Workspace, which: WhichResources, *, everything:
     Kafka is asked for keys by name then, those of the catalogue: a broker of a later release may have more.
     Raises KdeclareError.
     """
-    with workspace.connected() as connections:
+    with workspace.connected({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
         names, silent = _names(cluster, which)
         keys = frozenset(catalog(which.scope).keys) if everything else frozenset()

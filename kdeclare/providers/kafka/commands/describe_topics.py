@@ -17,7 +17,7 @@ from kdeclare.providers.kafka.commands.views import (
     TopicsView,
     TopicView,
 )
-from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.consistent import topics_and_moves
 from kdeclare.providers.kafka.health import Condition, conditions
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
@@ -99,7 +99,7 @@ def list_topics(
 
     configs: also their overrides. sizes: also their bytes; all brokers are asked. Raises KdeclareError.
     """
-    with workspace.connected() as connections:
+    with workspace.connected({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
         seen = _look(workspace, cluster, which, configs=configs, sizes=sizes, patterns_may_miss=True)
     views = tuple(_summary(seen, topic, _partitions(seen, topic)) for topic in seen.topics)
@@ -120,7 +120,7 @@ def describe_topics(
     overridden: leaves topics with overrides. sizes: also their bytes. Raises KdeclareError.
     """
     wanted = tuple(sorted(only, key=list(Condition).index))
-    with workspace.connected() as connections:
+    with workspace.connected({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
         seen = _look(workspace, cluster, which, configs=True, sizes=sizes)
     blind = [p for p in seen.problems if p.code == "configs-unknown"]
