@@ -18,7 +18,7 @@ from kdeclare.core.capabilities import Export, ExportRequest, LeftOut
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.collector import Collector, Selections
 from kdeclare.core.compared import Compared
-from kdeclare.core.diagnostics import Diagnostic, denied, error
+from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
 from kdeclare.core.faults import Outcome
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.installed_providers import GROUP, find_providers, load_providers
@@ -33,7 +33,7 @@ from kdeclare.core.parts import Connections, LiveState, PlanContext, PlanOptions
 from kdeclare.core.planning import PlanHooks, PlanInputs, PlanSettings, Step
 from kdeclare.core.provider import Provider
 from kdeclare.core.secrets import SecretSource, SecretText
-from kdeclare.core.undoing import Undo
+from kdeclare.core.undoing import LOSES_DATA, Undo
 
 
 @dataclass
@@ -179,6 +179,10 @@ class RemoveQueue(QueueOperationType):
             for op in ops:
                 SHED.queues.pop(queue_of(op), None)
         return {op.id: None for op in ops}
+
+    def announce_losses(self, connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
+        names = ", ".join(op.resource.name for op in ops)
+        return (warning(LOSES_DATA, "Queues will be emptied", f"What waits in {names} is lost."),)
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         return Undo("queue.create", QueueArguments(queue_of(op), **op.expect))

@@ -16,10 +16,10 @@ from kdeclare.app.scope import Scope
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace, who
 from kdeclare.core.changes import Action, Reason
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, warning
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.parts import Connections, PlanOptions
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import type_of
@@ -32,17 +32,10 @@ from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.lookout import RunOptions
 from kdeclare.engine.executor.rollback import rollback_plan
 from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
+from kdeclare.engine.observation import identify_system, observe
 from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
-from kdeclare.providers.kafka.collector import select_topics
-from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.operations.delete_topic import is_careful
-from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
-from kdeclare.providers.kafka.reassignment.cleanup import is_housekeeping
-
-DELETES_RECORDS = "deletes-records"
-_NAMED = 5
 
 Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 """Shows the plan, with what was recovered before it, and says whether to go on."""
@@ -153,8 +146,7 @@ def roll_back(
         run, record = _find_run(workspace, run_id)
         check_cluster_id(run.cluster.id, _cluster_id(connections), workspace.cluster_name)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        chosen = PlanOptions(KafkaPlanOptions(delete_by_name=delete_by_name))
-        options = complete_options(chosen, workspace.project)
+        options = complete_options(Scope(delete_by_name=delete_by_name).options, workspace.project)
         plan = rollback_plan(
             run,
             record,
@@ -174,7 +166,7 @@ def roll_back(
 
 
 def _cluster_id(connections: Connections) -> str:
-    return connections.get(KafkaConnection).cluster.describe().id
+    return identify_system(observe(connections, ()))
 
 
 def judge_finished(
@@ -227,7 +219,7 @@ def confirmed(
     tidies: take away afterwards what this run or an earlier one has left and nobody needs any more.
     Raises KdeclareError.
     """
-    if not how.confirm(plan, (*notices, *count_records_to_delete(connections, plan))):
+    if not how.confirm(plan, (*notices, *_announce_losses(connections, plan))):
         return None
     stop = how.stop or Event()
     applier = Applier(
@@ -249,33 +241,14 @@ def confirmed(
         return replace(run, diagnostics=(*run.diagnostics, *tidied_up(workspace, connections, how.command)))
 
 
-def count_records_to_delete(connections: Connections, plan: Plan) -> tuple[Diagnostic, ...]:
-    """How many of the topics that a plan deletes hold records; nothing where it deletes none.
-
-    Deletions that refuse topics with records (undoing a creation) do not count. The counts are for people,
-    so a cluster that does not answer is no reason to stop: the diagnostic then says so.
-    """
-    deletes = [op for op in plan.operations if type_of(op).deletes and not is_careful(op)]
-    topics = sorted({topic for op in deletes for topic in select_topics(type_of(op).select(op))})
-    if not topics:
-        return ()
-    many = f"{len(topics):,} topics" if len(topics) > 1 else "topic"
-    try:
-        counts = connections.get(KafkaConnection).cluster.record_counts(topics)
-    except Fault as fault:
-        detail = f"Whether the {many} to be deleted hold records could not be read: {fault}."
-        return (warning(DELETES_RECORDS, "Topics will be deleted", detail),)
-    holding = {topic: count for topic in topics if (count := counts.get(topic, 0))}
-    if not holding:
-        detail = f"The {many} to be deleted hold{'s' if len(topics) == 1 else ''} no records."
-        return (info(DELETES_RECORDS, "Topics will be deleted", detail),)
-    largest = sorted(holding.items(), key=lambda item: (-item[1], item[0]))[:_NAMED]
-    named = ", ".join(f"{topic} ({count:,})" for topic, count in largest)
-    more = f" and {len(holding) - _NAMED:,} more" if len(holding) > _NAMED else ""
-    verb = "holds" if len(holding) == 1 else "hold"
-    share = f"{len(holding):,} of the {many}" if len(topics) > 1 else "The topic"
-    detail = f"{share} to be deleted {verb} records: {named}{more}. They are lost with the topic."
-    return (warning(DELETES_RECORDS, "Records will be deleted", detail),)
+def _announce_losses(connections: Connections, plan: Plan) -> tuple[Diagnostic, ...]:
+    """What operation types have to say of what is lost, before anybody confirms the plan."""
+    by_type: dict[str, list[Operation]] = {}
+    for op in plan.operations:
+        by_type.setdefault(op.verb, []).append(op)
+    return tuple(
+        found for ops in by_type.values() for found in type_of(ops[0]).announce_losses(connections, ops)
+    )
 
 
 @contextmanager
@@ -325,13 +298,18 @@ def _same_environment(workspace: Workspace, plan: Plan) -> None:
     )
 
 
+def _is_housekeeping(plan: Plan) -> bool:
+    """Whether a plan only removes what earlier runs have left: it shows no change that people would undo."""
+    return bool(plan.operations) and not plan.changes
+
+
 def _find_run(workspace: Workspace, run_id: str | None) -> tuple[Plan, RunRecord]:
     runs = workspace.store.runs()
     if run_id is not None and run_id not in runs:
         raise unknown_run(run_id, runs)
     for chosen in [run_id] if run_id else reversed(runs):
         plan = read_run_plan(workspace.store, chosen)
-        if run_id or not is_housekeeping(plan):
+        if run_id or not _is_housekeeping(plan):
             return plan, read_run(workspace.store, chosen)
     raise _nothing_to_undo()
 

@@ -26,7 +26,8 @@ from kdeclare.engine.executor.recovery import (
 )
 from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE
 from kdeclare.engine.state.port import StateStore
-from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
+
+NOTHING_CHOSEN = PlanOptions()
 
 _UNWRITABLE = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
 """Why the state folder cannot be written; whoever only looks goes on all the same."""
@@ -100,7 +101,7 @@ def recover_locked(
     connections: Connections,
     what: str,
     *,
-    keep_throttles: bool = False,
+    options: PlanOptions = NOTHING_CHOSEN,
     progress: Progress = quietly,
     visibility_timeout_s: float = VISIBLE_WITHIN_S,
 ) -> tuple[Diagnostic, ...]:
@@ -113,7 +114,7 @@ def recover_locked(
     _await_visibility(workspace, connections, progress, visibility_timeout_s)
     if not certain:
         return settled  # what may still take effect is looked for after the run
-    tidied = tidy_up(workspace, connections, what, keep_throttles=keep_throttles)
+    tidied = tidy_up(workspace, connections, what, options=options)
     if tidied.run is not None:
         _await_visibility(workspace, connections, progress, visibility_timeout_s)
     return settled + about(tidied)
@@ -142,7 +143,7 @@ def tidy_up(
     connections: Connections,
     what: str,
     *,
-    keep_throttles: bool = False,
+    options: PlanOptions = NOTHING_CHOSEN,
     patient: bool = False,
 ) -> Tidied:
     """Take away what no move needs any more, see `tidy`; the caller holds the lock. Raises Fault."""
@@ -163,7 +164,7 @@ def tidy_up(
         project.name,
         project.environment.name,
         workspace.cluster_name,
-        options=PlanOptions(KafkaPlanOptions(keep_throttles=keep_throttles)),
+        options=options,
         patient=patient,
     )
 

@@ -76,10 +76,10 @@ class Asking:
 
 def _with_losses(question: str, notices: tuple[Diagnostic, ...]) -> str:
     """The question, after what deleting topics would take with them."""
-    from kdeclare.app.apply import DELETES_RECORDS
+    from kdeclare.core.undoing import LOSES_DATA
     from kdeclare.report.values import clean
 
-    losses = [clean(notice.detail) for notice in notices if notice.code == DELETES_RECORDS]
+    losses = [clean(notice.detail) for notice in notices if notice.code == LOSES_DATA]
     return "\n".join([*losses, question])
 
 

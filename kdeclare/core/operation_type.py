@@ -217,6 +217,13 @@ class OperationType(Protocol):
         """
         return op
 
+    def announce_losses(self, connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
+        """Return what people should know of what these operations lose before they confirm them.
+
+        It is for people: a system that does not answer is something to say, and raises nothing.
+        """
+        return ()
+
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
         """Return by id why operations of a rollback are left out: they would lose data. Raises Fault."""
         return {}

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from kdeclare.core.arguments import Arguments
 
+LOSES_DATA = "deletes-records"
+"""The code of what `OperationType.announce_losses` says; people read it right before they confirm."""
+
 HAS_RECORDS = "has-records"
 """The code of a diagnostic that says that something is not deleted because it holds data by now."""
 

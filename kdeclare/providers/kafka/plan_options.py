@@ -31,6 +31,10 @@ class KafkaPlanOptions:
     keep_throttles: bool = False
 
 
+KEEP_THROTTLES = PlanOptions(KafkaPlanOptions(keep_throttles=True))
+"""Of a run that is going to say itself which throttles it takes away."""
+
+
 def find_kafka_options(options: PlanOptions) -> KafkaPlanOptions:
     """Return what was chosen about Kafka; the defaults where nothing was."""
     return options.find(KafkaPlanOptions) or KafkaPlanOptions()

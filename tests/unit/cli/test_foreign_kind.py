@@ -89,6 +89,10 @@ def test_deletion_says_what_is_lost(kdeclare: CommandLine) -> None:
     assert kdeclare("apply", "--yes").code == 0
     file.unlink()
     assert "What is in the queue is lost." in kdeclare("plan", "--allow-deletes", "--format", "markdown").out
+    asked = kdeclare("apply", "--allow-deletes", answer="no\n").err
+    assert "What waits in orders is lost." in asked
+    assert kdeclare("apply", "--allow-deletes", "--yes").code == 0
+    assert "Queue/orders" in kdeclare("rollback", "--yes").out
 
 
 def test_import_writes_it(kdeclare: CommandLine, shed: Shed) -> None:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kdeclare.core.diagnostics import Diagnostic, warning
+from kdeclare.core.diagnostics import Diagnostic, info, warning
 from kdeclare.core.faults import Fault, Result
 from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import View, with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.secrets import SecretSource
-from kdeclare.core.undoing import HAS_RECORDS, Undo, Unproven
+from kdeclare.core.undoing import HAS_RECORDS, LOSES_DATA, Undo, Unproven
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.live import KafkaState
@@ -19,6 +19,7 @@ from kdeclare.providers.kafka.operations.topics import TopicOperationType, name_
 from kdeclare.providers.kafka.plan_options import find_kafka_options
 from kdeclare.providers.kafka.topic_effects import Effect
 
+_NAMED = 5
 _HAS_RECORDS = "HAS_RECORDS"
 _NOT_VISIBLE = "NOT_VISIBLE"
 """The error of a deletion that was not sent, because no broker shows the topic that must be empty."""
@@ -118,6 +119,10 @@ class DeleteTopic(TopicOperationType):
             return op if find_kafka_options(options).delete_by_name else _unproven(_NO_IDS, topic.name)
         return _unproven(_NO_ID_KNOWN if created_id is None else _RECREATED, topic.name)
 
+    def announce_losses(self, connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
+        """How many of the topics hold records."""
+        return _count_records(connections, ops)
+
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
         """Those of topics that must be empty, and hold records by now."""
         careful = [name_topic(op) for op in ops if _args(op).require_empty]
@@ -164,3 +169,31 @@ def _holds_records(op: Operation, count: int) -> Diagnostic:
         hint="Roll back with --allow-data-loss to delete it all the same.",
         resource=str(op.resource),
     )
+
+
+def _count_records(connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
+    """How many of the topics to be deleted hold records.
+
+    Deletions that refuse topics with records (undoing a creation) do not count. The counts are for people,
+    so a cluster that does not answer is no reason to stop: the diagnostic then says so.
+    """
+    topics = sorted({name_topic(op) for op in ops if not is_careful(op)})
+    if not topics:
+        return ()
+    many = f"{len(topics):,} topics" if len(topics) > 1 else "topic"
+    try:
+        counts = connections.get(KafkaConnection).cluster.record_counts(topics)
+    except Fault as fault:
+        detail = f"Whether the {many} to be deleted hold records could not be read: {fault}."
+        return (warning(LOSES_DATA, "Topics will be deleted", detail),)
+    holding = {topic: count for topic in topics if (count := counts.get(topic, 0))}
+    if not holding:
+        detail = f"The {many} to be deleted hold{'s' if len(topics) == 1 else ''} no records."
+        return (info(LOSES_DATA, "Topics will be deleted", detail),)
+    largest = sorted(holding.items(), key=lambda item: (-item[1], item[0]))[:_NAMED]
+    named = ", ".join(f"{topic} ({count:,})" for topic, count in largest)
+    more = f" and {len(holding) - _NAMED:,} more" if len(holding) > _NAMED else ""
+    verb = "holds" if len(holding) == 1 else "hold"
+    share = f"{len(holding):,} of the {many}" if len(topics) > 1 else "The topic"
+    detail = f"{share} to be deleted {verb} records: {named}{more}. They are lost with the topic."
+    return (warning(LOSES_DATA, "Records will be deleted", detail),)

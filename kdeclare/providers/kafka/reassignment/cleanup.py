@@ -6,7 +6,6 @@ from dataclasses import replace
 from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operations import Operation
-from kdeclare.core.plan import Plan
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
@@ -81,8 +80,3 @@ def _is_due(partition: TopicPartition, preferred: int, live: KafkaState) -> bool
         return True
     state = topic.partitions[partition.partition]
     return state.replicas[:1] != (preferred,) or preferred in live.cluster.serving.intersection(state.isr)
-
-
-def is_housekeeping(plan: Plan) -> bool:
-    """Whether a plan only tidies up: there is nothing in it that a person would want undone."""
-    return bool(plan.operations) and all(op.resource == RESOURCE for op in plan.operations)

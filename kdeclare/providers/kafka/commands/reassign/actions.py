@@ -59,7 +59,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.observe import observe, replica_dirs
 from kdeclare.providers.kafka.operations.partitions import get_targets
-from kdeclare.providers.kafka.plan_options import find_kafka_options, with_pace
+from kdeclare.providers.kafka.plan_options import KEEP_THROTTLES, find_kafka_options, with_pace
 from kdeclare.providers.kafka.port import Cluster, LogDir
 from kdeclare.providers.kafka.reassignment.generate import left_out, proposal
 from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
@@ -197,7 +197,9 @@ def cancel(
         workspace.store.lock(how.command),
     ):
         cluster = connections.get(KafkaConnection).cluster
-        left = recover_locked(workspace, connections, how.command, keep_throttles=True, progress=how.progress)
+        left = recover_locked(
+            workspace, connections, how.command, options=KEEP_THROTTLES, progress=how.progress
+        )
         notices = (*in_force.diagnostics, *left)
         live, _ = _seen(cluster, assignments)
         check_names(_topics(assignments), workspace.project.scope)

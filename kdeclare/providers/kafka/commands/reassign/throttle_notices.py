@@ -19,6 +19,7 @@ from kdeclare.providers.kafka.commands.reassign.text import (
 )
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.plan_options import KEEP_THROTTLES
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.leftovers import Entries, leftovers_of
@@ -54,7 +55,7 @@ def settle_and_clear(workspace: Workspace, connections: Connections, what: str, 
         return
     try:
         with store.lock(what):
-            tell(recover_locked(workspace, connections, what, keep_throttles=True))
+            tell(recover_locked(workspace, connections, what, options=KEEP_THROTTLES))
             clear(workspace, connections, what, out, tell)
     except KdeclareError as taken:
         tell(under_way(taken))
