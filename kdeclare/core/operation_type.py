@@ -10,6 +10,7 @@ from kdeclare.core.collector import Selections
 from kdeclare.core.completion import Completion
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.faults import Explanation, Fault, Outcome
+from kdeclare.core.footprint import Footprint
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.operations import Operation
@@ -90,6 +91,10 @@ class OperationType(Protocol):
     def awaits_others(self) -> bool:
         """Whether it begins only once the work of others on its objects is over."""
         return self.awaits is not None
+
+    def footprint(self, op: Operation) -> Footprint:
+        """Return what ``op`` touches; order, and what contradicts itself, follow from it."""
+        return ()
 
     def find_expected(self, op: Operation) -> frozenset[str]:
         """Return the names of the objects that must exist for ``op``, as it knows them by their ids."""

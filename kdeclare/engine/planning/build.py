@@ -24,6 +24,7 @@ from kdeclare.engine.planning import order
 from kdeclare.engine.planning.compare import compare, unknown_names, what_to_observe
 from kdeclare.engine.planning.deletion_limit import MAX_DELETES, deletions_of, exceed_limit
 from kdeclare.engine.planning.judging import POLICY_VIOLATION, add_needs
+from kdeclare.engine.planning.linking import link_operations
 from kdeclare.engine.planning.out_of_scope import find_out_of_scope
 from kdeclare.engine.planning.preflight import preflight
 from kdeclare.engine.planning.request import PlanRequest
@@ -182,7 +183,23 @@ def _operations(draft: _Draft, live: LiveState, context: PlanContext) -> tuple[O
         operations = step.operations
         draft.report(step.diagnostics)
     draft.blocked |= refused
-    return order.in_order(order.linked(operations))
+    # After `refine`, which may change what operations touch.
+    step = link_operations(operations)
+    draft.report(step.diagnostics)
+    try:
+        return order.in_order(step.operations)
+    except order.OperationCycleError as cycle:
+        draft.report([_report_cycle(cycle)])
+        return ()
+
+
+def _report_cycle(cycle: order.OperationCycleError) -> Diagnostic:
+    return error(
+        "dependency-cycle",
+        "Operations wait for each other",
+        f"None of these can come first: {cycle}.",
+        hint="Take one of their resources out, apply, and declare it again.",
+    )
 
 
 def _limited(

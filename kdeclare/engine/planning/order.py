@@ -1,17 +1,25 @@
-"""Edges between resources, contradictions, and what a refusal takes with it."""
+"""The order of operations, contradictions, and what a refusal takes with it."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 
 from kdeclare.core.capabilities import list_exclusive_settings
 from kdeclare.core.contradictions import report_contradiction
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import type_of
+
+
+class OperationCycleError(ValueError):
+    """Operations wait for each other.
+
+    path: their ids; each comes before the next one, and the last before the first.
+    """
+
+    def __init__(self, path: tuple[str, ...]) -> None:
+        super().__init__(" → ".join((*path, path[0])))
+        self.path = path
 
 
 def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
@@ -46,7 +54,7 @@ def without(operations: Sequence[Operation], refused: Iterable[str]) -> tuple[Op
 
 
 def in_order(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Needed before needing, and by id where that leaves a choice. Raises ValueError on a cycle."""
+    """Needed before needing, and by id where that leaves a choice. Raises OperationCycleError."""
     if not any(op.needs or op.follows for op in operations):
         return tuple(sorted(operations, key=lambda op: op.id))
     import networkx as nx  # slow to import, and most plans have no edge
@@ -58,7 +66,8 @@ def in_order(operations: Sequence[Operation]) -> tuple[Operation, ...]:
     try:
         return tuple(by_id[id_] for id_ in nx.lexicographical_topological_sort(graph))
     except nx.NetworkXUnfeasible as cycle:
-        raise ValueError("The operations need each other in a circle.") from cycle
+        path = [start for start, _ in nx.find_cycle(graph)]
+        raise OperationCycleError(tuple(path)) from cycle
 
 
 def find_made_before(
@@ -104,40 +113,3 @@ def find_made_before(
         if made:
             found[op.id] = made
     return found
-
-
-def linked(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Add the edges between resources.
-
-    Whoever looks at what another produces comes after it, and so does who refers to it; what others refer to
-    is deleted once they do no longer.
-    """
-    makers: dict[str, str] = {}
-    created: dict[ResourceId, str] = {}
-    releasing: dict[ResourceId, list[str]] = {}
-    for op in operations:
-        if type_of(op).creates:
-            makers |= dict.fromkeys(type_of(op).produces(op), op.id)
-            created |= {id_: op.id for id_ in [type_of(op).find_created(op)] if id_ is not None}
-        for id_ in type_of(op).find_released(op):
-            releasing.setdefault(id_, []).append(op.id)
-    if not makers and not releasing:
-        return tuple(operations)
-    return tuple(_linked(op, makers, created, releasing) for op in operations)
-
-
-def _linked(
-    op: Operation,
-    makers: Mapping[str, str],
-    created: Mapping[ResourceId, str],
-    releasing: Mapping[ResourceId, Sequence[str]],
-) -> Operation:
-    claims = type_of(op).claims(op).values()
-    needs = {makers[c]: "what it is on is made first" for c in claims if c in makers and makers[c] != op.id}
-    for id_ in sorted(type_of(op).find_required(op) & created.keys()):
-        needs[created[id_]] = f"it refers to {id_}, which is created first"
-    gone = type_of(op).find_object(op) if type_of(op).deletes else None
-    if gone is not None:
-        users = releasing.get(gone, ())
-        needs |= {user: f"it refers to {gone} until then" for user in users if user != op.id}
-    return replace(op, needs={**needs, **op.needs}) if needs else op

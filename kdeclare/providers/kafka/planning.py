@@ -34,7 +34,6 @@ from kdeclare.providers.kafka.reassignment.single_mover import leave_to_one_move
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic.deletions import (
     deletes_by_name,
-    find_uses_of_deleted,
     lacks_topic_id,
 )
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
@@ -97,7 +96,6 @@ class KafkaPlanning(PlanHooks):
         problems = [] if live.sees_moves else [moves_not_seen()]
         operations = tuple(with_guard(op, live, client=options.client_guard) for op in operations)
         problems += clashes(inputs.desired, live.topics)
-        problems += find_uses_of_deleted(operations)
         problems += [unguarded(op) for op in operations if lacks_guard(op, live)]
         if not options.delete_by_name:
             problems += [lacks_topic_id(op) for op in operations if deletes_by_name(op)]

@@ -1,6 +1,7 @@
 """What all operation types on a Kafka cluster have in common."""
 
 from kdeclare.core.faults import Explanation, Fault, FaultCause
+from kdeclare.core.footprint import Access, Footprint, Touch
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
@@ -19,6 +20,10 @@ _CAUSES = {
 }
 
 
+TOPIC = "kafka.topic"
+"""The sort of topics in footprints; their keys are their names."""
+
+
 class KafkaOperationType(OperationType):
     """An operation on a Kafka cluster.
 
@@ -31,6 +36,10 @@ class KafkaOperationType(OperationType):
     def find_right(self, op: Operation) -> str:
         """Return the right of Kafka's ACLs that it needs, and on what; empty where nothing asks."""
         return ""
+
+    def footprint(self, op: Operation) -> Footprint:
+        """The topics that it looks at, which must exist."""
+        return [Touch(TOPIC, topic, Access.UPDATE) for topic in sorted(self.find_subjects(op))]
 
     def find_deadline_s(self, connections: Connections) -> float | None:
         """See `core.operation_type`."""

@@ -6,6 +6,7 @@ from typing import ClassVar
 from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Outcome, Result
+from kdeclare.core.footprint import Access, Footprint, Touch
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operation_arguments import get_arguments
 from kdeclare.core.operation_type import View, is_other_object
@@ -25,7 +26,7 @@ from kdeclare.providers.kafka.operations.arguments import (
     TopicArgs,
     show_config_argument,
 )
-from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
+from kdeclare.providers.kafka.operations.kafka_operation_type import TOPIC, KafkaOperationType
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic_effects import Effect
@@ -53,6 +54,11 @@ class TopicOperationType(KafkaOperationType):
     def find_right(self, op: Operation) -> str:
         """Of the topic."""
         return self.right.format(topic=name_topic(op))
+
+    def footprint(self, op: Operation) -> Footprint:
+        """The topic."""
+        access = Access.CREATE if self.find_created(op) else Access.DELETE if self.deletes else Access.UPDATE
+        return (Touch(TOPIC, name_topic(op), access),)
 
     def find_object(self, op: Operation) -> ResourceId | None:
         """The topic."""

@@ -3,32 +3,9 @@
 Topics are deleted by id (KIP-516), so that a later one of the same name is never deleted instead.
 """
 
-from collections.abc import Sequence
-
-from kdeclare.core.contradictions import CONTRADICTION
-from kdeclare.core.diagnostics import Diagnostic, denied, error
+from kdeclare.core.diagnostics import Diagnostic, denied
 from kdeclare.core.operations import Operation
-from kdeclare.core.registry import type_of
-from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
-
-
-def find_uses_of_deleted(operations: Sequence[Operation]) -> list[Diagnostic]:
-    """Return an error for each operation on a topic that another one deletes."""
-    gone = {
-        topic for op in operations if type_of(op).deletes for topic in select_topics(type_of(op).select(op))
-    }
-    return [
-        error(
-            CONTRADICTION,
-            "Two resources contradict each other",
-            f"{op.resource} is about {', '.join(sorted(used))}, which is to be deleted.",
-            hint="Take the one or the other out of the plan.",
-            resource=str(op.resource),
-        )
-        for op in operations
-        if not type_of(op).deletes and (used := select_topics(type_of(op).select(op)) & gone)
-    ]
 
 
 def deletes_by_name(op: Operation) -> bool:

@@ -1,0 +1,92 @@
+"""Time to link operations of two kinds that refer to each other, beside putting them in order by id.
+
+    python -m benchmarks.linking [COUNT …]
+
+Of each count, half are creations of objects and half are operations that need them: nine in ten by name, the
+others by a prefix that ten objects have. Shown per count: edges, milliseconds of CPU to link, the same for
+sorting the operations by id (the baseline of the same run), and the ratio of the two.
+"""
+
+import sys
+import time
+from dataclasses import dataclass
+
+from kdeclare.core import registry
+from kdeclare.core.arguments import Arguments
+from kdeclare.core.footprint import Access, Footprint, Prefix, Touch
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operation_arguments import get_arguments
+from kdeclare.core.operations import Operation
+from kdeclare.core.registry import OPERATION_TYPES
+from kdeclare.core.unknown_operation import UnknownOperationType
+from kdeclare.engine.planning.linking import link_operations
+
+COUNTS = (2_500, 5_000, 10_000, 20_000, 40_000)
+_ROUNDS = 7
+_OBJECT = "bench.object"
+
+
+@dataclass(frozen=True)
+class Touches(Arguments):
+    """The footprint itself."""
+
+    touches: tuple[Touch, ...]
+
+
+class Step(UnknownOperationType):
+    """An operation that touches what its arguments say."""
+
+    def __init__(self, name: str, *, creates: bool) -> None:
+        super().__init__(name)
+        self.creates = creates
+
+    def footprint(self, op: Operation) -> Footprint:
+        """See `core.footprint`."""
+        return get_arguments(op, Touches).touches
+
+
+def operations(count: int) -> list[Operation]:
+    """As many, half of each kind."""
+    made: list[Operation] = []
+    for number in range(count // 2):
+        name = f"object-{number:06}"
+        needed = Prefix(name[:-1]) if number % 10 == 0 else name
+        for verb, key, access in (
+            ("bench.make", name, Access.CREATE),
+            ("bench.use", needed, Access.REQUIRES),
+        ):
+            args = Touches((Touch(_OBJECT, key, access),))
+            made.append(Operation(f"{verb}:{name}", verb, ResourceId("Bench", name), args, {}))
+    return made
+
+
+def measure(count: int) -> str:
+    """A line of the table; the best of some rounds of each, in turns."""
+    given = operations(count)
+    linking, sorting, edges = [], [], 0
+    for _ in range(_ROUNDS):
+        begin = time.process_time()
+        linked = link_operations(given).operations
+        between = time.process_time()
+        sorted(given, key=lambda op: op.id)
+        linking.append(between - begin)
+        sorting.append(time.process_time() - between)
+        edges = sum(len(op.needs) for op in linked)
+    ratio = min(linking) / min(sorting)
+    return f"{count:>9,}  {edges:>7,}  {min(linking) * 1e3:>8.1f}  {min(sorting) * 1e3:>8.1f}  {ratio:>6.1f}"
+
+
+def main(arguments: list[str]) -> None:
+    """Print the table."""
+    registry.OPERATION_TYPES = {  # in this process only
+        **OPERATION_TYPES,
+        "bench.make": Step("bench.make", creates=True),
+        "bench.use": Step("bench.use", creates=False),
+    }
+    print(f"{'resources':>9}  {'edges':>7}  {'link ms':>8}  {'sort ms':>8}  {'ratio':>6}")
+    for count in map(int, arguments or map(str, COUNTS)):
+        print(measure(count))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

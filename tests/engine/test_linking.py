@@ -1,0 +1,148 @@
+"""Edges that follow from what operations touch, and what of it contradicts itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.core import registry
+from kdeclare.core.arguments import Arguments
+from kdeclare.core.footprint import Access, Footprint, Key, Prefix, Touch
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operation_arguments import get_arguments
+from kdeclare.core.operation_type import OperationType
+from kdeclare.core.operations import Operation
+from kdeclare.core.patterns import Pattern
+from kdeclare.core.registry import OPERATION_TYPES
+from kdeclare.core.unknown_operation import UnknownOperationType
+from kdeclare.engine.planning.linking import link_operations
+from kdeclare.engine.planning.order import OperationCycleError, in_order
+
+LAMP, ROOM = "house.lamp", "house.room"
+
+
+@dataclass(frozen=True)
+class Touches(Arguments):
+    """The footprint itself."""
+
+    touches: tuple[Touch, ...]
+
+
+class House(UnknownOperationType):
+    """Its operations touch what their arguments say, and have no claims."""
+
+    def __init__(self, name: str, *, creates: bool = False, deletes: bool = False) -> None:
+        super().__init__(name)
+        self.creates, self.deletes = creates, deletes
+
+    def footprint(self, op: Operation) -> Footprint:
+        return get_arguments(op, Touches).touches
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        return {}
+
+
+@pytest.fixture(autouse=True)
+def house(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = (House("add", creates=True), House("set"), House("remove", deletes=True))
+    known: Mapping[str, OperationType] = {**OPERATION_TYPES, **{t.name: t for t in own}}
+    monkeypatch.setattr(registry, "OPERATION_TYPES", known)
+
+
+def op(verb: str, name: str, *touches: Touch) -> Operation:
+    return Operation(f"{verb}:{name}", verb, ResourceId("Lamp", name), Touches(touches), {})
+
+
+def add(name: str, *touches: Touch, sort: str = ROOM) -> Operation:
+    return op("add", name, Touch(sort, name, Access.CREATE), *touches)
+
+
+def remove(name: str, *touches: Touch, sort: str = ROOM) -> Operation:
+    return op("remove", name, Touch(sort, name, Access.DELETE), *touches)
+
+
+def touch(key: Key, access: Access, sort: str = ROOM) -> Touch:
+    return Touch(sort, key, access)
+
+
+@pytest.mark.parametrize("key", ["hall", Prefix("ha"), Prefix(""), Pattern("h.*l")])
+@pytest.mark.parametrize("access", [Access.REQUIRES, Access.UPDATE])
+def test_what_is_needed_is_made_first(key: Key, access: Access) -> None:
+    _, lamp = link_operations([add("hall"), op("set", "lamp", touch(key, access))]).operations
+    assert lamp.needs == {"add:hall": "what it is on is made first"}
+    assert lamp.follows == {}
+
+
+def test_mere_order_does_not_depend_on_success() -> None:
+    _, lamp = link_operations([add("hall"), op("set", "lamp", touch("hall", Access.AFTER))]).operations
+    assert (lamp.needs, lamp.follows) == ({}, {"add:hall": "what it is on is made first"})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        touch("hall", Access.MENTIONS),
+        touch("hal", Access.REQUIRES),
+        touch("hall", Access.REQUIRES, LAMP),
+        touch(Prefix("hallway"), Access.REQUIRES),
+        touch(Pattern("hal"), Access.REQUIRES),
+    ],
+)
+def test_what_only_mentions_an_object_or_is_about_another_one_waits_for_nothing(other: Touch) -> None:
+    operations = (add("hall"), op("set", "lamp", other))
+    assert link_operations(operations).operations == operations
+
+
+def test_use_of_what_is_deleted_contradicts_itself() -> None:
+    said = link_operations([remove("hall"), op("set", "lamp", touch(Prefix("h"), Access.REQUIRES))])
+    (problem,) = said.diagnostics
+    assert (problem.code, problem.resource) == ("contradiction", "Lamp/lamp")
+    assert "Lamp/lamp is about hall, which is to be deleted" in problem.detail
+
+
+def test_order_and_mentions_do_not_contradict_a_deletion() -> None:
+    users = [op("set", a.value, touch("hall", a)) for a in (Access.AFTER, Access.MENTIONS)]
+    assert not link_operations([remove("hall"), *users]).diagnostics
+
+
+@pytest.mark.parametrize("access", [Access.REQUIRES, Access.AFTER])
+def test_what_goes_goes_before_what_it_needed(access: Access) -> None:
+    said = link_operations([remove("hall"), remove("lamp", touch("hall", access), sort=LAMP)])
+    assert not said.diagnostics
+    hall, lamp = said.operations
+    assert hall.follows == {"remove:lamp": "what uses it goes first"}
+    assert in_order(said.operations) == (lamp, hall)
+
+
+def test_circle_names_its_path() -> None:
+    said = link_operations(
+        [add("a", touch("b", Access.REQUIRES)), add("b", touch("a", Access.REQUIRES)), add("c")]
+    )
+    with pytest.raises(OperationCycleError) as caught:
+        in_order(said.operations)
+    assert sorted(caught.value.path) == ["add:a", "add:b"]
+    assert str(caught.value) in ("add:a → add:b → add:a", "add:b → add:a → add:b")
+
+
+names = st.text("ab", max_size=3)
+keys = names | names.map(Prefix) | names.map(lambda name: Pattern(f"{name}.?"))
+
+
+@given(st.sets(names), st.lists(st.tuples(keys, st.sampled_from([Access.REQUIRES, Access.AFTER]))))
+def test_every_key_finds_what_it_matches(made: set[str], used: list[tuple[Key, Access]]) -> None:
+    operations = [add(name) for name in sorted(made)]
+    users = [op("set", f"user-{n}", touch(key, access)) for n, (key, access) in enumerate(used)]
+    linked = link_operations([*operations, *users]).operations[len(operations) :]
+    for (key, access), user in zip(used, linked, strict=True):
+        wanted = {f"add:{name}" for name in made if matches(key, name)}
+        found = user.needs if access is Access.REQUIRES else user.follows
+        assert found.keys() == wanted
+
+
+def matches(key: Key, name: str) -> bool:
+    """In the plainest way."""
+    if isinstance(key, Prefix):
+        return name.startswith(key.text)
+    return name == key if isinstance(key, str) else key.matches(name)
