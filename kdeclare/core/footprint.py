@@ -21,7 +21,10 @@ class Access(StrEnum):
     REQUIRES = "requires"
     """The object must exist: a creation that is denied takes the operation with it."""
     AFTER = "after"
-    """It comes after a creation of the object, and before a deletion; it does without either."""
+    """It comes after a creation of the object, and before a deletion; it does without either.
+
+    So does what ends a use of the object: a deletion of the user, or an update that refers to it no longer.
+    """
     MENTIONS = "mentions"
     """It names the object, which need not exist; nothing follows for the order."""
 
@@ -41,7 +44,8 @@ Key = str | Prefix | Pattern
 class Touch:
     """One entry of a footprint.
 
-    sort: what keys are of, in a name that is unique among all providers (``kafka.topic``).
+    sort: what keys are of, in a name that is unique among all providers: of the kind whose resources are
+        such objects, where there is one (``Topic``).
     """
 
     sort: str

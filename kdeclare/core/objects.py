@@ -21,6 +21,7 @@ from kdeclare.core.collector import Selections
 from kdeclare.core.completion import Completion
 from kdeclare.core.diagnostics import Diagnostic, denied
 from kdeclare.core.faults import Explanation, Fault, Outcome
+from kdeclare.core.footprint import Access, Footprint, Touch
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Problem
@@ -356,13 +357,16 @@ class ObjectOperation(OperationType):
         """Its existence and its fields."""
         return {element: f"{op.resource}/{element}" for element in (EXISTS, *_args(op).set)}
 
-    def find_required(self, op: Operation) -> frozenset[ResourceId]:
-        """What its fields refer to from now on."""
-        return self._find_references(_args(op).set)
-
-    def find_released(self, op: Operation) -> frozenset[ResourceId]:
-        """What its fields referred to before."""
-        return self._find_references(op.expect) - self.find_required(op)
+    def footprint(self, op: Operation) -> Footprint:
+        """The object, what its fields refer to from now on, and what they referred to before."""
+        required = self._find_references(_args(op).set)
+        released = self._find_references(op.expect) - required
+        own = Access.CREATE if self.creates else Access.DELETE if self.deletes else Access.UPDATE
+        return (
+            Touch(op.resource.kind, op.resource.name, own),
+            *(Touch(id_.kind, id_.name, Access.REQUIRES) for id_ in sorted(required)),
+            *(Touch(id_.kind, id_.name, Access.AFTER) for id_ in sorted(released)),
+        )
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
         """As its kind does."""

@@ -180,14 +180,6 @@ class OperationType(Protocol):
         """Return the claims that ``op`` changes: what depends on it is checked for them after it has run."""
         return frozenset(self.claims(op).values())
 
-    def find_required(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the resources that ``op`` refers to, and that must exist for it; they are created first."""
-        return frozenset()
-
-    def find_released(self, op: Operation) -> frozenset[ResourceId]:
-        """Return the resources that what ``op`` changes refers to until then; they are deleted later."""
-        return frozenset()
-
     def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """Return which members the effect has not reached yet, and why, in words; for what `propagates`."""
         return ()

@@ -11,6 +11,7 @@ from kdeclare.core.capabilities import PREVENT_DESTROY, Exportable, ExportReques
 from kdeclare.core.changes import Action, Reason
 from kdeclare.core.collector import Selections
 from kdeclare.core.faults import Outcome
+from kdeclare.core.footprint import Access, Touch
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference
@@ -160,8 +161,11 @@ def test_an_object_that_must_not_be_deleted_is_not() -> None:
 def test_references_are_found_before_and_after() -> None:
     owned = {"fields": {"rooms": ["hall"]}, "preventDestroy": False}
     op = plan(declared(rooms=["attic"]), {"main": {"rooms": ["hall"]}}, owned)
-    assert DOOR.update.find_required(op) == {ResourceId("Room", "attic")}
-    assert DOOR.update.find_released(op) == {ResourceId("Room", "hall")}
+    assert set(DOOR.update.footprint(op)) == {
+        Touch(ID.kind, ID.name, Access.UPDATE),
+        Touch("Room", "attic", Access.REQUIRES),
+        Touch("Room", "hall", Access.AFTER),
+    }
 
 
 def test_a_rollback_in_part_gives_back_the_ownership_of_what_it_undid() -> None:

@@ -17,7 +17,8 @@ _HARD = frozenset({Access.UPDATE, Access.REQUIRES})
 _ORDERED = _HARD | {Access.AFTER}
 
 _MADE_FIRST = "what it is on is made first"
-_USED_UNTIL_THEN = "what uses it goes first"
+USED_UNTIL_THEN = "what refers to it goes first"
+"""Why a deletion needs an operation that ends a use of the object."""
 
 
 def link_operations(operations: Sequence[Operation]) -> Step:
@@ -45,10 +46,12 @@ def link_operations(operations: Sequence[Operation]) -> Step:
             edges = needs if touch.access in _HARD else follows
             edges[own] |= {maker.id: _MADE_FIRST for _, maker in created.find(touch) if maker.id != own}
             for name, remover in deleted.find(touch):
-                if remover.id != own and step.type.deletes:
-                    follows[remover.id][own] = _USED_UNTIL_THEN
-                elif remover.id != own and touch.access in _HARD:
+                if remover.id == own:
+                    continue
+                if touch.access in _HARD and not step.type.deletes:
                     used.add(name)
+                else:
+                    needs[remover.id][own] = USED_UNTIL_THEN
         if used:
             problems.append(_report_use(step.op, used))
     return Step(tuple(_with_edges(op, needs[op.id], follows[op.id]) for op in operations), tuple(problems))

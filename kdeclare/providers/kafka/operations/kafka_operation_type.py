@@ -20,7 +20,7 @@ _CAUSES = {
 }
 
 
-TOPIC = "kafka.topic"
+TOPIC = "Topic"
 """The sort of topics in footprints; their keys are their names."""
 
 
