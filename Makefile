@@ -13,7 +13,7 @@ APART := tests/kafka/test_fleet.py tests/kafka/test_sandbox_connect.py tests/kaf
 	tests/kafka/test_demo.py tests/kafka/test_prefixed.py tests/kafka/test_secured.py \
 	'$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]'
 
-.PHONY: help install unit startup-cache test test-brokers test-apart test-others test-properties browser check format docs demo bench clean
+.PHONY: help install unit startup-cache test test-brokers test-apart test-spark test-fast test-properties browser check format docs demo bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 18
@@ -37,7 +37,7 @@ startup-cache: $(STARTUP) ## what lets Java and Spark start faster in tests; `ma
 
 test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromium if it is there, examples, the demo
 	$(MAKE) -j2 --output-sync=target check startup-cache
-	$(MAKE) -j3 --output-sync=target test-brokers test-others test-apart
+	$(MAKE) -j3 --output-sync=target test-brokers test-apart test-spark test-fast
 
 test-brokers: $(STARTUP) ## the tests with real brokers, but for those with clusters of their own
 	$(BIN)/python -m pytest -m kafka --durations=10 $(APART:%=--deselect=%)
@@ -45,9 +45,11 @@ test-brokers: $(STARTUP) ## the tests with real brokers, but for those with clus
 test-apart: $(STARTUP) ## tests with clusters of their own: fleets, Connect workers, old, secured and slow brokers, the tutorial
 	$(BIN)/python -m pytest -m kafka --durations=10 $(APART)
 
-test-others: $(STARTUP) ## all other tests: the fast ones, slow ones, Spark, the pages in Chromium
+test-spark: $(STARTUP) ## Spark, and the pages in Chromium
+	$(BIN)/python -m pytest -m 'not kafka and (spark or browser)' --durations=10
+
+test-fast: $(STARTUP) ## all other tests: the fast ones and slow ones
 	$(BIN)/python -m pytest -m 'not kafka and not spark and not browser' --durations=10
-	$(BIN)/python -m pytest -m 'spark or browser' --durations=10
 
 test-properties: $(READY) ## only the property tests, with many examples each; not part of `make test`
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough --durations=10

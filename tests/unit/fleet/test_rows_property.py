@@ -95,7 +95,7 @@ def _is_unmanaged_key(item: Row) -> bool:
 
 
 def test_facts_prove_the_order_of_nearly_all_rows_of_plain_values() -> None:
-    fleet = random_fleet(Random(5), clusters=20, topics=100, plain=True)
+    fleet = random_fleet(Random(5), clusters=20, topics=50, plain=True)
     live, findings = _by_key(fleet.live), _findings(fleet)
     in_order = [
         proves_order(row, live[key])
