@@ -1,17 +1,27 @@
-"""Executors on other machines get secrets over protected connections only, and keep none of them."""
+"""Executors on other machines get secrets over protected connections only, keep none, and tell none."""
 
+import json
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from pyspark import SparkConf
 
+from kdeclare.cli.main import main
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.fleet.spark.remote import refuse_open_network
 from tests.spark.programs import run_program
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, real_fleet
-from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, StandaloneSpark, standalone_spark
+from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, SECRET, StandaloneSpark, standalone_spark
 from tests.spark.test_separate_disks import SETTINGS, run
 
 pytestmark = pytest.mark.spark
+
+REPORTS = ("summary.json", "report.md", "report.html")
 
 
 @pytest.fixture(scope="module")
@@ -21,26 +31,26 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> RealFleet:
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
     with standalone_spark(tmp_path_factory.mktemp("standalone"), SETTINGS) as cluster:
         yield cluster
 
 
-def find_secrets(spark: StandaloneSpark) -> list[str]:
+def find_secrets(standalone: StandaloneSpark) -> list[str]:
     """Files of executors that hold a secret, or are of the fleet."""
     secrets = [text.encode() for text in (LITERAL, *SECRETS.values())]
     own = ("fleet.zip", "fleet.yaml", "kdeclare.yaml", "state.json")
     return [
         path
-        for path, data in spark.files_left().items()
+        for path, data in standalone.files_left().items()
         if any(secret in data for secret in secrets) or Path(path).name in own
     ]
 
 
-def wait_until_cleaned(spark: StandaloneSpark) -> list[str]:
+def wait_until_cleaned(standalone: StandaloneSpark) -> list[str]:
     """What is left after the worker has had time to delete the folders of an application that ended."""
     deadline = time.monotonic() + 30
-    while (found := find_secrets(spark)) and time.monotonic() < deadline:
+    while (found := find_secrets(standalone)) and time.monotonic() < deadline:
         time.sleep(0.2)
     return found
 
@@ -73,46 +83,133 @@ print(json.dumps([code, sorted(seen)]), file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize("ends", ["well", "with an executor that is killed", "with an error"])
-def test_executors_keep_no_secret_of_an_audit(fleet: RealFleet, spark: StandaloneSpark, ends: str) -> None:
-    out = f"out of {ends}".replace(" ", "-")
-    if ends == "with an executor that is killed":
-        fleet.fuse.touch()
-    if ends == "with an error":
-        (fleet.folder / out / "report.html").mkdir(parents=True)  # the last step fails
-    words = f"fleet audit {fleet.file} --snapshot {fleet.snapshots} --out {out} --master {spark.master}"
-    arguments = [str(spark.local), SECRETS["SASL_PASSWORD"], *words.split(), "--shared-folders"]
-    done = run_program(fleet.folder, WATCHED, {**SECRETS, **spark.environ}, *arguments)
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("[1, " if ends == "with an error" else "[0, "), done.stderr
-    assert not fleet.fuse.exists()
+def audit(
+    fleet: RealFleet, standalone: StandaloneSpark, snapshots: Path, out: str, *more: str
+) -> tuple[int, str, str]:
+    """Audit by executors of a cluster: the exit code, and what is said on stdout and stderr.
+
+    While it runs the secrets are in files of Spark; when it has ended they are in none.
+    """
+    words = f"fleet audit {fleet.file} --snapshot {snapshots} --out {out} --master {standalone.master}"
+    arguments = [str(standalone.local), SECRETS["SASL_PASSWORD"], *words.split(), "--shared-folders", *more]
+    done = run_program(fleet.folder, WATCHED, {**SECRETS, **standalone.environ}, *arguments)
+    said, _, last = done.stderr.rstrip().rpartition("\n")
+    assert last.startswith("["), done.stderr
     assert "0o600" in last or "0o644" in last, "the files are in Spark's temporary folder while it runs"
-    assert wait_until_cleaned(spark) == []
+    assert wait_until_cleaned(standalone) == []
+    return json.loads(last)[0], done.stdout, said
+
+
+def test_an_audit_that_goes_well_leaves_no_secret(fleet: RealFleet, standalone: StandaloneSpark) -> None:
+    code, _, said = audit(fleet, standalone, fleet.snapshots, "well")
+    assert code == 0, said
+
+
+def test_an_audit_that_fails_leaves_no_secret(fleet: RealFleet, standalone: StandaloneSpark) -> None:
+    """It fails as soon as executors have read what is declared, for which they need the secrets."""
+    damaged = fleet.folder / "damaged"
+    shutil.copytree(fleet.snapshots, damaged)
+    (file,) = damaged.glob("data/*/*/cluster=eu-1/*.parquet")
+    shutil.copy(file, file.with_name("copy.parquet"))
+    code, _, said = audit(fleet, standalone, damaged, "failed")
+    assert code == 1
+    assert "A resource is there twice" in said
+
+
+def test_an_audit_that_outlives_an_executor_finds_the_same_and_tells_no_secret(
+    fleet: RealFleet,
+    standalone: StandaloneSpark,
+    in_shared_spark: None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    capsys.readouterr()
+    line = ["fleet", "audit", str(fleet.file), "--snapshot", str(fleet.snapshots)]
+    code = main([*line, "--out", str(fleet.folder / "here")])
+    here = capsys.readouterr()
+    assert code == 0, here.err
+    fleet.fuse.touch()
+    (fleet.folder / "events").mkdir()
+    settings = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": (fleet.folder / "events").as_uri(),
+    }
+    conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    code, out, err = audit(fleet, standalone, fleet.snapshots, "elsewhere", *conf)
+    assert (code, fleet.fuse.exists()) == (0, False), err
+    expected = findings(fleet.folder / "here")
+    assert findings(fleet.folder / "elsewhere") == expected
+    found = {(row["cluster"], row["finding"], row["name"]) for row in expected}
+    assert {
+        ("eu-1", "changed", "t.1"),
+        ("eu-1", "changed", "1"),
+        ("eu-1", "missing", "t.2"),
+        ("eu-2", "policy", "Loud"),
+        ("eu-2", "unmanaged", "Loud"),
+        ("lab", "pending", "t.0"),
+    } <= found
+    assert [row["cluster"] for row in expected if row["name"] == "wide"] == ["eu-1"]
+    assert all("Policy 'people' asks for what no snapshot holds" in text for text in (here.out, out))
+    assert not [row for row in expected if row["path"] == "policies.people"]
+    tells_no_secret(fleet.folder, [here.out, here.err, out, err])
+
+
+def findings(out: Path) -> list[dict[str, Any]]:
+    """The findings of the one audit of a folder, in order."""
+    (folder,) = (out / "findings").iterdir()
+    return sorted(pq.read_table(folder, partitioning=None).to_pylist(), key=repr)
+
+
+def tells_no_secret(folder: Path, said: list[str]) -> None:
+    events = [path.read_text() for path in (folder / "events").rglob("*") if path.is_file()]
+    (log,) = (text for text in events if "SparkListenerTaskEnd" in text)
+    assert "SparkListenerExecutorRemoved" in log
+    assert "kdeclare.zip" in log
+    assert "fleet.zip" not in log
+    reports = [(folder / out / name).read_text() for out in ("here", "elsewhere") for name in REPORTS]
+    files = [path for out in ("here", "elsewhere") for path in (folder / out).rglob("*.parquet")]
+    assert len(files) >= 4
+    tables = [json.dumps(pq.read_table(path, partitioning=None).to_pylist(), default=str) for path in files]
+    for text in (*said, *events, *reports, *tables):
+        for secret in (LITERAL, *SECRETS.values()):
+            assert secret not in text
+
+
+def test_secrets_are_not_sent_to_a_master_that_does_not_protect_them(
+    fleet: RealFleet, tmp_path: Path
+) -> None:
+    """Before anything connects to the master: there is none."""
+    master = "spark://127.0.0.1:1"
+    (tmp_path / "spark-defaults.conf").write_text(
+        f"spark.master {master}\nspark.authenticate true\nspark.authenticate.secret {SECRET}\n"
+    )
+    spark = StandaloneSpark(master, {"SPARK_CONF_DIR": str(tmp_path)}, tmp_path, tmp_path)
+    printed, said = run(fleet, spark, "fleet plan fleet.yaml --out plans --shared-folders")
+    assert printed == ["exit code 1"]
+    assert "error: Spark does not protect credentials" in said
+    assert f"Tasks on {master} need the credentials of the clusters, and none of spark.network" in said
+    assert "Set spark.authenticate=true and spark.network.crypto.enabled=true" in said
+    assert "entre-nous" not in said
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, ["spark.authenticate is not true, and none of spark.network.crypto.enabled, spark.ssl.rpc"]),
-        (AUTHENTICATED, ["the clusters, and none of spark.network.crypto.enabled, spark.ssl.rpc.enabled"]),
-        ({"spark.network.crypto.enabled": "true"}, ["and spark.authenticate is not true."]),
+        ({}, "spark.authenticate is not true, and none of spark.network.crypto.enabled, spark.ssl.rpc"),
+        (AUTHENTICATED, "the clusters, and none of spark.network.crypto.enabled, spark.ssl.rpc.enabled"),
+        ({"spark.network.crypto.enabled": "true"}, "and spark.authenticate is not true."),
     ],
 )
-def test_secrets_are_not_sent_to_a_master_that_does_not_protect_them(
-    fleet: RealFleet, tmp_path: Path, settings: dict[str, str], words: list[str]
-) -> None:
-    """Before anything connects to the master: there is none."""
-    master = "spark://127.0.0.1:1"
-    lines = (f"{key} {value}\n" for key, value in {**settings, "spark.master": master}.items())
-    (tmp_path / "spark-defaults.conf").write_text("".join(lines))
-    spark = StandaloneSpark(master, {"SPARK_CONF_DIR": str(tmp_path)}, tmp_path, tmp_path)
-    printed, said = run(fleet, spark, "fleet plan fleet.yaml --out plans --shared-folders")
-    assert printed == ["exit code 1"]
-    assert "error: Spark does not protect credentials" in said
-    for text in ("Tasks on spark://127.0.0.1:1 need the credentials of the clusters", *words):
-        assert text in said
-    assert "Set spark.authenticate=true and spark.network.crypto.enabled=true" in said
-    assert "entre-nous" not in said
+def test_what_a_master_lacks_to_protect_secrets_is_named(settings: dict[str, str], words: str) -> None:
+    asked = SparkConf(loadDefaults=False).setAll([*settings.items(), ("spark.master", "spark://there:7077")])
+    with pytest.raises(KdeclareError) as raised:
+        refuse_open_network(asked)
+    (item,) = raised.value.diagnostics
+    assert item.summary == "Spark does not protect credentials"
+    assert "Tasks on spark://there:7077 need the credentials of the clusters" in item.detail
+    assert words in item.detail
+    assert "Set spark.authenticate=true and spark.network.crypto.enabled=true" in item.hint
+    assert "entre-nous" not in item.detail + item.hint
 
 
 def test_settings_of_an_encrypted_cluster_are_those_of_the_docs() -> None:

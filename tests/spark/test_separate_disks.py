@@ -2,11 +2,15 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pyspark import SparkConf
 
 from kdeclare.cli.main import main
+from kdeclare.fleet.spark.session import CheckSettings
+from tests.commands import run_here
 from tests.spark.programs import run_program
 from tests.spark.real_fleet import SECRETS, RealFleet, real_fleet
 from tests.spark.standalone import (
@@ -102,17 +106,38 @@ def test_local_folder_with_other_master_is_refused_unless_declared_shared(
     (tmp_path / "spark-defaults.conf").write_text(f"spark.master {master}\n")
     spark = StandaloneSpark(master, {"SPARK_CONF_DIR": str(tmp_path)}, tmp_path, tmp_path)
     shutil.rmtree(fleet.folder / "nowhere", ignore_errors=True)
-    lines = [
-        f"fleet audit fleet.yaml --snapshot snapshots --out nowhere --master {master}",
-        f"fleet snapshot fleet.yaml --out file://{fleet.folder}/nowhere",
-        "fleet plan fleet.yaml --out nowhere",
-        "fleet history eu-1 t.1 --out snapshots",
-        "fleet audit fleet.yaml --snapshot snapshots --out s3a://bucket/a",
-    ]
-    printed, said = run(fleet, spark, *lines)
-    assert printed == ["exit code 1"] * len(lines)
-    assert said.count("error: Executors may not see a local folder") == len(lines)
+    line = f"fleet audit fleet.yaml --snapshot snapshots --out nowhere --master {master}"
+    printed, said = run(fleet, spark, line)
+    assert printed == ["exit code 1"]
+    assert said.count("error: Executors may not see a local folder") == 1
     assert f"Tasks run on {master}, and" in said
     assert "is on the disk of this machine: --out nowhere, --snapshot snapshots." in said
     assert "--shared-folders" in said
+    assert not (fleet.folder / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fleet snapshot fleet.yaml --out file://{}/nowhere",
+        "fleet plan fleet.yaml --out nowhere",
+        "fleet history eu-1 t.1 --out snapshots",
+        "fleet audit fleet.yaml --snapshot snapshots --out s3a://bucket/a",
+    ],
+)
+def test_every_command_refuses_local_folders_with_other_masters(
+    fleet: RealFleet, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gives the session what to check settings with; here nothing but the settings."""
+    settings = SparkConf(loadDefaults=False).setMaster("spark://127.0.0.1:1")
+
+    @contextmanager
+    def checked(*_: object, check: CheckSettings, **__: object) -> Iterator[None]:
+        check(settings)
+        yield
+
+    monkeypatch.setattr("kdeclare.fleet.spark.session.spark_session", checked)
+    ran = run_here(fleet.folder, *line.format(fleet.folder).split(), environ=SECRETS)
+    assert ran.code == 1
+    assert ran.err.count("error: Executors may not see a local folder") == 1
     assert not (fleet.folder / "nowhere").exists()

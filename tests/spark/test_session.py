@@ -3,6 +3,7 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -145,12 +146,21 @@ import json, sys
 from pathlib import Path
 from kdeclare.fleet.spark.session import spark_session
 
-with spark_session(json.loads(sys.argv[1]), json.loads(sys.argv[2])) as spark:
-    assert spark.range(1000).repartition(3).count() == 1000
-    java = spark.sparkContext._gateway.proc.pid
-    alone = "SPARK_LOCAL_IP=127.0.0.1" in Path(f"/proc/{java}/environ").read_text()
-    print(json.dumps([spark.sparkContext.master, alone]))
+found = []
+for master, conf in json.loads(sys.argv[1]):
+    with spark_session(master, conf) as spark:
+        if spark.sparkContext.master.startswith("local-cluster"):
+            assert spark.range(1000).repartition(3).count() == 1000
+        java = spark.sparkContext._gateway.proc.pid
+        alone = "SPARK_LOCAL_IP=127.0.0.1" in Path(f"/proc/{java}/environ").read_text()
+        found.append([spark.sparkContext.master, alone])
+print(json.dumps(found))
 """
+
+
+def masters(folder: Path, environ: dict[str, str], *asked: tuple[str | None, dict[str, str]]) -> Any:
+    """For each master and settings that are asked for: the session's master, and whether it is alone."""
+    return told(run_program(folder, MASTER, environ, json.dumps(asked)))
 
 
 def test_a_master_that_is_not_given_is_that_of_spark_s_settings(tmp_path: Path) -> None:
@@ -158,19 +168,14 @@ def test_a_master_that_is_not_given_is_that_of_spark_s_settings(tmp_path: Path) 
     elsewhere = "local-cluster[1,1,1024]"
     (tmp_path / "spark-defaults.conf").write_text(f"spark.master {elsewhere}\n")
     environ = {"SPARK_CONF_DIR": str(tmp_path)}
-    master, alone = told(run_program(tmp_path, MASTER, environ, "null", "{}"))
-    assert (master, alone) == (elsewhere, False), "executors can connect to it"
+    assert masters(tmp_path, environ, (None, {})) == [[elsewhere, False]], "executors can connect to it"
     environ["PYSPARK_SUBMIT_ARGS"] = "--master local[3] pyspark-shell"
-    master, _ = told(run_program(tmp_path, MASTER, environ, "null", "{}"))
-    assert master == "local[3]"
-    master, _ = told(run_program(tmp_path, MASTER, environ, "null", '{"spark.master": "local[2]"}'))
-    assert master == "local[2]"
-    master, _ = told(run_program(tmp_path, MASTER, environ, '"local[1]"', "{}"))
-    assert master == "local[1]"
+    found = masters(tmp_path, environ, (None, {}), (None, {"spark.master": "local[2]"}), ("local[1]", {}))
+    assert [master for master, _ in found] == ["local[3]", "local[2]", "local[1]"]
 
 
 def test_a_master_that_nobody_names_is_this_machine(tmp_path: Path) -> None:
-    assert told(run_program(tmp_path, MASTER, {}, "null", "{}")) == ["local[*]", True]
+    assert masters(tmp_path, {}, (None, {})) == [["local[*]", True]]
 
 
 def test_there_is_one_session_a_process(spark: SparkSession) -> None:

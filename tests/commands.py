@@ -1,0 +1,49 @@
+"""Running kdeclare in this process, where what is tested is not that it is a process of its own.
+
+A process of its own costs a third of a second for its imports alone, and most tests run many commands.
+"""
+
+import io
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kdeclare.cli.main import main
+from kdeclare.core.exits import ExitCode
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended, and what it wrote."""
+
+    code: ExitCode
+    out: str
+    err: str
+
+
+def run_here(
+    folder: Path, *arguments: str, stdin: str = "", environ: Mapping[str, str | None] | None = None
+) -> Ran:
+    """Run a command line in a folder, without a terminal.
+
+    environ: variables that differ from this process's; None unsets one. Not for several threads at once:
+    streams, folder and environment are those of the whole process.
+    """
+    assert threading.current_thread() is threading.main_thread()
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "stdin", io.StringIO(stdin))
+        for name, value in (environ or {}).items():
+            if value is None:
+                patch.delenv(name, raising=False)
+            else:
+                patch.setenv(name, os.fspath(value))
+        code = main(arguments)
+    assert "Traceback" not in err.getvalue(), err.getvalue()
+    return Ran(ExitCode(code), out.getvalue(), err.getvalue())

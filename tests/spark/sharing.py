@@ -1,0 +1,40 @@
+"""One Spark for many commands: it starts once, and what it has compiled for one is there for the next."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kdeclare.fleet.spark.problems import explained
+from kdeclare.fleet.spark.session import spark_session
+from tests.spark.programs import SHORT_LIVED
+from tests.spark.real_fleet import SECRETS
+
+
+@contextmanager
+def one_spark(log: Path) -> Iterator[SparkSession]:
+    """A session with two cores; what the environment says of Spark stays out."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("SPARK_", "PYSPARK_"))]:
+            patch.delenv(name)
+        for name, value in {**SECRETS, **SHORT_LIVED}.items():
+            patch.setenv(name, value)
+        with spark_session("local[2]", {}, log=log) as session:
+            yield session
+
+
+@contextmanager
+def shared(session: SparkSession) -> Iterator[None]:
+    """Commands that run in this process meanwhile take this session, as warm as it is."""
+
+    @contextmanager
+    def taken(*_: object, **__: object) -> Iterator[SparkSession]:
+        with explained():
+            yield session
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kdeclare.fleet.spark.session.spark_session", taken)
+        yield
