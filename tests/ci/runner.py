@@ -34,8 +34,10 @@ class Runner:
         for made in (self.checkout / "manifests", self.service, self.folder / "bin", self.folder / "tmp"):
             made.mkdir(parents=True)
         self.program("kdeclare", self.kdeclare)
+        # Python itself: where people have several, what the path leads to first may be a script that chooses
+        (self.folder / "bin" / "python3").symlink_to(Path(sys.executable).resolve())
         for stub in ("gh", "curl"):
-            self.program(stub, f"{sys.executable} -m tests.ci.{stub}_stub")
+            self.program(stub, f"{sys.executable} -S -m tests.ci.{stub}_stub")
         self.remote = self.folder / "remote.git"
         subprocess.run(["git", "init", "--quiet", "--bare", str(self.remote)], check=True)
         self.environ |= {

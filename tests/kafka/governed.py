@@ -11,7 +11,8 @@ import yaml
 
 from kdeclare.core.exits import ExitCode
 from tests.beds import KafkaBed, topic_resource
-from tests.kafka.test_bad_input import Project, Ran, at
+from tests.commands import Ran
+from tests.kafka.test_bad_input import Project, at
 
 RULES = "kdeclare.policy.rules:"
 BOUNDS = {"name": "bounds", "class": f"{RULES}PartitionBounds", "config": {"max": 4}}

@@ -23,7 +23,8 @@ from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.sandbox.java import find_java
-from tests.kafka.test_bad_input import Project, Ran
+from tests.commands import Ran
+from tests.kafka.test_bad_input import Project
 from tests.startup_cache import BROKER, archive_options
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"

@@ -26,6 +26,7 @@ from kdeclare.core.exits import ExitCode
 from kdeclare.providers.kafka.client import connect
 from kdeclare.sandbox import SandboxSettings, SandboxStatus, config
 from tests.beds import KafkaBed
+from tests.commands import Ran, run_here
 from tests.conftest import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -79,10 +80,13 @@ class Project:
             **more,
         )
 
-    def __call__(self, *arguments: str, **more: Any) -> "Ran":
-        return ended(self.start(*arguments, **more))
+    def __call__(self, *arguments: str, preexec_fn: Callable[[], None] | None = None) -> Ran:
+        """The command to its end, in this process; in one of its own if that is to be prepared."""
+        if preexec_fn is None:
+            return run_here(self.folder, *arguments, environ=self.environ)
+        return ended(self.start(*arguments, preexec_fn=preexec_fn))
 
-    def done(self, *arguments: str) -> "Ran":
+    def done(self, *arguments: str) -> Ran:
         """The command, which must succeed."""
         ran = self(*arguments)
         assert ran.code is ExitCode.OK, ran
@@ -104,13 +108,6 @@ class Project:
             for kind, name, spec in manifests
         )
         (self.folder / file).write_text("\n---\n".join(json.dumps(d) for d in documents))
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: ExitCode
-    out: str
-    err: str
 
 
 def ended(process: subprocess.Popen[str], timeout: float = 180) -> Ran:
@@ -166,8 +163,10 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
     """A sandbox of one broker with an authorizer, where everybody may do what no ACL speaks of."""
     usual = config.broker_properties
 
-    def with_authorizer(settings: SandboxSettings, broker_id: int, data: Path) -> dict[str, str]:
-        return usual(settings, broker_id, data) | {
+    def with_authorizer(of: SandboxSettings, broker_id: int, data: Path) -> dict[str, str]:
+        if of.folder != settings.folder:
+            return usual(of, broker_id, data)  # other sandboxes may start meanwhile
+        return usual(of, broker_id, data) | {
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "allow.everyone.if.no.acl.found": "true",
         }

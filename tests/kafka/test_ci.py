@@ -1,8 +1,6 @@
 """From a pull request to the cluster and back, as CI does it, with real brokers behind it."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +9,8 @@ import pytest
 
 from tests.ci.pull_request import applied, opened, planned
 from tests.ci.runner import Runner
+from tests.commands import run_here
+from tests.waiting import waiting
 
 if TYPE_CHECKING:
     from kdeclare.sandbox import SandboxStatus
@@ -22,12 +22,13 @@ Typed = Callable[..., str]
 
 
 @pytest.fixture
-def github(tmp_path: Path, sandbox: "SandboxStatus") -> Runner:
+def github(tmp_path: Path, sandbox: "SandboxStatus") -> Iterator[Runner]:
     """A runner of GitHub's, in a project whose cluster is the sandbox."""
-    made = opened(Runner(tmp_path, f"{sys.executable} -m kdeclare"))
-    lab = {"bootstrapServers": sandbox.bootstrap}
-    made.write("kdeclare.yaml", "Project", "shop", {"environments": {"lab": lab}})
-    return made
+    with waiting() as kdeclare:
+        made = opened(Runner(tmp_path, kdeclare))
+        lab = {"bootstrapServers": sandbox.bootstrap}
+        made.write("kdeclare.yaml", "Project", "shop", {"environments": {"lab": lab}})
+        yield made
 
 
 @pytest.fixture
@@ -35,9 +36,9 @@ def by_hand(sandbox: "SandboxStatus", tmp_path: Path) -> Iterator[Typed]:
     """Somebody at a keyboard elsewhere."""
 
     def typed(*arguments: str) -> str:
-        command = [sys.executable, "-m", "kdeclare", *arguments, "--bootstrap-server", sandbox.bootstrap]
-        ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-        return ran.stdout
+        ran = run_here(tmp_path, *arguments, "--bootstrap-server", sandbox.bootstrap)
+        assert ran.code == 0, ran
+        return ran.out
 
     yield typed
     typed("topic", "delete", TOPIC, "--if-exists", "--yes")

@@ -19,6 +19,7 @@ import pytest
 
 from kdeclare.sandbox import SandboxStatus, status
 from tests.beds import KafkaBed
+from tests.commands import Ran, run_here
 
 pytestmark = pytest.mark.kafka
 
@@ -42,11 +43,9 @@ class Here:
             f"spec:\n  partitions: 2\n  replicationFactor: 2\n  configs:\n{lines}"
         )
 
-    def __call__(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """A process without a terminal."""
-        return subprocess.run(
-            [*PROGRAM, *arguments], cwd=self.folder, input=stdin, capture_output=True, text=True, timeout=120
-        )
+    def __call__(self, *arguments: str, stdin: str = "") -> Ran:
+        """The command without a terminal."""
+        return run_here(self.folder, *arguments, stdin=stdin)
 
 
 @pytest.fixture
@@ -131,31 +130,31 @@ def unresponsive(sandbox: SandboxStatus) -> Iterator[None]:
 
 def test_plan_apply_plan(here: Here) -> None:
     planned = here("plan", "--detailed-exitcode")
-    assert planned.returncode == 2, planned.stderr
-    assert f"+ Topic/{here.topic}" in planned.stdout
+    assert planned.code == 2, planned.err
+    assert f"+ Topic/{here.topic}" in planned.out
     applied = here("apply", "--yes", "--format", "json")
-    assert applied.returncode == 0, applied.stderr
-    assert json.loads(applied.stdout)["counts"]["done"] == 1
-    assert not applied.stderr
+    assert applied.code == 0, applied.err
+    assert json.loads(applied.out)["counts"]["done"] == 1
+    assert not applied.err
     again = here("plan", "--detailed-exitcode")
-    assert again.returncode == 0
-    assert again.stdout.startswith("No changes.")
+    assert again.code == 0
+    assert again.out.startswith("No changes.")
     here.declare(retention_ms=2000)
-    assert here("plan", "--out", "it.plan").returncode == 0
-    assert here("apply", "it.plan", "--yes").returncode == 0
-    assert here("apply", "it.plan", "--yes").returncode == 4
+    assert here("plan", "--out", "it.plan").code == 0
+    assert here("apply", "it.plan", "--yes").code == 0
+    assert here("apply", "it.plan", "--yes").code == 4
     undone = here("rollback", "--yes")
-    assert undone.returncode == 0
-    assert "2000 (2 s) → 1000 (1 s)" in undone.stdout
-    assert here("status").stdout.startswith("All quiet.")
-    assert len(json.loads(here("history", "--format", "json").stdout)["runs"]) == 3
+    assert undone.code == 0
+    assert "2000 (2 s) → 1000 (1 s)" in undone.out
+    assert here("status").out.startswith("All quiet.")
+    assert len(json.loads(here("history", "--format", "json").out)["runs"]) == 3
 
 
 def test_nobody_to_ask(here: Here) -> None:
     ran = here("apply", stdin="yes\n")
-    assert ran.returncode == 64
-    assert "--yes" in ran.stderr
-    assert here("plan", "--detailed-exitcode").returncode == 2
+    assert ran.code == 64
+    assert "--yes" in ran.err
+    assert here("plan", "--detailed-exitcode").code == 2
 
 
 def test_a_person_says_no_and_then_yes(here: Here) -> None:
@@ -190,8 +189,8 @@ def test_ctrl_c_once_ends_in_good_order(here: Here, sandbox: SandboxStatus) -> N
         asked.wait_for("Ctrl-C again ends at once")
     assert asked.end() == 130
     assert "Interrupted" in asked.said
-    assert here("apply", "--yes").returncode == 0
-    assert here("plan", "--detailed-exitcode").returncode == 0
+    assert here("apply", "--yes").code == 0
+    assert here("plan", "--detailed-exitcode").code == 0
 
 
 def test_ctrl_c_twice_ends_at_once(here: Here, sandbox: SandboxStatus) -> None:
@@ -206,24 +205,24 @@ def test_ctrl_c_twice_ends_at_once(here: Here, sandbox: SandboxStatus) -> None:
         began = time.monotonic()
         assert asked.end(10) == 130
         assert time.monotonic() - began < 3
-    assert here("status").returncode == 0
-    assert here("apply", "--yes").returncode == 0
-    assert here("plan", "--detailed-exitcode").returncode == 0
+    assert here("status").code == 0
+    assert here("apply", "--yes").code == 0
+    assert here("plan", "--detailed-exitcode").code == 0
 
 
 def test_a_topic_that_vanishes_between_plan_and_apply(here: Here, sandbox: SandboxStatus) -> None:
     from kdeclare.providers.kafka.client import connect
 
-    assert here("apply", "--yes").returncode == 0
+    assert here("apply", "--yes").code == 0
     here.declare(retention_ms=2000)
-    assert here("plan", "--out", "it.plan").returncode == 0
+    assert here("plan", "--out", "it.plan").code == 0
     cluster = connect(sandbox.bootstrap, {})
     cluster.delete_topics({here.topic: None})
     cluster.close()
     ran = here("apply", "it.plan", "--yes")
-    assert ran.returncode == 4
-    assert here.topic in ran.stderr
-    assert "Nothing was applied." in ran.stderr
+    assert ran.code == 4
+    assert here.topic in ran.err
+    assert "Nothing was applied." in ran.err
 
 
 def test_a_closed_port_is_said_at_once(tmp_path: Path) -> None:

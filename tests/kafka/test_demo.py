@@ -29,7 +29,7 @@ def test_the_whole_story(tmp_path: Path) -> None:
 
 def test_a_demo_that_fails_says_so_and_stops_the_brokers(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
-    programs = shim(tmp_path, f"echo \"$*\" >>'{calls}'; [[ $1 != validate ]]")
+    programs = shim(tmp_path, f'echo "$*" >>\'{calls}\'; [ "$1" != validate ]')
     done = run(DEMO, tmp_path, programs, KDECLARE_DEMO_FOLDER=str(tmp_path / "demo"))
     assert done.returncode == 1
     assert "FAILED: 'kdeclare validate' exited with 1" in done.stderr

@@ -4,13 +4,16 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.commands import run_here
 from tests.conftest import free_port, free_ports_of_clusters
 from tests.startup_cache import spark_variables
+from tests.waiting import waiting
 
 if TYPE_CHECKING:
     from kdeclare.sandbox import SandboxStatus
@@ -24,7 +27,7 @@ each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: pat
 
 def run(script: Path, folder: Path, programs: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a script with ``kdeclare`` from ``programs``; temporary files go below ``folder``."""
-    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([str(programs), str(PROGRAMS), os.environ["PATH"]])
     environ = {k: v for k, v in os.environ.items() if not k.startswith("KDECLARE_")}
     return subprocess.run(
         ["bash", str(script)],
@@ -38,12 +41,20 @@ def run(script: Path, folder: Path, programs: Path, **more: str) -> subprocess.C
 
 
 def shim(folder: Path, commands: str) -> Path:
-    """A folder with a ``kdeclare`` that is only a few shell commands."""
-    program = folder / "programs" / "kdeclare"
-    program.parent.mkdir()
-    program.write_text(f"#!/usr/bin/env bash\n{commands}\n")
-    program.chmod(0o755)
-    return program.parent
+    """A folder with a ``kdeclare`` that is only a few shell commands, and with this Python."""
+    programs = folder / "programs"
+    programs.mkdir()
+    for name, script in {"kdeclare": commands, "python": f'exec {sys.executable} "$@"'}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    return programs
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a ``kdeclare`` that has started already. The demo and the tutorial run the real one."""
+    with waiting() as line:
+        yield shim(tmp_path_factory.mktemp("started"), f'exec {line} "$@"')
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -53,8 +64,9 @@ def files_in(folder: Path) -> list[Path]:
 
 def as_manifests(bootstrap: str) -> str:
     """All that a cluster holds but records, as text."""
-    command = [str(PROGRAMS / "kdeclare"), "import", "--bootstrap-server", bootstrap]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    ran = run_here(ROOT, "import", "--bootstrap-server", bootstrap)
+    assert ran.code == 0, ran
+    return ran.out
 
 
 def test_there_are_enough_of_them() -> None:
@@ -76,14 +88,14 @@ def test_says_what_it_is_and_can_be_taken_as_it_is(example: Path) -> None:
 @pytest.mark.kafka
 @each_example
 def test_keeps_its_promises_and_leaves_nothing_behind(
-    example: Path, sandbox: "SandboxStatus", tmp_path: Path
+    example: Path, sandbox: "SandboxStatus", started: Path, tmp_path: Path
 ) -> None:
     cluster, files = as_manifests(sandbox.bootstrap), files_in(example)
     own = {
         "KDECLARE_FLEET_PORT": str(free_ports_of_clusters(3)),
         "KDECLARE_CONNECT_PORT": str(free_port(1, workers=2)),
     }
-    done = run(example / "run.sh", tmp_path, PROGRAMS, KDECLARE_BOOTSTRAP=sandbox.bootstrap, **own)
+    done = run(example / "run.sh", tmp_path, started, KDECLARE_BOOTSTRAP=sandbox.bootstrap, **own)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("The example went as it should.\n")
     assert as_manifests(sandbox.bootstrap) == cluster
@@ -92,14 +104,16 @@ def test_keeps_its_promises_and_leaves_nothing_behind(
 
 
 @pytest.mark.kafka
-def test_can_be_run_again_whatever_an_earlier_run_left(sandbox: "SandboxStatus", tmp_path: Path) -> None:
+def test_can_be_run_again_whatever_an_earlier_run_left(
+    sandbox: "SandboxStatus", started: Path, tmp_path: Path
+) -> None:
     from kdeclare.sandbox import run_kafka_tool
 
     left = ("--create", "--topic", "adopting.mails", "--partitions", "5", "--bootstrap-server")
     made = run_kafka_tool("org.apache.kafka.tools.TopicCommand", *left, sandbox.bootstrap)
     assert made.returncode == 0, made.stderr
     script = ROOT / "examples" / "adopting" / "run.sh"
-    done = run(script, tmp_path, PROGRAMS, KDECLARE_BOOTSTRAP=sandbox.bootstrap)
+    done = run(script, tmp_path, started, KDECLARE_BOOTSTRAP=sandbox.bootstrap)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

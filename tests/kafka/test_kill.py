@@ -19,7 +19,8 @@ from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery, NewTopic
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import all_created, broker_resource, topic_resource
-from tests.kafka.test_bad_input import Project, Ran, begun, ended, eventually
+from tests.commands import Ran
+from tests.kafka.test_bad_input import Project, begun, ended, eventually
 
 pytestmark = pytest.mark.kafka
 

@@ -1,8 +1,6 @@
 """`kdeclare reassign` and Kafka's own tool at real brokers: each with the files of the other."""
 
 import re
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.sandbox import SandboxSettings, SandboxStatus, run_kafka_tool
 from tests.beds import KafkaBed, broker_resource, topic_resource
+from tests.commands import run_here
 from tests.conftest import free_port
 
 pytestmark = pytest.mark.kafka
@@ -42,10 +41,9 @@ class Both:
 
     def ours(self, action: str, file: str = "", *options: str, code: int = 0) -> str:
         """What `kdeclare reassign` prints; it must end with that code."""
-        line = [sys.executable, "-m", "kdeclare", "reassign", *self._line(action, file), *options, "--yes"]
-        ran = subprocess.run(line, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False)
-        assert ran.returncode == code, ran.stdout + ran.stderr
-        return ran.stdout
+        ran = run_here(self.folder, "reassign", *self._line(action, file), *options, "--yes")
+        assert ran.code == code, ran
+        return ran.out
 
     def kafkas(self, action: str, file: str = "", *options: str) -> str:
         """What Kafka's tool prints; it must be content."""
@@ -55,9 +53,8 @@ class Both:
 
     def undo(self) -> None:
         """`kdeclare rollback`."""
-        line = [sys.executable, "-m", "kdeclare", "rollback", "--yes", "--bootstrap-server", self.bootstrap]
-        ran = subprocess.run(line, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
+        ran = run_here(self.folder, "rollback", "--yes", "--bootstrap-server", self.bootstrap)
+        assert ran.code == 0, ran
 
     def _line(self, action: str, file: str) -> list[str]:
         line = ["--bootstrap-server", self.bootstrap, f"--{action}"]

@@ -1,0 +1,78 @@
+"""A kdeclare that has started already, for scripts that run it many times.
+
+    python -m tests.waiting SOCKET
+
+It waits at the socket. Each command is a fork of it, with the arguments, environment, folder and open files
+of `hand_over.py`, which stands for kdeclare on the path: so none pays for the imports again.
+"""
+
+import importlib
+import json
+import os
+import pkgutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socketserver import BaseRequestHandler, ForkingMixIn, UnixStreamServer
+
+from kdeclare import app, cli
+from kdeclare.cli.main import main
+
+MESSAGE = 1 << 16
+"""Bytes that a command and its environment have at most."""
+
+ROOT = Path(__file__).parents[1]
+
+
+@contextmanager
+def waiting(module: str = "tests.waiting") -> Iterator[str]:
+    """The command line of a kdeclare that ``module`` serves, for as long as the block lasts."""
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are too long for a socket's path
+        waits = Path(folder) / "socket"
+        command = [sys.executable, "-m", module, str(waits)]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout
+            assert server.stdout.readline() == "ready\n"
+            yield f"{sys.executable} -IS {ROOT}/tests/hand_over.py {waits}"
+            server.terminate()
+
+
+def serve(where: str, run: Callable[[list[str]], int]) -> None:
+    """Wait for commands; ``run`` gives the exit code of one."""
+
+    class Command(BaseRequestHandler):
+        """One command, in the fork that is made for it."""
+
+        def handle(self) -> None:
+            told, files, _, _ = socket.recv_fds(self.request, MESSAGE, 3)
+            arguments, environ, folder = json.loads(told)
+            for number, file in enumerate(files):
+                os.dup2(file, number)
+                os.close(file)
+            os.environ.clear()
+            os.environ.update(environ)
+            os.chdir(folder)
+            sys.stdout = os.fdopen(1, "w", closefd=False)
+            sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+            code = run(arguments)
+            sys.stdout.flush()
+            self.request.sendall(bytes([code]))
+
+    with _Server(where, Command) as server:
+        for package in (app, cli):
+            for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+                importlib.import_module(found.name)
+        print("ready", flush=True)
+        server.serve_forever()
+
+
+class _Server(ForkingMixIn, UnixStreamServer):
+    pass
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], main)
