@@ -150,23 +150,17 @@ def _verdicts(
     verdicts, objections = [], False
     asked = [item for item in policies if item.covers(request)]
     passing = _passing(asked, request)
-    _raise_fault(review)
     for item in asked:
-        message = None
-        if item.group not in passing:
-            message = asking.ask(item, request)
-            _raise_fault(review)  # also where the policy has made nothing of it
+        message = None if item.group in passing else asking.ask(item, request)
+        fault = review.fault
+        if fault is not None:
+            raise fault  # also where the policy has made nothing of it
         if message is None:
             verdicts.append(Verdict(item.name, name, VerdictOutcome.ALLOW, "", about))
         else:
             verdicts.append(Verdict(item.name, name, item.outcome, message, about))
             objections = True
     return verdicts, objections
-
-
-def _raise_fault(review: Review) -> None:
-    if review.fault is not None:
-        raise review.fault
 
 
 def _name_of(subject: ResourceId) -> str:

@@ -253,4 +253,4 @@ def start_review(inputs: ReviewInputs) -> TopicReview:
 
 
 def _own(effects: Sequence[PolicyEffect]) -> Effects:
-    return tuple(effect for effect in effects if isinstance(effect, Effect))
+    return tuple([effect for effect in effects if isinstance(effect, Effect)])
