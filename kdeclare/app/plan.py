@@ -22,6 +22,7 @@ from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plan import Plan
 from kdeclare.core.progress import Progress, quietly
 from kdeclare.core.registry import KINDS, find_plan_settings
+from kdeclare.core.secrets import find_records
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, write_plan
 from kdeclare.engine.planning.request import PlanRequest
@@ -159,3 +160,15 @@ def _refuse_literals(plan: Plan) -> None:
                 for d in literal
             )
         )
+    # a kind need not warn of it: what a file holds is what has to be revealed again
+    for op in plan.operations:
+        if any(secret.reference is None for _, secret in find_records(op.args)):
+            raise KdeclareError(
+                error(
+                    LITERAL_SECRET,
+                    "A literal secret cannot be saved in a plan",
+                    f"{op.resource} has a secret that stands literally in the manifest.",
+                    hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
+                    resource=str(op.resource),
+                )
+            )

@@ -11,6 +11,7 @@ from kdeclare.core.faults import Fault
 from kdeclare.core.judging import NO_POLICIES
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.progress import Progress, quietly
+from kdeclare.core.registry import type_of
 from kdeclare.core.run import Status
 from kdeclare.core.secrets import SecretRef
 from kdeclare.engine.cleanup import Tidied, tidy
@@ -288,17 +289,15 @@ def about(tidied: Tidied) -> tuple[Diagnostic, ...]:
         return tuple(said)
     left = [r for r in run.results.values() if r.status is not Status.DONE]
     said += [_not_tidied(f"{result.id}: {result.message or result.status}") for result in left]
-    done = [_DONE[op.verb] for op in run.plan.operations if op.id not in {r.id for r in left}]
+    done = [op for op in run.plan.operations if op.id not in {r.id for r in left}]
     if done:
-        detail = f"Run {run.run_id} {' and '.join(done)}."
-        said.append(info("tidied", "Tidied up after moves that are over", detail))
+        labels = [type_of(op).cleanup_label for op in done]
+        what = " and ".join(
+            label or f"cleaned up {op.resource}" for label, op in zip(labels, done, strict=True)
+        )
+        summary = "Tidied up after moves that are over" if all(labels) else "Cleaned up after earlier runs"
+        said.append(info("tidied", summary, f"Run {run.run_id} {what}."))
     return tuple(said)
-
-
-_DONE = {
-    "throttle.clear": "took their throttle away",
-    "leaders.elect": "had preferred leaders elected",
-}
 
 
 def _not_tidied(why: str) -> Diagnostic:

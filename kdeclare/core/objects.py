@@ -7,7 +7,7 @@ diff, adoption, deletion, rollback, import, and what audits of fleets need. What
 
 import json
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
@@ -19,7 +19,7 @@ from kdeclare.core.capabilities import PREVENT_DESTROY, Export, ExportRequest, L
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.collector import Selections
 from kdeclare.core.completion import Completion
-from kdeclare.core.diagnostics import Diagnostic, denied
+from kdeclare.core.diagnostics import LITERAL_SECRET, Diagnostic, denied, warning
 from kdeclare.core.faults import Explanation, Fault, Outcome
 from kdeclare.core.footprint import Access, Footprint, Touch
 from kdeclare.core.ids import ResourceId
@@ -33,7 +33,15 @@ from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.policy_subjects import PolicyWords, read_annotation
 from kdeclare.core.run import Status
 from kdeclare.core.secret_hashes import is_mark, mark_hash, mark_value, matches
-from kdeclare.core.secrets import SHOWN, Secret, SecretRef, SecretSource, Steps, is_secret, read_secret_ref
+from kdeclare.core.secrets import (
+    SHOWN,
+    Secret,
+    SecretRef,
+    SecretSource,
+    Steps,
+    is_secret,
+    read_secret_ref,
+)
 from kdeclare.core.state import PendingCleanup
 from kdeclare.core.undoing import Undo
 
@@ -165,7 +173,9 @@ class ObjectKind:
         plain = spec.model_dump(mode="json", exclude={"lifecycle", *secrets}, exclude_none=True)
         fields = {field: secrets.get(field, plain.get(field)) for field in stated}
         fields = {field: value for field, value in fields.items() if value is not None}
-        return ObjectBody(fields, spec.lifecycle.preventDestroy, spec.lifecycle.adopt), ()
+        literal = (name for name, secret in secrets.items() if secret.reference is None)
+        problems = tuple(warn_literal_secret(f"{self.name}/{name}", stated) for stated in literal)
+        return ObjectBody(fields, spec.lifecycle.preventDestroy, spec.lifecycle.adopt), problems
 
     def diff(
         self,
@@ -268,6 +278,10 @@ class ObjectKind:
         """See `core.policy_subjects.PolicySubject`."""
         there = self.read(live).get(resource.name)
         return None if there is None else {name: _show(value) for name, value in there.items()}
+
+    def list_live(self, live: LiveState) -> Collection[str]:
+        """See `core.policy_subjects.ListedForPolicies`."""
+        return self.read(live).keys()
 
     def _manifest(self, name: str, fields: Fields) -> str:
         lines = [
@@ -425,6 +439,19 @@ class ObjectOperation(OperationType):
 def get_fields(op: Operation) -> Mapping[str, ObjectValue]:
     """Return the fields that an `ObjectOperation` writes. Raises TypeError for another operation."""
     return _args(op).set
+
+
+def warn_literal_secret(resource: str, field: str) -> Problem:
+    """Return what to say of a secret whose value stands in a manifest."""
+    problem = warning(
+        LITERAL_SECRET,
+        "Secret written into a manifest",
+        f"'{field}' is sensitive, and its value stands in the manifest.",
+        hint="Write ${env.NAME} or ${file.PATH} in its place.",
+        resource=resource,
+        subject=field,
+    )
+    return Problem((field,), problem)
 
 
 def _diff_undeclared(resource: ResourceId, there: Fields | None, owned: Json) -> Difference:

@@ -57,6 +57,8 @@ class OperationType(Protocol):
     done_label: tuple[str, str] | None = None
     """What one and what several of it are called once they are done (``topic created``, ``topics created``);
     empty where that is not worth a word, None where its name has to do."""
+    cleanup_label: str | None = None
+    """What a run says that it did with it in cleaning up (``took their throttle away``), if it has words."""
     validates: bool = False
     """Whether the system can check it without doing it (validate-only)."""
     completion: Completion | None = None

@@ -63,7 +63,7 @@ class FlagService:
                 fields["token"] = hide(fields["token"])
                 until = dict(old).get(id_.name)
                 fields |= {"oldToken": "valid" if until > now else "expired"} if until else {}
-        rolling = frozenset(name for kind, name, _, since in rows if since + rollout_s > now)
+        rolling = frozenset(n for kind, n, _, since in rows if kind == "Flag" and since + rollout_s > now)
         return Contents(system_id, objects, rolling)
 
     def write(self, writes: Sequence[ObjectWrite], *, dry_run: bool) -> list[Fault | None]:

@@ -33,6 +33,7 @@ class ElectLeaders(KafkaOperationType):
     """Has the preferred leaders elected, once none of its partitions is being moved."""
 
     name = "leaders.elect"
+    cleanup_label = "had preferred leaders elected"
     done_label = ("election of preferred leaders", "elections of preferred leaders")
     arguments = ElectArgs
     has_timeout = True

@@ -147,6 +147,7 @@ class ClearThrottle(ThrottleOperationType):
     """Takes the entries away, once none of its partitions is being moved. Another's rate stays."""
 
     name = "throttle.clear"
+    cleanup_label = "took their throttle away"
     done_label = ("throttle cleared", "throttles cleared")
     arguments = ThrottleArgs
     awaits = MOVES

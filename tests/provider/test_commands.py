@@ -1,0 +1,310 @@
+"""The commands of kdeclare on resources of a provider that it has never heard of."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kdeclare_flags.provider import CLIENT, FLAG
+from kdeclare_flags.service import FlagService
+
+from kdeclare.api import How, Options, Scope, apply_manifests, make_plan, open_workspace
+from kdeclare.core.parts import LiveState
+from tests.unit.cli.command_line import CommandLine
+
+SECRET = "web-secret-1234567"
+NEW_SECRET = "new-secret-1234567"
+
+
+@pytest.fixture
+def kdeclare(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> CommandLine:
+    """A project with a flag and a client of it, beside a cluster."""
+    line = CommandLine(tmp_path, capsys, monkeypatch)
+    lab = {"bootstrapServers": "lab:9092", "providers": {"flags": {"file": "flags.db"}}}
+    line.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
+    service(line).create()
+    monkeypatch.setenv("WEB_TOKEN", SECRET)
+    monkeypatch.setenv("NEW_TOKEN", NEW_SECRET)
+    declare_flag(line, rollout=10, description="Night")
+    declare_client(line)
+    return line
+
+
+def service(line: CommandLine) -> FlagService:
+    return FlagService(line.folder / "flags.db")
+
+
+def declare_flag(line: CommandLine, name: str = "dark-mode", **spec: object) -> Path:
+    return line.write(f"manifests/{name}.yaml", "Flag", name, **spec)
+
+
+def declare_client(line: CommandLine, token: str = "${env.WEB_TOKEN}") -> Path:
+    return line.write("manifests/web.yaml", "FlagClient", "web", flags=["dark-mode"], token=token)
+
+
+def flags(line: CommandLine) -> dict[str, object]:
+    live = LiveState(service(line).read())
+    return {name: fields["rollout"] for name, fields in FLAG.read(live).items()}
+
+
+def set_rollout(line: CommandLine, name: str, rollout: int) -> None:
+    """Somebody else changes a flag."""
+    with closing(sqlite3.connect(line.folder / "flags.db")) as file, file:
+        body = json.dumps({"rollout": rollout, "description": "Night"})
+        file.execute("UPDATE objects SET body = ? WHERE name = ?", (body, name))
+
+
+def test_validate_names_the_place_and_what_was_meant(kdeclare: CommandLine) -> None:
+    declare_flag(kdeclare, rolout=10)
+    ran = kdeclare("validate")
+    assert ran.code == 1
+    assert "manifests/dark-mode.yaml:6:3 · Flag/dark-mode" in ran.out
+    assert "Did you mean 'rollout'?" in ran.out
+
+
+def test_validate_knows_the_kinds(kdeclare: CommandLine) -> None:
+    kdeclare.write("manifests/odd.yaml", "Flagg", "odd")
+    assert "Did you mean 'Flag'?" in kdeclare("validate").out
+
+
+def test_schema_describes_the_kinds_to_editors(kdeclare: CommandLine) -> None:
+    schema = json.loads(kdeclare("schema", "--kind", "Flag").out)
+    assert "rollout" in json.dumps(schema)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "sarif", "html"])
+def test_plan_is_shown_in_every_form(kdeclare: CommandLine, form: str) -> None:
+    ran = kdeclare("plan", "--format", form)
+    assert (ran.code, ran.err) == (0, "")
+    assert SECRET not in ran.out
+    assert form == "sarif" or "dark-mode" in ran.out
+
+
+def test_plan_apply_and_plan_again(kdeclare: CommandLine) -> None:
+    ran = kdeclare("plan", "--detailed-exitcode")
+    assert ran.code == 2
+    assert "2 to create" in ran.out
+    assert "token  (sensitive)" in ran.out
+    assert kdeclare("apply", "--yes").code == 0
+    assert flags(kdeclare) == {"dark-mode": 10}
+    assert "No changes. shop/lab on lab:9092: 2 resources in order." in kdeclare("plan").out
+
+
+def test_saved_plan_is_applied_as_it_was_shown(kdeclare: CommandLine) -> None:
+    assert kdeclare("plan", "--out", "it.plan").code == 0
+    declare_flag(kdeclare, rollout=99)
+    assert kdeclare("apply", "it.plan", "--yes").code == 0
+    assert flags(kdeclare) == {"dark-mode": 10}
+    assert SECRET not in Path("it.plan").read_text()
+
+
+def test_saved_plan_is_stale_where_others_have_changed_something(kdeclare: CommandLine) -> None:
+    kdeclare("apply", "--yes")
+    declare_flag(kdeclare, rollout=20, description="Night")
+    declare_flag(kdeclare, "search", rollout=1)
+    kdeclare("plan", "--out", "it.plan")
+    set_rollout(kdeclare, "dark-mode", 77)
+    ran = kdeclare("apply", "it.plan", "--yes")
+    assert ran.code == 4
+    assert "Flag/dark-mode rollout: planned on 10, now it is 77." in ran.err
+    assert flags(kdeclare) == {"dark-mode": 77}
+    assert kdeclare("apply", "it.plan", "--yes", "--skip-stale").code == 5
+    assert flags(kdeclare) == {"dark-mode": 77, "search": 1}
+
+
+def test_forged_plan_is_refused(kdeclare: CommandLine) -> None:
+    kdeclare("plan", "--out", "it.plan")
+    text = Path("it.plan").read_text()
+    Path("it.plan").write_text(text.replace('"rollout":10', '"rollout":11', 1))
+    assert kdeclare("apply", "it.plan", "--yes").code == 1
+    assert flags(kdeclare) == {}
+
+
+def test_rollback_with_a_conflict_leaves_that_alone(kdeclare: CommandLine) -> None:
+    kdeclare("apply", "--yes")
+    declare_flag(kdeclare, rollout=20, description="Day")
+    kdeclare("apply", "--yes")
+    set_rollout(kdeclare, "dark-mode", 77)  # and the description is as before
+    ran = kdeclare("rollback", "--yes")
+    assert ran.code == 5
+    assert (
+        "Flag/dark-mode: rollout is no longer as the run left it, so it is left alone." in ran.err + ran.out
+    )
+    assert flags(kdeclare) == {"dark-mode": 77}
+
+
+def test_rollback_restores_a_secret(kdeclare: CommandLine) -> None:
+    kdeclare("apply", "--yes")
+    declare_client(kdeclare, "${env.NEW_TOKEN}")
+    kdeclare("apply", "--yes")
+    token = CLIENT.read(LiveState(service(kdeclare).read()))["web"]["token"]
+    assert token.value == NEW_SECRET
+    ran = kdeclare("rollback", "--yes")
+    assert (ran.code, "cleaned up FlagClient/web" in ran.out + ran.err) == (0, True), ran
+    token = CLIENT.read(LiveState(service(kdeclare).read()))["web"]["token"]
+    assert token.value == SECRET
+
+
+def test_old_tokens_are_cleaned_up_by_a_later_command(kdeclare: CommandLine) -> None:
+    (kdeclare.folder / "flags.db").unlink()
+    service(kdeclare).create(grace_s=3600)
+    kdeclare("apply", "--yes")
+    declare_client(kdeclare, "${env.NEW_TOKEN}")
+    kdeclare("apply", "--yes")
+    assert CLIENT.read(LiveState(service(kdeclare).read()))["web"]["oldToken"] == "valid"
+    with closing(sqlite3.connect(kdeclare.folder / "flags.db")) as file, file:
+        file.execute("UPDATE old_tokens SET until = 0")  # an hour later
+    kdeclare("apply", "--yes")
+    assert "oldToken" not in CLIENT.read(LiveState(service(kdeclare).read()))["web"]
+
+
+def test_apply_waits_for_work_that_goes_on(kdeclare: CommandLine) -> None:
+    (kdeclare.folder / "flags.db").unlink()
+    service(kdeclare).create(rollout_s=0.3)
+    assert kdeclare("apply", "--yes").code == 0
+    assert not service(kdeclare).read().rolling
+
+
+def test_literal_secret_is_not_saved(kdeclare: CommandLine) -> None:
+    declare_client(kdeclare, "a-literal-secret-1")
+    ran = kdeclare("plan", "--out", "it.plan")
+    assert ran.code == 1, ran.out
+    assert not Path("it.plan").exists()
+
+
+def test_target_and_selector(kdeclare: CommandLine) -> None:
+    declare_flag(kdeclare, "search", rollout=1)
+    assert "1 to create" in kdeclare("plan", "--target", "Flag/search").out
+    file = Path("manifests/search.yaml")
+    file.write_text(file.read_text().replace("name: search", "name: search\n  labels: {team: find}"))
+    assert "1 to create" in kdeclare("plan", "--selector", "team=find").out
+
+
+def test_orphans_are_reported_and_deleted_on_request(kdeclare: CommandLine) -> None:
+    kdeclare("apply", "--yes")
+    for file in Path("manifests").iterdir():
+        file.unlink()
+    kdeclare.topic("orders")
+    ran = kdeclare("plan")
+    assert (ran.code, "2 orphaned" in ran.out) == (0, True)
+    assert kdeclare("apply", "--yes", "--allow-deletes").code == 0
+    assert flags(kdeclare) == {}
+
+
+def test_what_must_not_be_destroyed_is_not(kdeclare: CommandLine) -> None:
+    declare_flag(kdeclare, "keep", rollout=1, lifecycle={"preventDestroy": True})
+    kdeclare("apply", "--yes")
+    Path("manifests/keep.yaml").unlink()
+    ran = kdeclare("apply", "--yes", "--allow-deletes")
+    assert ran.code == 3
+    assert "Flag/keep must not be deleted" in ran.out + ran.err
+    assert "keep" in flags(kdeclare)
+
+
+def test_what_exists_is_adopted_on_request(kdeclare: CommandLine) -> None:
+    kdeclare("apply", "--yes", "--state", "elsewhere")
+    set_rollout(kdeclare, "dark-mode", 77)
+    assert kdeclare("apply", "--yes").code == 3
+    assert flags(kdeclare) == {"dark-mode": 77}
+    assert kdeclare("apply", "--yes", "--adopt").code == 0
+    assert flags(kdeclare) == {"dark-mode": 10}
+
+
+def test_history_and_status_tell_of_runs(kdeclare: CommandLine) -> None:
+    kdeclare("apply", "--yes")
+    assert "+2" in kdeclare("history").out
+    assert "All quiet." in kdeclare("status").out
+    run = json.loads(kdeclare("history", "--format", "json").out)["runs"][0]["run_id"]
+    detail = kdeclare("history", run)
+    assert (detail.code, "Flag/dark-mode" in detail.out) == (0, True)
+
+
+def test_a_system_that_does_not_answer_is_explained(kdeclare: CommandLine) -> None:
+    (kdeclare.folder / "flags.db").unlink()
+    ran = kdeclare("plan")
+    assert ran.code == 1
+    assert "flags.db: unable to open database file" in ran.err
+
+
+def test_a_project_without_flags_does_not_need_the_service(kdeclare: CommandLine) -> None:
+    """The provider is installed, and nobody has said where its system is."""
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": {"bootstrapServers": "lab:9092"}})
+    for file in Path("manifests").iterdir():
+        file.unlink()
+    kdeclare.topic("orders")
+    assert kdeclare("apply", "--yes").code == 0
+    assert kdeclare("plan").code == 0
+
+
+def test_settings_of_the_environment_are_checked(kdeclare: CommandLine) -> None:
+    lab = {"bootstrapServers": "lab:9092", "providers": {"flags": {"fil": "flags.db"}}}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
+    assert "Did you mean 'file'?" in kdeclare("validate").err
+
+
+RULE = """
+apiVersion: kdeclare/v1
+kind: Policy
+metadata: {name: careful}
+spec:
+  actions: [CREATE, MODIFY]
+  selector: {kind: Flag}
+  rule: after.rollout <= 50
+  message: Not more than half of the users at once.
+"""
+
+
+def test_a_rule_judges_flags_and_what_needs_them(kdeclare: CommandLine) -> None:
+    Path("manifests/careful.yaml").write_text(RULE)
+    declare_flag(kdeclare, rollout=60)
+    declare_flag(kdeclare, "search", rollout=5)
+    assert kdeclare("apply", "--yes").code == 3
+    assert flags(kdeclare) == {"search": 5}, "the client needs the flag that was denied"
+    declare_flag(kdeclare, rollout=40)
+    assert kdeclare("apply", "--yes").code == 0
+    assert flags(kdeclare) == {"search": 5, "dark-mode": 40}
+
+
+def test_policy_check_judges_what_there_is(kdeclare: CommandLine) -> None:
+    kdeclare("apply", "--yes")
+    set_rollout(kdeclare, "dark-mode", 77)
+    Path("manifests/careful.yaml").write_text(RULE)
+    ran = kdeclare("policy", "check", "--live")
+    assert ran.code == 3, ran.out + ran.err
+    assert "dark-mode" in ran.out
+
+
+def test_a_misspelt_field_in_a_rule_is_found(kdeclare: CommandLine) -> None:
+    Path("manifests/careful.yaml").write_text(RULE.replace("after.rollout", "after.rolout"))
+    assert "Did you mean 'rollout'?" in kdeclare("validate").out
+
+
+def test_import_writes_what_changes_nothing(kdeclare: CommandLine) -> None:
+    kdeclare("apply", "--yes")
+    for file in Path("manifests").iterdir():
+        file.unlink()
+    assert kdeclare("import", "--out", "manifests").code == 0
+    texts = {path.name: path.read_text() for path in Path("manifests").rglob("*.yaml")}
+    assert not [name for name, text in texts.items() if SECRET in text]
+    assert any("rollout: 10" in text for text in texts.values())
+    ran = kdeclare("plan")
+    assert (ran.code, "No changes." in ran.out) == (0, True), ran.out + ran.err
+
+
+def test_providers_lists_it(kdeclare: CommandLine) -> None:
+    assert "kdeclare-flags (kdeclare_flags.provider:PROVIDER)" in kdeclare("providers").out
+
+
+def test_the_library_plans_and_applies(kdeclare: CommandLine) -> None:
+    workspace = open_workspace(Options(project=kdeclare.folder / "kdeclare.yaml", env="lab"))
+    assert [str(change.id) for change in make_plan(workspace).plan.changes] == [
+        "Flag/dark-mode",
+        "FlagClient/web",
+    ]
+    result = apply_manifests(workspace, (), Scope(), How("a program"))
+    assert result is not None
+    assert result.complete
+    assert flags(kdeclare) == {"dark-mode": 10}
