@@ -525,3 +525,30 @@ def test_a_command_warns_of_a_header_that_goes_out_unencrypted(
     said = worker_config(typed, *words, "--header", "Authorization=${env.HOME}")[2]
     assert "warning: The headers that go to http://w1:8083 can be read on the network." in said
     assert "can be read" not in worker_config(typed, *words)[2]
+
+
+# policies
+
+
+def test_policies_judge_worker_configs(typed: CommandLine, workers: MemoryWorkers) -> None:
+    def rule(text: str, *actions: str) -> None:
+        selector = {"kind": "ConnectWorkerConfig", "names": ["/e.*/"]}
+        typed.write("manifests/rule.yaml", "Policy", "rule", rule=text, actions=actions, selector=selector)
+
+    declare(typed)
+    rule(f"after.configs['{LOCATION}'] == '/new'", "CREATE", "MODIFY")
+    assert typed("policy", "check").code == 3
+    assert typed("plan").code == 3
+    assert "denied by policy rule" in typed("apply", "--yes").out
+    assert workers.current() == {}
+    declare(typed, config={LOCATION: "/new", PASSWORD: PLACEHOLDER})
+    assert typed("policy", "check").code == 0
+    assert typed("plan", "--out", "saved.json").code == 0
+    assert typed("apply", "saved.json", "--yes").code == 0  # judged on the workers as they are now
+    assert typed("policy", "check", "--live").code == 0
+    rule(f"before.configs['{LOCATION}'] != '/new' || after.workers.size() != 3", "MODIFY")
+    assert typed("policy", "check", "--live").code == 3
+    declare(typed)
+    assert typed("plan").code == 3
+    assert typed("rollback", "--yes").code == 3
+    assert workers.current()[LOCATION] == "/new"
