@@ -84,6 +84,11 @@ class Connections(Parts):
         """Whether there is a connection of this class, opened or not."""
         return sort in self._values or sort in self._openers
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether they lead nowhere."""
+        return not self._values and not self._openers
+
     def holds(self, sort: type[object]) -> bool:
         """Whether a connection of this class is there without being opened."""
         return sort in self._values

@@ -104,9 +104,12 @@ def find_auxiliary_kinds() -> frozenset[str]:
 
 
 def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
-    """Return the hooks of all connected providers for one plan."""
-    connected = find_connected(inputs.connections)
-    return tuple(provider.start_plan(inputs) for provider in connected if provider.start_plan)
+    """Return the hooks of all connected providers for one plan.
+
+    An audit of a fleet has read everything before, and is connected to nothing: then of all providers.
+    """
+    taking_part = load_providers() if inputs.connections.is_empty else find_connected(inputs.connections)
+    return tuple(provider.start_plan(inputs) for provider in taking_part if provider.start_plan)
 
 
 def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:
