@@ -121,6 +121,6 @@ def test_capabilities_of_built_in_kinds() -> None:
     comparable = {name for name in KINDS if is_fleet_comparable(name)}
     importable = {name for name, kind in KINDS.items() if isinstance(kind, capabilities.Exportable)}
     assert comparable == {"Topic", "BrokerConfig", "Reassignment"}
-    assert importable == {"Topic", "BrokerConfig"}
+    assert importable == {"Topic", "BrokerConfig", "ClientQuota"}
     shrink = FieldChange("configs.retention.ms", FieldOp.SET, "604800000", "1000")
     assert assess_field("Topic", Action.UPDATE, shrink).risk is not Risk.SAFE

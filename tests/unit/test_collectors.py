@@ -14,6 +14,7 @@ from kdeclare.engine.observation import identify_system, observe
 from kdeclare.providers.connect.collector import WORKERS, WorkerSelection, WorkerState
 from kdeclare.providers.connect.connection import ConnectClients
 from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.client_quota.collector import QUOTAS
 from kdeclare.providers.kafka.collector import CLUSTER, select_topics
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
@@ -130,8 +131,8 @@ def test_workers_are_read_by_the_collector_of_their_provider() -> None:
     assert opened == [group]
 
 
-def test_each_built_in_provider_brings_its_collector() -> None:
-    assert len(load_collectors()) == 2
+def test_built_in_providers_bring_their_collectors() -> None:
+    assert load_collectors() == (CLUSTER, QUOTAS, WORKERS)
 
 
 def test_what_is_always_read_needs_no_selection() -> None:

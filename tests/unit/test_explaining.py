@@ -13,6 +13,7 @@ from kdeclare.core.unknown_operation import UnknownOperationType
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED
 from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs
 from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.client_quota.arguments import AlterQuotaArgs
 from kdeclare.providers.kafka.operations.arguments import (
     AlterConfigsArgs,
     CreateTopicArgs,
@@ -41,6 +42,7 @@ ARGUMENTS: Mapping[type[Arguments], Arguments] = {
         ElectArgs({}),
         RelocateArgs({}),
         ThrottleArgs({}, ()),
+        AlterQuotaArgs({"user": "alice"}, ()),
         PatchWorkersArgs(WorkerGroup(("https://a",)), ()),
     )
 }

@@ -181,7 +181,7 @@ ON_CLUSTER = (
     Right("Read the cluster", ("DESCRIBE", "DESCRIBE_CONFIGS"), "plan, import and audit", needed=True),
     Right("Create topics", ("CREATE",), "new topics, of any name"),
     Right("Alter the cluster", ("ALTER",), "moving replicas, replication factors, electing leaders"),
-    Right("Alter brokers' configs", ("ALTER_CONFIGS",), "BrokerConfig, and throttles of moves"),
+    Right("Alter brokers' configs", ("ALTER_CONFIGS",), "BrokerConfig, ClientQuota, and throttles of moves"),
 )
 ON_TOPICS = (
     Right("Read topics", ("DESCRIBE", "DESCRIBE_CONFIGS"), "plan, import and audit", needed=True),

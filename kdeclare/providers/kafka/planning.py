@@ -12,6 +12,7 @@ from kdeclare.core.kind import Desired, Difference
 from kdeclare.core.operations import Operation
 from kdeclare.core.planning import PlanHooks, PlanInputs, Step
 from kdeclare.core.registry import KINDS
+from kdeclare.providers.kafka.client_quota.planning import QuotaPlanning
 from kdeclare.providers.kafka.collector import CLUSTER
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import is_topic
@@ -47,7 +48,7 @@ _OVERRIDDEN = "--override-reassignments: its partitions are sent elsewhere."
 
 
 class KafkaPlanning(PlanHooks):
-    """Placement, the guard of the replication factor, moves of others, and the names of topics."""
+    """Placement, the guard of the replication factor, moves of others, the names of topics, and quotas."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         """Serve one plan. Raises KdeclareError where the state's pending cleanup is damaged."""
@@ -56,6 +57,7 @@ class KafkaPlanning(PlanHooks):
         self._live = inputs.live.get(KafkaState)
         self._left = leftovers_of(inputs.state)
         self._load: SharedLoad | None = None
+        self._quotas = QuotaPlanning(inputs)
 
     @cached_property
     def _moved_by_others(self) -> Set[str]:
@@ -76,9 +78,11 @@ class KafkaPlanning(PlanHooks):
     def withhold(self, resource: ResourceId, desired: Desired | None, owned: Json) -> Difference | None:
         """Leave alone what the principal may not see: it may well be there."""
         if not self._live.hidden:
-            return None
+            return self._quotas.withhold(resource, desired, owned)
         unseen = sorted(self._select(resource, desired, owned).topics & self._live.hidden)
-        return _hidden(resource, desired, owned, unseen) if unseen else None
+        if unseen:
+            return _hidden(resource, desired, owned, unseen)
+        return self._quotas.withhold(resource, desired, owned)
 
     def review_difference(
         self, resource: ResourceId, desired: Desired | None, owned: Json, difference: Difference
@@ -88,7 +92,7 @@ class KafkaPlanning(PlanHooks):
             difference = self._let_through(resource, desired, owned, difference)
         if is_topic(resource) and resource.name in self._inputs.pending:
             return _held_back(resource, owned, difference)
-        return difference
+        return self._quotas.review_difference(resource, desired, owned, difference)
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[Compared]) -> Step:
         """Guard the replication factor, delete by id, and order names that collide."""
@@ -96,6 +100,7 @@ class KafkaPlanning(PlanHooks):
         problems = [] if live.sees_moves else [moves_not_seen()]
         operations = tuple(with_guard(op, live, client=options.client_guard) for op in operations)
         problems += clashes(inputs.desired, live.topics)
+        problems += self._quotas.find_shadowed(compared)
         problems += [unguarded(op) for op in operations if lacks_guard(op, live)]
         if not options.delete_by_name:
             problems += [lacks_topic_id(op) for op in operations if deletes_by_name(op)]
@@ -133,9 +138,10 @@ class KafkaPlanning(PlanHooks):
         return {broker.id: broker.rack for broker in self._live.cluster.brokers if broker.rack is not None}
 
     def count_unmanaged(self, known: Set[str]) -> int:
-        """Count topics that are neither declared nor owned; internal ones do not count."""
+        """Count topics, but for internal ones, and entities of quotas, if neither declared nor owned."""
         topics = (topic for topic in self._live.topics.values() if not topic.internal)
-        return sum(f"Topic/{topic.name}" not in known for topic in topics)
+        unmanaged = sum(f"Topic/{topic.name}" not in known for topic in topics)
+        return unmanaged + self._quotas.count_unmanaged()
 
     def _select(self, resource: ResourceId, desired: Desired | None, owned: Json) -> KafkaSelection:
         selections = KINDS[resource.kind].select(resource.name, desired.body if desired else None, owned)

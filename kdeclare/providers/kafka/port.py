@@ -7,6 +7,7 @@ from typing import Protocol
 from kdeclare.core.changes import FieldOp
 from kdeclare.core.faults import Fault, Outcome, Result
 from kdeclare.core.visibility import Patience
+from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
 
@@ -183,6 +184,16 @@ class Cluster(Protocol):
         self, items: Sequence[Alteration], *, validate_only: bool = False
     ) -> Mapping[ConfigResource, Result]:
         """IncrementalAlterConfigs (KIP-339), never the legacy AlterConfigs."""
+
+    def quotas(
+        self, entities: Sequence[QuotaEntity] | None = None
+    ) -> Mapping[QuotaEntity, Mapping[str, float]]:
+        """The limits of these entities by key (DescribeClientQuotas, KIP-546); None is all that have some."""
+
+    def alter_quotas(
+        self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
+    ) -> Mapping[QuotaEntity, Result]:
+        """AlterClientQuotas: sets limits by key; None removes one. Each entity is changed whole or not."""
 
     def reassign(
         self,

@@ -11,6 +11,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.registry import type_of
 from kdeclare.core.visibility import PendingWrite
+from kdeclare.providers.kafka.client_quota.collector import QUOTAS
 from kdeclare.providers.kafka.collector import CLUSTER, select_topics
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.existence import find_existing
@@ -31,6 +32,8 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
     selections = tuple(s for write in writes for s in type_of(write.operation).select(write.operation))
     try:
         live = LiveState(observe(cluster, CLUSTER.merge(selections) or KafkaSelection()))
+        quotas = QUOTAS.collect(connections, selections)
+        live = live if quotas is None else live.with_part(quotas)
     except Fault as fault:
         if fault.error != TOPIC_AUTHORIZATION_FAILED:
             raise

@@ -2,6 +2,9 @@
 
 from kdeclare.core.provider import Provider
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
+from kdeclare.providers.kafka.client_quota.collector import QUOTAS
+from kdeclare.providers.kafka.client_quota.kind import ClientQuotaKind
+from kdeclare.providers.kafka.client_quota.operations import AlterQuota
 from kdeclare.providers.kafka.collector import CLUSTER, find_principal
 from kdeclare.providers.kafka.config.catalog import is_secret_setting, may_hold_secret
 from kdeclare.providers.kafka.connection import CONNECTION
@@ -26,7 +29,7 @@ from kdeclare.providers.kafka.topic import TopicKind
 
 PROVIDER = Provider(
     "kafka",
-    kinds=(TopicKind(), BrokerConfigKind(), ReassignmentKind()),
+    kinds=(TopicKind(), BrokerConfigKind(), ReassignmentKind(), ClientQuotaKind()),
     operation_types=(
         CreateTopic(),
         DeleteTopic(),
@@ -39,10 +42,11 @@ PROVIDER = Provider(
         CancelMoves(),
         RelocateReplicas(),
         AwaitMoves(),
+        AlterQuota(),
     ),
     connection=CONNECTION,
     examine=examine_cluster,
-    collectors=(CLUSTER,),
+    collectors=(CLUSTER, QUOTAS),
     plan_settings=REASSIGNMENTS,
     start_plan=KafkaPlanning,
     find_invisible=find_invisible,

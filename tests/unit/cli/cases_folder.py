@@ -14,6 +14,7 @@ from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import STATIC, Keystore
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -192,6 +193,9 @@ def _cluster(live: Mapping[str, Any]) -> MemoryCluster:
     for name, configs in live.get("brokerConfigs", {}).items():
         entity = "" if name == CLUSTER_DEFAULT else str(name)
         cluster.set_overrides(ConfigResource(ConfigScope.BROKER, entity), _texts(configs))
+    for quota in live.get("clientQuotas", ()):
+        limits = {key: float(value) for key, value in quota["limits"].items()}
+        assert set(cluster.alter_quotas({QuotaEntity.from_json(quota["entity"]): limits}).values()) == {None}
     cluster.calls.clear()
     return cluster
 

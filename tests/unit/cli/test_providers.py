@@ -69,7 +69,8 @@ def test_own_providers_are_found_by_the_same_entry_points() -> None:
 
 def test_what_others_build_on_comes_first() -> None:
     assert load_providers() == (KAFKA, CONNECT)
-    assert list(registry.KINDS) == ["Topic", "BrokerConfig", "Reassignment", "ConnectWorkerConfig"]
+    kinds = ["Topic", "BrokerConfig", "Reassignment", "ClientQuota", "ConnectWorkerConfig"]
+    assert list(registry.KINDS) == kinds
 
 
 def test_installed_provider_is_loaded(install: Install) -> None:

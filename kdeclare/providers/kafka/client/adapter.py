@@ -11,11 +11,13 @@ from kdeclare.providers.kafka.client import configs as _configs
 from kdeclare.providers.kafka.client import leaders as _leaders
 from kdeclare.providers.kafka.client import log_dirs as _log_dirs
 from kdeclare.providers.kafka.client import offsets as _offsets
+from kdeclare.providers.kafka.client import quotas as _quotas
 from kdeclare.providers.kafka.client import reassignments as _reassignments
 from kdeclare.providers.kafka.client import topics as _topics
 from kdeclare.providers.kafka.client.examining import examine as _examine
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire
+from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.examination import Examination
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
@@ -109,6 +111,19 @@ class KafkaCluster:
         """IncrementalAlterConfigs (KIP-339)."""
         with self._writing():
             return _configs.alter_configs(self._wire, items, validate_only)
+
+    def quotas(
+        self, entities: Sequence[QuotaEntity] | None = None
+    ) -> Mapping[QuotaEntity, Mapping[str, float]]:
+        """DescribeClientQuotas (KIP-546), from brokers that are up to date."""
+        return _quotas.quotas(self._wire, self._fresh, entities)
+
+    def alter_quotas(
+        self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
+    ) -> Mapping[QuotaEntity, Result]:
+        """AlterClientQuotas (KIP-546)."""
+        with self._writing():
+            return _quotas.alter_quotas(self._wire, items, validate_only)
 
     def reassign(
         self,

@@ -9,6 +9,7 @@ from kdeclare.core import retry as core_retry
 from kdeclare.core.faults import Fault, FaultKind, Outcome, Result
 from kdeclare.core.retry import Attempts, Retry, RetryPolicy
 from kdeclare.core.visibility import Patience
+from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
 from kdeclare.providers.kafka.port import (
@@ -129,6 +130,25 @@ class Retrying:
             items,
             lambda item: item.resource,
             lambda rest: self._cluster.alter_configs(rest, validate_only=validate_only),
+        )
+
+    def quotas(
+        self, entities: Sequence[QuotaEntity] | None = None
+    ) -> Mapping[QuotaEntity, Mapping[str, float]]:
+        """As the port says."""
+        return self._policy.whole("quotas", lambda: self._cluster.quotas(entities))
+
+    def alter_quotas(
+        self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
+    ) -> Mapping[QuotaEntity, Result]:
+        """As the port says."""
+        return self._items(
+            "alter_quotas",
+            list(items),
+            lambda entity: entity,
+            lambda rest: self._cluster.alter_quotas(
+                {entity: items[entity] for entity in rest}, validate_only=validate_only
+            ),
         )
 
     def reassign(

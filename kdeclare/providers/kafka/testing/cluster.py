@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kdeclare.core.faults import Created, Fault, FaultKind, Outcome, Result
 from kdeclare.core.visibility import Patience
+from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, parse_broker_id
 from kdeclare.providers.kafka.live import Broker, ClusterInfo, ConfigEntry, Move, Topic
 from kdeclare.providers.kafka.port import (
@@ -258,6 +259,32 @@ class MemoryCluster(Requests):
             _text,
             alter,
             "Each resource must appear at most once.",
+            validate_only,
+        )
+
+    def quotas(
+        self, entities: Sequence[QuotaEntity] | None = None
+    ) -> Mapping[QuotaEntity, Mapping[str, float]]:
+        """See `Cluster.quotas`."""
+
+        def answer() -> dict[QuotaEntity, Mapping[str, float]]:
+            held = self._state.quotas
+            return {e: dict(held[e]) for e in (held if entities is None else entities) if e in held}
+
+        with self._lock:
+            return self._read("quotas", map(str, entities or ()), answer)
+
+    def alter_quotas(
+        self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
+    ) -> Mapping[QuotaEntity, Result]:
+        """See `Cluster.alter_quotas`."""
+        return self._change(
+            "alter_quotas",
+            list(items),
+            lambda entity: entity,
+            str,
+            lambda e: self._state.alter_quota(e, items[e], validate_only=validate_only),
+            "",
             validate_only,
         )
 

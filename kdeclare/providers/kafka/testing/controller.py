@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.port import LogDir
@@ -23,6 +24,7 @@ from kdeclare.providers.kafka.testing.partitions import (
     needs_unclean_election,
     reassigned,
 )
+from kdeclare.providers.kafka.testing.quotas import check_quota
 from kdeclare.providers.kafka.testing.topics import BrokerState, Topics
 
 LOG_DIR = "/memory"
@@ -37,11 +39,13 @@ class Controller(Topics):
     move_ticks: how many ticks a move takes; 0 ends it at once.
     stalled: brokers on which replicas that are being added get no further.
     usable: bytes that are left on a broker's disk; a broker that is not here does not say.
+    quotas: the limits of each entity that has some.
     """
 
     move_ticks: int = 0
     stalled: set[int] = field(default_factory=set)
     usable: dict[int, int] = field(default_factory=dict)
+    quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
 
     # moves
 
@@ -140,6 +144,22 @@ class Controller(Topics):
         """What min.insync.replicas comes to: with ELR never more than partition 0's factor."""
         value = int(self.configs.topic_entry(name, MIN_ISR).value or "1")
         return min(value, len(self.topics[name].partitions[0].replicas)) if self.configs.elr else value
+
+    # quotas
+
+    def alter_quota(
+        self, entity: QuotaEntity, limits: Mapping[str, float | None], *, validate_only: bool
+    ) -> None:
+        """AlterClientQuotas for one entity, whole or not at all."""
+        check_quota(entity, limits)
+        if validate_only:
+            return
+        after = {**self.quotas.get(entity, {}), **limits}
+        left = {key: value for key, value in after.items() if value is not None}
+        if left:
+            self.quotas[entity] = left
+        else:
+            self.quotas.pop(entity, None)
 
     # log directories
 

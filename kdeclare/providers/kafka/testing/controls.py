@@ -212,7 +212,9 @@ class Controls:
                 for r, v in sorted(self._state.configs.overrides.items())
             }
             brokers = {str(b.id): asdict(b) for b in self._state.brokers.values()}
-            return {"brokers": brokers, "configs": configs, "topics": topics}
+            quotas = {str(entity): dict(limits) for entity, limits in self._state.quotas.items()}
+            found = {"brokers": brokers, "configs": configs, "topics": topics}
+            return found | ({"quotas": dict(sorted(quotas.items()))} if quotas else {})
 
     def requests(self, method: str | None = None) -> list[Call]:
         """The logged requests of one method; without an argument, all that were meant to change something."""

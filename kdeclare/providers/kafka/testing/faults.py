@@ -10,6 +10,7 @@ MUTATING = frozenset(
         "delete_topics",
         "create_partitions",
         "alter_configs",
+        "alter_quotas",
         "reassign",
         "elect_leaders",
         "move_log_dirs",

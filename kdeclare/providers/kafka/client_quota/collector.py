@@ -1,0 +1,70 @@
+"""Reading the quotas of a Kafka cluster."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kdeclare.core.collector import Collector, Expected, Sighting
+from kdeclare.core.faults import Fault
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.parts import Connections
+from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
+from kdeclare.providers.kafka.client_quota.limits import encode_limit
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSelection:
+    """Entities whose limits are read."""
+
+    entities: frozenset[QuotaEntity] = frozenset()
+
+    def merge(self, others: Sequence["QuotaSelection"]) -> "QuotaSelection":
+        """See `core.collector.Selection`."""
+        return QuotaSelection(self.entities.union(*(other.entities for other in others)))
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaState:
+    """The limits of each entity that has some, by key, among those that were read.
+
+    is_visible: whether the principal may describe quotas; if not, ``limits`` is empty.
+    """
+
+    limits: Mapping[QuotaEntity, Mapping[str, Json]] = field(default_factory=dict)
+    is_visible: bool = True
+
+    def of(self, entity: QuotaEntity) -> Mapping[str, Json]:
+        """Return the limits of one entity; none where it has none."""
+        return self.limits.get(entity, {})
+
+
+def _collect(connections: Connections, selection: QuotaSelection) -> QuotaState:
+    return read_quotas(connections, sorted(selection.entities, key=lambda entity: entity.key))
+
+
+def _collect_expected(connections: Connections, selection: QuotaSelection, expected: Expected) -> Sighting:
+    """Read all quotas where plans count those that nobody manages."""
+    if expected.reads_all_names:
+        return Sighting(read_quotas(connections))
+    return Sighting(_collect(connections, selection))
+
+
+def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None = None) -> QuotaState:
+    """Return the limits of these entities; None is all that have some. Raises Fault."""
+    try:
+        found = connections.get(KafkaConnection).cluster.quotas(entities)
+    except Fault as fault:
+        if fault.error != CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        return QuotaState(is_visible=False)
+    return QuotaState(
+        {
+            entity: {key: encode_limit(value) for key, value in limits.items()}
+            for entity, limits in found.items()
+        }
+    )
+
+
+QUOTAS = Collector(QuotaSelection, _collect, read_expected=_collect_expected)
+"""Nothing is read unless something is selected: a project without quotas needs no right to see them."""

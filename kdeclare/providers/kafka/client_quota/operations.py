@@ -1,0 +1,152 @@
+"""Changing the limits of one entity (AlterClientQuotas, KIP-546): all of its keys in one atomic entry."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+
+from kdeclare.core.changes import Change, FieldChange, FieldOp
+from kdeclare.core.collector import Selections
+from kdeclare.core.faults import Result
+from kdeclare.core.footprint import Access, Footprint, Touch
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operation_arguments import get_arguments
+from kdeclare.core.operation_type import View, with_inverse
+from kdeclare.core.operations import Operation
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.secrets import SecretSource, Steps
+from kdeclare.core.undoing import Undo
+from kdeclare.providers.kafka.client_quota.arguments import AlterQuotaArgs, QuotaOpArgs, make_quota_op
+from kdeclare.providers.kafka.client_quota.collector import QuotaSelection, QuotaState
+from kdeclare.providers.kafka.client_quota.diff import PREFIX
+from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
+
+QUOTA = "kafka.quota"
+"""The sort of quotas in footprints; their keys are those of entities."""
+
+
+class AlterQuota(KafkaOperationType):
+    """Changes limits of one entity."""
+
+    name = "quota.alter"
+    done_label = ("quota changed", "quotas changed")
+    arguments = AlterQuotaArgs
+    validates = True
+
+    def find_right(self, op: Operation) -> str:
+        """Of the cluster."""
+        return "AlterConfigs on the cluster"
+
+    def footprint(self, op: Operation) -> Footprint:
+        """The limits of its entity."""
+        return [Touch(QUOTA, _args(op).quota_entity.key, Access.UPDATE)]
+
+    def find_subjects(self, op: Operation) -> frozenset[str]:
+        """The resource itself: it has to do with no topic."""
+        return frozenset({op.resource.name})
+
+    def find_changed(self, op: Operation) -> frozenset[ResourceId]:
+        """The resource itself."""
+        return frozenset({op.resource})
+
+    def is_confined(self, op: Operation) -> bool:
+        """To a resource that says which entity it is about, under a name of its own."""
+        return op.resource.kind == "ClientQuota"
+
+    def select(self, op: Operation) -> Selections:
+        """The limits of its entity."""
+        return (QuotaSelection(frozenset({_args(op).quota_entity})),)
+
+    def view(self, op: Operation, live: LiveState) -> View:
+        """The limits of its keys; None is none."""
+        limits = live.get(QuotaState).of(_args(op).quota_entity)
+        return {item.key: limits.get(item.key) for item in _args(op).ops}
+
+    def expected_state(self, op: Operation) -> View:
+        """The limits once the ops are done."""
+        return {**op.expect, **{item.key: item.value for item in _args(op).ops}}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """One per key."""
+        return tuple(
+            FieldChange(PREFIX + item.key, FieldOp(item.op), op.expect.get(item.key), item.value)
+            for item in _args(op).ops
+        )
+
+    def element_at(self, op: Operation, at: Steps) -> str:
+        """The key that an op is about."""
+        if at[0] == "ops" and isinstance(at[1], int):
+            return _args(op).ops[at[1]].key
+        return super().element_at(op, at)
+
+    def without(self, op: Operation, elements: Set[str]) -> Operation | None:
+        """The ops on other keys."""
+        args = _args(op)
+        left = tuple(item for item in args.ops if item.key not in elements)
+        expect = {element: value for element, value in op.expect.items() if element not in elements}
+        return replace(op, args=replace(args, ops=left), expect=expect) if left else None
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """One per key."""
+        entity = _args(op).quota_entity.key
+        return {item.key: f"quotas/{entity}/{item.key}" for item in _args(op).ops}
+
+    def item(self, op: Operation) -> str:
+        """The entity: of one that a request names twice, brokers apply the first and report an error."""
+        return _args(op).quota_entity.key
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """Its keys."""
+        return frozenset(self.claims(op).values())
+
+    def execute(
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
+    ) -> Mapping[str, Result]:
+        """AlterClientQuotas."""
+        items = {_args(op).quota_entity: _args(op).numbers for op in ops}
+        results = connections.get(KafkaConnection).cluster.alter_quotas(items, validate_only=validate_only)
+        return {op.id: results[_args(op).quota_entity] for op in ops}
+
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Bring back each key that still is as the operation left it."""
+        after = self.expected_state(op)
+        back: list[QuotaOpArgs] = []
+        conflicts: list[str] = []
+        for item in _args(op).ops:
+            before, current = op.expect.get(item.key), now.get(item.key)
+            if current == before:
+                continue
+            if current == after[item.key]:
+                back.append(make_quota_op(item.key, before))
+            else:
+                conflicts.append(item.key)
+        args = replace(_args(op), ops=tuple(back)) if back else None
+        return Undo(self.name, args, tuple(conflicts))
+
+
+_ALTER = AlterQuota()
+
+
+def plan_quota(change: Change, entity: QuotaEntity) -> tuple[Operation, ...]:
+    """Return the one operation that makes a change."""
+    keys = [field.path.removeprefix(PREFIX) for field in change.fields]
+    op = Operation(
+        id=f"{_ALTER.name}:{change.id}",
+        verb=_ALTER.name,
+        resource=change.id,
+        args=AlterQuotaArgs(
+            entity.to_json(),
+            tuple(make_quota_op(key, field.after) for key, field in zip(keys, change.fields, strict=True)),
+        ),
+        expect={key: field.before for key, field in zip(keys, change.fields, strict=True)},
+    )
+    return (with_inverse(_ALTER, op),)
+
+
+def _args(op: Operation) -> AlterQuotaArgs:
+    return get_arguments(op, AlterQuotaArgs)

@@ -1,0 +1,209 @@
+"""``spec`` of a ClientQuota manifest."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+
+from kdeclare.core.adoption import SettingsLifecycle
+from kdeclare.core.diagnostics import error
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Path, Problem
+from kdeclare.core.suggest import one_of
+from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
+from kdeclare.providers.kafka.client_quota.limits import LIMITS, allowed_limits, parse_limit
+
+_CLOSED = ConfigDict(extra="forbid", frozen=True)
+
+
+class DefaultEntity(BaseModel):
+    """All that have no limits of their own."""
+
+    model_config = _CLOSED
+    default: Annotated[Literal[True], Field(description="All that have no limit of their own.")]
+
+
+EntityName = StrictStr | DefaultEntity
+Limit = StrictInt | StrictFloat | StrictStr | None
+
+
+class EntitySpec(BaseModel):
+    """A user, a client id, both, or an IP address."""
+
+    model_config = _CLOSED
+    user: Annotated[
+        EntityName | None,
+        Field(description="The user as brokers authenticate it, without 'User:', or {default: true}."),
+    ] = None
+    clientId: Annotated[  # noqa: N815
+        EntityName | None, Field(description="The client.id of clients, or {default: true}.")
+    ] = None
+    ip: Annotated[
+        EntityName | None,
+        Field(description="The address that clients connect from, or {default: true}; it stands alone."),
+    ] = None
+
+
+class LimitsSpec(BaseModel):
+    """Limits by key; null declares that there is none."""
+
+    model_config = _CLOSED
+    producer_byte_rate: Annotated[
+        Limit, Field(description="Bytes per second and broker that producers may send, as in 10MiB.")
+    ] = None
+    consumer_byte_rate: Annotated[
+        Limit, Field(description="Bytes per second and broker that consumers may fetch, as in 10MiB.")
+    ] = None
+    request_percentage: Annotated[
+        Limit,
+        Field(
+            description="The share of the time of one request thread of each broker, in percent: 200 is the "
+            "time of two threads."
+        ),
+    ] = None
+    controller_mutation_rate: Annotated[
+        Limit,
+        Field(description="Partitions per second that may be created or deleted (KIP-599), as in 2.5."),
+    ] = None
+    connection_creation_rate: Annotated[
+        Limit, Field(description="Connections per second that an IP address may open to each broker.")
+    ] = None
+
+
+class ClientQuotaSpec(BaseModel):
+    """``spec`` of a ClientQuota manifest."""
+
+    model_config = _CLOSED
+    entity: Annotated[
+        EntitySpec, Field(description="Whom the limits are for: user, clientId, both of them, or ip.")
+    ]
+    limits: Annotated[
+        LimitsSpec, Field(description="Limits by Kafka's keys; null declares that there is none.")
+    ] = LimitsSpec()
+    unmanagedLimits: Annotated[  # noqa: N815
+        Literal["keep", "remove"],
+        Field(
+            description="What happens to limits of the entity that are neither declared nor kdeclare's own: "
+            "keep (the default) or remove."
+        ),
+    ] = "keep"
+    lifecycle: Annotated[
+        SettingsLifecycle, Field(description="What may happen to limits that others set.")
+    ] = SettingsLifecycle()
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuotaBody:
+    """Declared limits of one entity; None declares that there is none."""
+
+    entity: QuotaEntity
+    limits: Mapping[str, int | float | None] = field(default_factory=dict)
+    remove_unmanaged: bool = False
+    adopt: bool = False
+
+
+def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tuple[Problem, ...]]:
+    """Return the body of a spec, and what is wrong with it that brokers would refuse."""
+    resource = f"ClientQuota/{name}"
+    entity = _parse_entity(spec.entity)
+    problems = list(_find_entity_problems(resource, spec.entity, entity))
+    limits: dict[str, int | float | None] = {}
+    for key in LIMITS:
+        if key not in spec.limits.model_fields_set:
+            continue
+        stated: int | float | str | None = getattr(spec.limits, key)
+        try:
+            limits[key] = None if stated is None else parse_limit(key, stated)
+        except ValueError as wrong:
+            problems.append(_problem(("limits", key), resource, "bad-value", f"'limits.{key}' {wrong}.", key))
+        if entity.parts and LIMITS[key].of_ips is not entity.is_ip:
+            problems.append(_misplaced(resource, key, entity))
+    body = ClientQuotaBody(entity, limits, spec.unmanagedLimits == "remove", spec.lifecycle.adopt)
+    return body, tuple(problems)
+
+
+def encode_quota(body: ClientQuotaBody) -> Json:
+    """Return the body as plain data; what is as by default is left out."""
+    stated: dict[str, Json] = {"entity": body.entity.to_json(), "limits": dict(body.limits)}
+    stated |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
+    return stated | ({"adopt": True} if body.adopt else {})
+
+
+def decode_quota(json: Json) -> ClientQuotaBody:
+    """Return the body that `encode_quota` has written."""
+    entity = QuotaEntity.from_json(json["entity"])
+    return ClientQuotaBody(
+        entity, json["limits"], json.get("removeUnmanaged", False), json.get("adopt", False)
+    )
+
+
+def _parse_entity(spec: EntitySpec) -> QuotaEntity:
+    stated = {EntityType.USER: spec.user, EntityType.CLIENT_ID: spec.clientId, EntityType.IP: spec.ip}
+    return QuotaEntity.of(
+        {type_: name if isinstance(name, str) else None for type_, name in stated.items() if name is not None}
+    )
+
+
+def _find_entity_problems(resource: str, spec: EntitySpec, entity: QuotaEntity) -> Iterator[Problem]:
+    if not entity.parts:
+        yield _problem(
+            ("entity",),
+            resource,
+            "illegal-entity",
+            "'entity' names nobody.",
+            hint="Name a user, a clientId, both of them, or an ip; {default: true} in place of a name is all "
+            "that have no limit of their own.",
+        )
+    elif entity.is_ip and len(entity.parts) > 1:
+        yield _problem(
+            ("entity", "ip"),
+            resource,
+            "illegal-entity",
+            "An IP address has limits of its own, and cannot be combined with a user or a client id.",
+            hint="Write a second ClientQuota for the user or client id.",
+        )
+    for part, name in (("user", spec.user), ("clientId", spec.clientId), ("ip", spec.ip)):
+        if name == "":
+            yield _problem(
+                ("entity", part),
+                resource,
+                "illegal-entity",
+                f"'entity.{part}' is empty.",
+                hint="Write {default: true} for all that have no limit of their own.",
+            )
+    if isinstance(spec.ip, str) and not set("/*").isdisjoint(spec.ip):
+        yield _problem(
+            ("entity", "ip"),
+            resource,
+            "illegal-entity",
+            f"'{spec.ip}' is a range; Kafka limits single IP addresses.",
+            hint="Write one ClientQuota per address, or use {default: true}.",
+        )
+
+
+def _misplaced(resource: str, key: str, entity: QuotaEntity) -> Problem:
+    whom = "IP addresses" if LIMITS[key].of_ips else "users and client ids"
+    here = one_of(allowed_limits(of_ips=entity.is_ip))
+    return _problem(
+        ("limits", key),
+        resource,
+        "misplaced-limit",
+        f"'{key}' limits {whom}, and 'entity' is {entity}.",
+        key,
+        hint=f"Use {here}, or another entity.",
+        summary="Limit set on the wrong entity",
+    )
+
+
+def _problem(
+    path: Path,
+    resource: str,
+    code: str,
+    detail: str,
+    subject: str | None = None,
+    *,
+    hint: str = "",
+    summary: str = "Value not allowed",
+) -> Problem:
+    return Problem(path, error(code, summary, detail, hint=hint, resource=resource, subject=subject))

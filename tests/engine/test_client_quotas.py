@@ -1,0 +1,565 @@
+"""Quotas of clients from the manifest to the request: diff, ownership, adoption, rollback, staleness."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from kdeclare.app.plan import CHECKS
+from kdeclare.app.scope import Scope
+from kdeclare.core.capabilities import ExportRequest, export_manifests
+from kdeclare.core.changes import Action, Change, FieldOp, Reason, Risk
+from kdeclare.core.diagnostics import KdeclareError, Severity
+from kdeclare.core.exits import ExitCode
+from kdeclare.core.faults import Fault
+from kdeclare.core.kind import Desired
+from kdeclare.core.operation_arguments import dump_arguments
+from kdeclare.core.plan import Plan
+from kdeclare.core.registry import KINDS
+from kdeclare.engine.observation import observe
+from kdeclare.manifests.load import load
+from kdeclare.manifests.project import open_project
+from kdeclare.providers.kafka.client_quota.entity import DEFAULT_PAIR, DEFAULT_USER, EntityType, QuotaEntity
+from kdeclare.providers.kafka.testing import MemoryCluster
+from kdeclare.report.outcome import plan_outcome
+from kdeclare.report.plan_text import plan_text
+from tests.connections import connections_to
+from tests.engine.world import World, desired, topic
+
+ALICE = QuotaEntity.of({EntityType.USER: "alice"})
+BYTES, FETCHED, PERCENT = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
+
+
+def quota(name: str, entity: Mapping[str, Any], /, **spec: Any) -> Desired:
+    limits = {key: spec.pop(key) for key in list(spec) if key.endswith(("_rate", "_percentage"))}
+    return desired("ClientQuota", name, entity=entity, limits=limits, **spec)
+
+
+def alice(**spec: Any) -> Desired:
+    return quota("alice", {"user": "alice"}, **spec)
+
+
+def set_limits(world: World, entity: QuotaEntity, **limits: float | None) -> None:
+    """Somebody else changes limits."""
+    assert world.cluster.elsewhere().alter_quotas({entity: limits})[entity] is None
+
+
+def limits(world: World, entity: QuotaEntity = ALICE) -> Mapping[str, float]:
+    return world.cluster.quotas([entity]).get(entity, {})
+
+
+def codes(plan: Plan) -> list[str]:
+    return [d.code for d in plan.diagnostics]
+
+
+def only_change(plan: Plan) -> Change:
+    (change,) = plan.changes
+    return change
+
+
+# diff and operations
+
+
+def test_a_new_quota_is_checked_first_and_is_one_entry_of_one_request() -> None:
+    """P-QUO-01."""
+    world = World()
+    plan = world.plan(alice(producer_byte_rate="1MiB", consumer_byte_rate="2MiB"))
+    (op,) = plan.operations
+    assert op.verb == "quota.alter"
+    assert dump_arguments(op.args) == {
+        "entity": {"user": "alice"},
+        "ops": [
+            {"key": FETCHED, "op": "SET", "value": 2097152},
+            {"key": BYTES, "op": "SET", "value": 1048576},
+        ],
+    }
+    change = only_change(plan)
+    assert (change.action, change.reason, change.risk) == (Action.UPDATE, Reason.DECLARED, Risk.DISRUPTIVE)
+    assert world.run(plan).complete
+    requests = world.cluster.requests("alter_quotas")
+    assert [(call.validate_only, len(call.items)) for call in requests] == [(True, 1), (False, 1)]
+    assert limits(world) == {BYTES: 1048576.0, FETCHED: 2097152.0}
+    assert not world.plan(alice(producer_byte_rate="1MiB", consumer_byte_rate="2MiB")).has_changes
+
+
+def test_a_limit_that_left_is_removed_and_those_of_others_stay() -> None:
+    """P-QUO-02."""
+    world = World()
+    world.apply(alice(producer_byte_rate=1, consumer_byte_rate=2))
+    set_limits(world, ALICE, request_percentage=50)
+    plan = world.plan(alice(producer_byte_rate=1))
+    (field,) = only_change(plan).fields
+    assert (field.path, field.op, field.before, field.after) == (f"limits.{FETCHED}", FieldOp.DELETE, 2, None)
+    assert plan.unmanaged_configs == {"ClientQuota/alice": (PERCENT,)}
+    assert world.run(plan).complete
+    assert limits(world) == {BYTES: 1.0, PERCENT: 50.0}
+
+
+def test_the_default_user_is_not_a_user_called_default() -> None:
+    """P-QUO-03. The action is an update, as that of all settings of what always exists."""
+    world, named = World(), QuotaEntity.of({EntityType.USER: "<default>"})
+    set_limits(world, named, producer_byte_rate=10)
+    wanted = quota("everyone", {"user": {"default": True}}, producer_byte_rate=5)
+    plan = world.plan(wanted)
+    assert dump_arguments(plan.operations[0].args)["entity"] == {"user": None}
+    assert plan.summary.unmanaged == 1
+    assert world.run(plan).complete
+    assert world.cluster.quotas() == {named: {BYTES: 10.0}, DEFAULT_USER: {BYTES: 5.0}}
+
+
+def test_an_entity_has_no_order_and_numbers_have_no_spelling() -> None:
+    """P-QUO-04."""
+    world = World(adopts=False)
+    pair = QuotaEntity.of({EntityType.CLIENT_ID: "app", EntityType.USER: "a"})
+    set_limits(world, pair, request_percentage=200.0)
+    plan = world.plan(quota("x", {"user": "a", "clientId": "app"}, request_percentage=200))
+    assert not plan.has_changes
+    assert plan.unmanaged_configs == {}
+    assert world.run(plan).complete
+    assert world.owned()["ClientQuota/x"]["limits"] == {PERCENT: 200}
+
+
+@pytest.mark.parametrize(
+    ("stated", "live"), [(2.5, 2.5), ("2.5", 2.5), (2, 2.0), ("1e3", 1000.0), (0.1, 0.1), (2**53, 2.0**53)]
+)
+def test_numbers_are_applied_as_they_are_written(stated: Any, live: float) -> None:
+    world = World()
+    assert world.apply(alice(request_percentage=stated)).complete
+    assert limits(world) == {PERCENT: live}
+    assert not world.plan(alice(request_percentage=stated)).has_changes
+
+
+def test_null_declares_that_there_is_no_limit() -> None:
+    world = World()
+    wanted = alice(producer_byte_rate=None)
+    assert not world.plan(wanted).has_changes
+    world.apply(wanted)
+    set_limits(world, ALICE, producer_byte_rate=7)
+    plan = world.plan(wanted)
+    assert only_change(plan).reason is Reason.DRIFTED
+    assert world.run(plan).complete
+    assert limits(world) == {}
+    assert not world.plan().has_changes
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "risk"),
+    [(5, 10, Risk.SAFE), (10, 5, Risk.DISRUPTIVE), (None, 5, Risk.DISRUPTIVE), (5, None, Risk.SAFE)],
+)
+def test_new_and_lower_limits_are_disruptive(before: int | None, after: int | None, risk: Risk) -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=before))
+    plan = world.plan(alice(producer_byte_rate=after))
+    assert only_change(plan).risk is risk
+
+
+def test_limits_that_nobody_manages_are_removed_where_that_is_declared() -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=1))
+    set_limits(world, ALICE, request_percentage=50)
+    plan = world.plan(alice(producer_byte_rate=1, unmanagedLimits="remove"))
+    assert plan.unmanaged_configs == {}
+    assert world.run(plan).complete
+    assert limits(world) == {BYTES: 1.0}
+
+
+def test_hundreds_of_quotas_take_a_few_requests() -> None:
+    world = World()
+    wanted = [quota(f"q{n}", {"user": f"u{n}"}, producer_byte_rate=n + 1) for n in range(1200)]
+    assert world.apply(*wanted).complete
+    requests = [call for call in world.cluster.requests("alter_quotas") if not call.validate_only]
+    assert len(requests) <= 5
+    assert len(world.cluster.quotas()) == 1200
+    assert not world.plan(*wanted).has_changes
+
+
+# ownership, adoption, orphans, drift
+
+
+def test_a_limit_that_somebody_set_is_not_changed_unless_adopted() -> None:
+    world = World(adopts=False)
+    set_limits(world, ALICE, producer_byte_rate=10)
+    wanted = alice(producer_byte_rate=20, request_percentage=50)
+    plan = world.plan(wanted)
+    change = only_change(plan)
+    assert (change.reason, change.blocked, codes(plan)) == (Reason.ADOPT, "adoption", ["adoption"])
+    assert {f.path: f.reason for f in change.fields} == {
+        f"limits.{BYTES}": None,
+        f"limits.{PERCENT}": Reason.DECLARED,
+    }
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    allowed = world.plan(wanted, scope=Scope(adopt=True))
+    assert world.run(allowed).complete
+    assert limits(world) == {BYTES: 20.0, PERCENT: 50.0}
+
+
+def test_a_limit_that_is_as_declared_is_adopted_without_a_request() -> None:
+    world = World(adopts=False)
+    set_limits(world, ALICE, producer_byte_rate=10)
+    world.cluster.calls.clear()
+    assert world.apply(alice(producer_byte_rate=10)).complete
+    assert world.cluster.requests() == []
+    plan = world.plan(alice())
+    assert world.run(plan).complete
+    assert limits(world) == {}
+
+
+def test_drift_is_found_and_mended() -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=10))
+    set_limits(world, ALICE, producer_byte_rate=11)
+    change = only_change(world.plan(alice(producer_byte_rate=10)))
+    assert (change.reason, change.fields[0].before) == (Reason.DRIFTED, 11)
+    set_limits(world, ALICE, producer_byte_rate=None)
+    plan = world.plan(alice(producer_byte_rate=10))
+    assert only_change(plan).reason is Reason.DRIFTED
+    assert world.run(plan).complete
+    assert limits(world) == {BYTES: 10.0}
+
+
+def test_a_quota_that_is_declared_no_longer_is_an_orphan_until_deletes_are_allowed() -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=10))
+    set_limits(world, ALICE, request_percentage=50)
+    plan = world.plan()
+    assert (only_change(plan).action, codes(plan)) == (Action.NO_OP, ["orphaned"])
+    plan = world.plan(scope=Scope(allow_deletes=True))
+    assert world.run(plan).complete
+    assert limits(world) == {PERCENT: 50.0}
+    assert world.owned() == {}
+
+
+def test_an_orphan_that_somebody_has_deleted_is_let_go_of() -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=10))
+    set_limits(world, ALICE, producer_byte_rate=None)
+    plan = world.plan()
+    assert plan.changes == ()
+    world.run(plan)
+    assert world.owned() == {}
+
+
+def test_entities_that_nobody_declares_are_counted_and_left_alone() -> None:
+    world = World()
+    others = [QuotaEntity.of({EntityType.USER: "bob", EntityType.CLIENT_ID: None}), DEFAULT_PAIR]
+    for entity in others:
+        set_limits(world, entity, request_percentage=900)
+    world.apply(alice(producer_byte_rate=10))
+    assert world.plan(alice(producer_byte_rate=10)).summary.unmanaged == 2
+    assert limits(world, DEFAULT_PAIR) == {PERCENT: 900.0}
+
+
+def test_a_project_without_quotas_reads_none() -> None:
+    world = World()
+    set_limits(world, ALICE, producer_byte_rate=10)
+    assert world.plan().summary.unmanaged == 0
+    assert world.cluster.requests("quotas") == []
+
+
+def test_quotas_are_awaited_beside_what_brokers_do_not_show_yet() -> None:
+    world = World(MemoryCluster(metadata_lag=3))
+    wanted = (alice(producer_byte_rate=1), topic("t", partitions=1))
+    assert world.apply(*wanted).complete
+    world.recover()
+    assert not world.plan(*wanted).has_changes
+
+
+def test_a_quota_has_nothing_to_do_with_the_topic_of_its_name() -> None:
+    world = World()
+    world.apply(topic("alice", partitions=1))
+    plan = world.plan(alice(producer_byte_rate=1), scope=Scope(allow_deletes=True))
+    assert codes(plan) == []
+    assert world.run(plan).complete
+    assert limits(world) == {BYTES: 1.0}
+
+
+# names and entities
+
+
+def test_two_manifests_for_one_entity_contradict_each_other() -> None:
+    one = quota("one", {"user": "a", "clientId": "app"}, producer_byte_rate=1)
+    other = quota("other", {"clientId": "app", "user": "a"}, consumer_byte_rate=1)
+    plan = World().plan(one, other)
+    assert codes(plan) == ["contradiction"]
+    assert "the limits of user 'a' with client id 'app'" in plan.diagnostics[0].detail
+
+
+def test_a_manifest_that_names_another_entity_is_refused() -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=1))
+    plan = world.plan(quota("alice", {"user": "bob"}, producer_byte_rate=1))
+    assert codes(plan) == ["entity-changed"]
+    assert plan.operations == ()
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+
+
+def test_a_manifest_that_was_renamed_keeps_what_it_owns() -> None:
+    world = World(adopts=False)
+    world.apply(alice(producer_byte_rate=1, consumer_byte_rate=2))
+    renamed = quota("alicia", {"user": "alice"}, producer_byte_rate=1, consumer_byte_rate=2)
+    world.cluster.calls.clear()
+    plan = world.plan(renamed, scope=Scope(allow_deletes=True))
+    assert codes(plan) == ["renamed"]
+    assert {c.id.name: c.action for c in plan.changes} == {"alice": Action.FORGET}
+    assert world.run(plan).complete
+    assert world.cluster.requests() == []
+    assert set(world.owned()) == {"ClientQuota/alicia"}
+    assert not world.plan(renamed).has_changes
+
+
+def test_a_manifest_that_was_renamed_and_changed_takes_over_once_that_is_applied() -> None:
+    world = World(adopts=False)
+    world.apply(alice(producer_byte_rate=1, consumer_byte_rate=2))
+    renamed = quota("alicia", {"user": "alice"}, producer_byte_rate=5)
+    plan = world.plan(renamed, scope=Scope(allow_deletes=True))
+    assert codes(plan) == ["renamed"]
+    assert {c.id.name: c.action for c in plan.changes} == {"alice": Action.NO_OP, "alicia": Action.UPDATE}
+    refused = Fault("INVALID_REQUEST", "no")
+    world.cluster.faults.fail(refused, method="alter_quotas", item="user 'alice'")
+    assert not world.run(plan).complete
+    assert set(world.owned()) == {"ClientQuota/alice"}
+    assert world.apply(renamed, scope=Scope(allow_deletes=True)).complete
+    assert limits(world) == {BYTES: 5.0}
+    assert world.apply(renamed, scope=Scope(allow_deletes=True)).complete
+    assert set(world.owned()) == {"ClientQuota/alicia"}
+    assert limits(world) == {BYTES: 5.0}
+    assert not world.plan(renamed).has_changes
+
+
+@pytest.mark.parametrize(
+    ("entity", "first"),
+    [
+        ({"user": "alice"}, {EntityType.USER: "alice", EntityType.CLIENT_ID: None}),
+        ({"clientId": "app"}, {EntityType.USER: None}),
+        ({"clientId": "app"}, {EntityType.USER: None, EntityType.CLIENT_ID: "app"}),
+        ({"clientId": {"default": True}}, {EntityType.USER: None, EntityType.CLIENT_ID: None}),
+        ({"user": {"default": True}}, {EntityType.USER: None, EntityType.CLIENT_ID: None}),
+    ],
+)
+def test_a_limit_that_never_applies_is_warned_of(
+    entity: Mapping[str, Any], first: Mapping[EntityType, str | None]
+) -> None:
+    world = World()
+    set_limits(world, QuotaEntity.of(first), producer_byte_rate=1)
+    plan = world.plan(quota("q", entity, producer_byte_rate=10, consumer_byte_rate=10))
+    assert [(d.code, d.severity, d.subject) for d in plan.diagnostics] == [
+        ("shadowed-limit", Severity.WARNING, BYTES)
+    ]
+    assert world.run(plan).complete
+
+
+@pytest.mark.parametrize(
+    ("entity", "other"),
+    [
+        ({"user": "alice"}, {EntityType.USER: None, EntityType.CLIENT_ID: None}),
+        ({"user": "alice", "clientId": "app"}, {EntityType.USER: "alice", EntityType.CLIENT_ID: None}),
+        ({"user": {"default": True}, "clientId": "app"}, {EntityType.USER: None, EntityType.CLIENT_ID: None}),
+        ({"user": "alice"}, {EntityType.CLIENT_ID: "app"}),
+    ],
+)
+def test_a_limit_that_applies_to_some_is_not(
+    entity: Mapping[str, Any], other: Mapping[EntityType, str | None]
+) -> None:
+    world = World()
+    set_limits(world, QuotaEntity.of(other), producer_byte_rate=1)
+    assert codes(world.plan(quota("q", entity, producer_byte_rate=10))) == []
+
+
+def test_a_limit_is_not_shadowed_by_one_that_this_plan_removes() -> None:
+    world = World()
+    everyone = quota("everyone", {"user": {"default": True}}, producer_byte_rate=1)
+    app = quota("app", {"clientId": "app"}, producer_byte_rate=2)
+    assert codes(world.plan(everyone, app)) == ["shadowed-limit"]
+    world.apply(everyone)
+    gone = quota("everyone", {"user": {"default": True}})
+    assert codes(world.plan(gone, app)) == []
+
+
+# applying: errors, staleness, unknown outcomes, rollback
+
+
+def test_an_entity_that_brokers_refuse_is_blocked_and_stops_no_other() -> None:
+    world = World()
+    world.cluster.faults.fail(
+        Fault("INVALID_REQUEST", "no.such.host is not a valid IP or resolvable host."),
+        method="alter_quotas",
+        item="IP address 'no.such.host'",
+    )
+    bad = quota("bad", {"ip": "no.such.host"}, connection_creation_rate=10)
+    plan = world.plan(bad, alice(producer_byte_rate=1))
+    assert [d.resource for d in plan.diagnostics if d.blocks] == ["ClientQuota/bad"]
+
+
+def test_missing_rights_name_the_right_that_is_needed() -> None:
+    world = World()
+    world.cluster.faults.fail(
+        Fault("CLUSTER_AUTHORIZATION_FAILED", ""), method="alter_quotas", item="user 'alice'", nth=None
+    )
+    plan = world.plan(alice(producer_byte_rate=1))
+    assert "AlterConfigs on the cluster" in plan_text(plan)
+
+
+def test_quotas_that_may_not_be_seen_are_left_alone_and_stop_nothing_else() -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=1))
+    denial = Fault("CLUSTER_AUTHORIZATION_FAILED", "")
+    world.cluster.faults.fail(denial, method="quotas", nth=None)
+    plan = world.plan(alice(producer_byte_rate=2), topic("t", partitions=1))
+    assert [(d.code, d.resource) for d in plan.diagnostics] == [("not-visible", "ClientQuota/alice")]
+    assert plan_outcome(plan).exit_code is ExitCode.DENIED
+    assert world.run(plan).results[plan.operations[0].id].is_good
+    plan = world.plan(topic("t", partitions=1), scope=Scope(allow_deletes=True))
+    assert [(d.code, d.severity) for d in plan.diagnostics] == [("not-visible", Severity.WARNING)]
+    assert "ClientQuota/alice" in world.owned()
+
+
+def test_what_somebody_changed_since_the_plan_is_stale_by_key() -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=1, consumer_byte_rate=1))
+    plan = world.plan(alice(producer_byte_rate=2, consumer_byte_rate=1))
+    set_limits(world, ALICE, consumer_byte_rate=9)  # not what the plan touches
+    assert world.run(plan).complete
+    plan = world.plan(alice(producer_byte_rate=3, consumer_byte_rate=9))
+    set_limits(world, ALICE, producer_byte_rate=4)
+    with pytest.raises(KdeclareError) as refused:
+        world.run(plan)
+    assert [d.code for d in refused.value.diagnostics] == ["stale"]
+    assert limits(world) == {BYTES: 4.0, FETCHED: 9.0}
+
+
+@pytest.mark.parametrize("after_effect", [True, False])
+def test_a_time_out_is_settled_by_looking_again(after_effect: bool) -> None:
+    world = World()
+    plan = world.plan(alice(producer_byte_rate=1))
+    world.cluster.faults.time_out(after_effect=after_effect, method="alter_quotas")
+    result = world.run(plan)
+    assert result.complete or not after_effect
+    world.apply(alice(producer_byte_rate=1))
+    assert limits(world) == {BYTES: 1.0}
+
+
+def test_rollback_brings_limits_back_by_key() -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=1, request_percentage=5))
+    world.apply(alice(producer_byte_rate=2, consumer_byte_rate=3))
+    assert limits(world) == {BYTES: 2.0, FETCHED: 3.0}
+    assert world.rollback().complete
+    assert limits(world) == {BYTES: 1.0, PERCENT: 5.0}
+    assert not world.plan(alice(producer_byte_rate=1, request_percentage=5)).has_changes
+
+
+def test_rollback_leaves_alone_what_somebody_changed_since() -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=1, consumer_byte_rate=1))
+    world.apply(alice(producer_byte_rate=2, consumer_byte_rate=2))
+    set_limits(world, ALICE, producer_byte_rate=7)
+    plan = world.rollback_plan()
+    assert [(d.code, d.subject) for d in plan.diagnostics] == [("conflict", BYTES)]
+    world.run(plan)
+    assert limits(world) == {BYTES: 7.0, FETCHED: 1.0}
+
+
+def test_rollback_of_the_first_apply_leaves_nothing_owned() -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=1))
+    assert world.rollback().complete
+    assert limits(world) == {}
+    assert world.owned() == {}
+
+
+def test_rollback_of_a_deletion_owns_the_limits_again() -> None:
+    world = World()
+    world.apply(alice(producer_byte_rate=1))
+    world.apply(scope=Scope(allow_deletes=True))
+    assert world.rollback().complete
+    assert limits(world) == {BYTES: 1.0}
+    assert not world.plan(alice(producer_byte_rate=1)).has_changes
+    assert set(world.owned()) == {"ClientQuota/alice"}
+
+
+def test_numbers_that_json_does_not_know_can_be_replaced_and_brought_back() -> None:
+    world = World()
+    set_limits(world, ALICE, request_percentage=float("inf"))
+    assert world.apply(alice(request_percentage=5)).complete
+    assert world.rollback().complete
+    assert limits(world) == {PERCENT: float("inf")}
+
+
+# import
+
+
+HOSTILE = ("a b", "default", "<default>", "CN=x,O='y'", "${env.HOME}", "1e3", "null", "\u202e", "*", "x" * 99)
+
+
+def test_exported_manifests_declare_what_there_is() -> None:
+    """The next plan says "No changes.", whatever the names."""
+    world = World(adopts=False)
+    user, client = EntityType.USER, EntityType.CLIENT_ID
+    entities = [QuotaEntity.of({type_: name}) for type_ in (user, client) for name in HOSTILE]
+    entities += [DEFAULT_USER, DEFAULT_PAIR, QuotaEntity.of({user: "a", client: None})]
+    entities += [QuotaEntity.of({user: u, client: c}) for u, c in (("a-client", "b"), ("a", "client-b"))]
+    for n, entity in enumerate(entities):
+        set_limits(world, entity, producer_byte_rate=2**20 * (n + 1), request_percentage=0.5)
+    for entity in (QuotaEntity.of({EntityType.IP: "2001:db8::7"}), QuotaEntity.of({EntityType.IP: None})):
+        set_limits(world, entity, connection_creation_rate=10)
+        entities.append(entity)
+    texts = exported(world)
+    assert len(texts) == len(entities)
+    found = loaded("---\n".join(texts.values()))
+    assert {str(item.id) for item in found} == {f"ClientQuota/{name}" for name in texts}
+    plan = world.plan(*found)
+    assert not plan.has_changes
+    assert plan.summary.unmanaged == 0
+    assert {item.body.entity for item in found} == set(entities)
+    assert len({entity.key for entity in entities}) == len(entities)
+    assert [QuotaEntity.parse_key(entity.key) for entity in entities] == entities
+
+
+def test_an_exported_manifest_can_be_read() -> None:
+    world = World()
+    pair = QuotaEntity.of({EntityType.USER: "alice", EntityType.CLIENT_ID: None})
+    set_limits(world, pair, producer_byte_rate=2**20)
+    set_limits(world, ALICE, request_percentage=float("inf"))
+    assert exported(world) == {
+        "user-alice": """# Limits of user 'alice'.
+apiVersion: kdeclare/v1
+kind: ClientQuota
+metadata:
+  name: user-alice
+spec:
+  entity:
+    user: alice
+  limits: {}
+    # request_percentage is inf, which a manifest cannot declare
+""",
+        "user-alice-client-default": """# Limits of user 'alice' with the default client id.
+apiVersion: kdeclare/v1
+kind: ClientQuota
+metadata:
+  name: user-alice-client-default
+spec:
+  entity:
+    user: alice
+    clientId: {default: true}
+  limits:
+    producer_byte_rate: 1048576  # 1 MiB/s
+""",
+    }
+
+
+def exported(world: World) -> Mapping[str, str]:
+    connections = connections_to(world.cluster)
+    every = ExportRequest(lambda selections: observe(connections, selections), bool, lambda resource: True)
+    return export_manifests(KINDS["ClientQuota"], connections, every).manifests
+
+
+def loaded(text: str) -> tuple[Desired, ...]:
+    """Manifests as the command line loads them."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "it.yaml"
+        path.write_text(text)
+        found = load(open_project(None, None, {}), [path], KINDS, {}, CHECKS)
+    assert found.diagnostics == ()
+    return found.desired

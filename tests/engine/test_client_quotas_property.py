@@ -1,0 +1,105 @@
+"""Whatever is declared, set by others and interrupted: quotas converge, and rollbacks bring back by key."""
+
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.app.scope import Scope
+from kdeclare.core.kind import Desired
+from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
+from kdeclare.testing.faults import Crash
+from tests.engine.world import World, desired
+
+ENTITIES: Mapping[str, Mapping[str, object]] = {
+    "a": {"user": "a"},
+    "b": {"user": {"default": True}},
+    "c": {"user": "a", "clientId": {"default": True}},
+}
+KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+Limits = Mapping[str, float | None]
+Declared = Mapping[str, Limits]
+
+LIMITS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from([1, 2, 3]))
+LIMITS_OR_NONE = st.dictionaries(st.sampled_from(KEYS), st.sampled_from([None, 1, 2, 3]))
+DECLARED = st.dictionaries(st.sampled_from(list(ENTITIES)), LIMITS_OR_NONE)
+OTHERS = st.dictionaries(st.sampled_from(list(ENTITIES)), LIMITS)
+DELETING = Scope(allow_deletes=True, max_deletes=None)
+
+
+def entity(name: str) -> QuotaEntity:
+    fields = {"user": EntityType.USER, "clientId": EntityType.CLIENT_ID}
+    stated = {type_: ENTITIES[name][field] for field, type_ in fields.items() if field in ENTITIES[name]}
+    return QuotaEntity.of({type_: n if isinstance(n, str) else None for type_, n in stated.items()})
+
+
+def manifests(declared: Declared) -> list[Desired]:
+    return [desired("ClientQuota", n, entity=ENTITIES[n], limits=limits) for n, limits in declared.items()]
+
+
+def live(world: World) -> dict[str, dict[str, float]]:
+    found = world.cluster.quotas()
+    return {name: dict(found[entity(name)]) for name in ENTITIES if entity(name) in found}
+
+
+def set_by_others(world: World, quotas: Declared) -> None:
+    results = world.cluster.elsewhere().alter_quotas({entity(name): quotas[name] for name in quotas})
+    assert set(results.values()) <= {None}
+
+
+@given(others=OTHERS, first=DECLARED, then=DECLARED)
+def test_what_is_declared_is_applied_and_nothing_else_changes(
+    others: Declared, first: Declared, then: Declared
+) -> None:
+    world = World()
+    set_by_others(world, others)
+    assert world.apply(*manifests(first)).complete
+    assert world.apply(*manifests(then), scope=DELETING).complete
+    assert not world.plan(*manifests(then)).has_changes
+    for name in ENTITIES:
+        has = live(world).get(name, {})
+        for key in KEYS:
+            if key in then.get(name, {}):
+                assert has.get(key) == then[name][key]
+            elif key in first.get(name, {}):
+                assert key not in has
+            else:
+                assert has.get(key) == others.get(name, {}).get(key)
+
+
+@given(first=DECLARED, then=DECLARED, meanwhile=OTHERS)
+def test_a_rollback_brings_back_what_others_have_not_changed_since(
+    first: Declared, then: Declared, meanwhile: Declared
+) -> None:
+    world = World()
+    world.apply(*manifests(first))
+    before, owned = live(world), world.owned()
+    if not world.plan(*manifests(then), scope=DELETING).operations:
+        return
+    world.apply(*manifests(then), scope=DELETING)
+    after = live(world)
+    set_by_others(world, meanwhile)
+    world.rollback()
+    for name in ENTITIES:
+        for key in KEYS:
+            now, was, became = (side.get(name, {}).get(key) for side in (live(world), before, after))
+            changed = meanwhile.get(name, {}).get(key, became)
+            assert now == (was if changed in (became, was) else changed)
+    if not meanwhile:
+        assert world.owned() == owned
+
+
+@given(first=DECLARED, then=DECLARED, crash=st.integers(1, 3), after_effect=st.booleans())
+def test_a_run_that_was_killed_is_taken_up_again(
+    first: Declared, then: Declared, crash: int, after_effect: bool
+) -> None:
+    world = World()
+    world.apply(*manifests(first))
+    world.cluster.faults.crash(after_effect=after_effect, nth=crash)
+    try:
+        world.apply(*manifests(then), scope=DELETING)
+    except Crash:
+        world.cluster.faults.clear()
+        world.apply(*manifests(then), scope=DELETING)
+    assert not world.plan(*manifests(then)).has_changes
+    assert set(world.owned()) == {f"ClientQuota/{name}" for name in then}

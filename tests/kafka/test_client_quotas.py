@@ -1,0 +1,143 @@
+"""Quotas of clients at real brokers: plan, apply, change, drift, rollback, and what others set."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdeclare.core.exits import ExitCode
+from kdeclare.providers.kafka.client import KafkaCluster, connect
+from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
+from kdeclare.sandbox import SandboxStatus, run_kafka_tool
+from tests.kafka.test_bad_input import Project
+
+pytestmark = pytest.mark.kafka
+
+BYTES, FETCHED, PERCENT = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
+
+
+class Quotas:
+    """A project with quotas, and another client of the same cluster."""
+
+    def __init__(self, project: Project, cluster: KafkaCluster) -> None:
+        self.project = project
+        self.cluster = cluster
+
+    def user(self, short: str) -> QuotaEntity:
+        return QuotaEntity.of({EntityType.USER: self.project.name(short)})
+
+    def declare(self, **limits: Any) -> None:
+        """From now on the project holds one quota, of user ``a``."""
+        self.project.declare(("ClientQuota", "a", self.spec("a", **limits)))
+
+    def spec(self, short: str, **limits: Any) -> Mapping[str, Any]:
+        return {"entity": {"user": self.project.name(short)}, "limits": limits}
+
+    def set(self, short: str, **limits: float | None) -> None:
+        """Somebody else sets limits."""
+        assert self.cluster.alter_quotas({self.user(short): limits}) == {self.user(short): None}
+
+    def has(self, short: str, **limits: float) -> bool:
+        return self.cluster.quotas([self.user(short)]).get(self.user(short), {}) == limits
+
+    def clean(self) -> None:
+        mine = {e: v for e, v in self.cluster.quotas().items() if self.project.prefix in e.key}
+        results = self.cluster.alter_quotas({entity: dict.fromkeys(mine[entity]) for entity in mine})
+        assert set(results.values()) <= {None}
+
+
+@pytest.fixture
+def quotas(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Quotas]:
+    cluster = connect(sandbox.bootstrap, {})
+    made = Quotas(Project(tmp_path, sandbox.bootstrap), cluster)
+    try:
+        yield made
+        made.clean()
+    finally:
+        cluster.close()
+
+
+def test_a_quota_is_applied_changed_drifts_and_is_rolled_back(quotas: Quotas) -> None:
+    project = quotas.project
+    quotas.declare(producer_byte_rate="1MiB", consumer_byte_rate="2MiB")
+    plan = project("plan", "--detailed-exitcode")
+    assert plan.code is ExitCode.CHANGES
+    assert "limits.producer_byte_rate" in plan.out
+    project.done("apply", "--yes")
+    assert quotas.has("a", producer_byte_rate=2.0**20, consumer_byte_rate=2.0**21)
+    assert project.in_order()
+
+    # what others set is shown and stays; what leaves the manifest goes
+    quotas.set("a", request_percentage=300)
+    quotas.set("b", request_percentage=300)
+    quotas.declare(producer_byte_rate="512KiB")
+    saved = project.done("plan", "--out", "it.plan")
+    assert "request_percentage" in saved.out
+    project.done("apply", "it.plan", "--yes")
+    assert quotas.has("a", producer_byte_rate=2.0**19, request_percentage=300)
+    assert quotas.has("b", request_percentage=300)
+
+    # a saved plan is stale once somebody has changed what it is about
+    quotas.declare(producer_byte_rate="3MiB")
+    project.done("plan", "--out", "it.plan")
+    quotas.set("a", producer_byte_rate=1000)
+    assert project("apply", "it.plan", "--yes").code is ExitCode.STALE
+    assert quotas.has("a", producer_byte_rate=1000, request_percentage=300)
+    quotas.declare(producer_byte_rate="512KiB")
+    drift = project.done("plan")
+    assert "changed outside kdeclare" in drift.out
+    project.done("apply", "--yes")
+    assert project.in_order()
+
+    # two runs back
+    project.done("rollback", "--yes")
+    assert quotas.has("a", producer_byte_rate=1000, request_percentage=300)
+    project.done("apply", "--yes")
+
+    project.declare()
+    assert "ClientQuota/a" in project.done("plan", "--allow-empty").out
+    project.done("apply", "--yes", "--allow-deletes", "--allow-empty")
+    assert quotas.has("a", request_percentage=300)
+    assert json.loads((project.state / "state.json").read_text())["resources"] == {}
+
+
+def test_pairs_defaults_and_addresses_are_as_kafkas_own_tool_shows_them(quotas: Quotas) -> None:
+    project, name = quotas.project, quotas.project.name("x")
+    specs: dict[str, Mapping[str, Any]] = {
+        "pair": {"entity": {"user": name, "clientId": name}, "limits": {PERCENT: 12.5}},
+        "default-client": {"entity": {"user": name, "clientId": {"default": True}}, "limits": {BYTES: 9000}},
+        "address": {"entity": {"ip": "10.11.12.13"}, "limits": {"connection_creation_rate": 5000}},
+    }
+    project.declare(*(("ClientQuota", key, spec) for key, spec in specs.items()))
+    try:
+        project.done("apply", "--yes")
+        assert project.in_order()
+        said = _described(project.bootstrap, "--entity-type", "users", "--entity-type", "clients")
+        assert f"user-principal '{name}', client-id '{name}' are request_percentage=12.5" in said
+        assert f"user-principal '{name}', the default client-id are producer_byte_rate=9000.0" in said
+        said = _described(project.bootstrap, "--entity-type", "ips")
+        assert "Quota configs for ip '10.11.12.13' are connection_creation_rate=5000.0" in said
+    finally:
+        project.declare()
+        project.done("apply", "--yes", "--allow-deletes", "--allow-empty", "--max-deletes", "9")
+    assert "10.11.12.13" not in _described(project.bootstrap, "--entity-type", "ips")
+
+
+def test_an_address_that_brokers_cannot_resolve_is_refused_when_planning(quotas: Quotas) -> None:
+    project = quotas.project
+    bad = {"entity": {"ip": "no.such.host.invalid"}, "limits": {"connection_creation_rate": 10}}
+    project.declare(("ClientQuota", "bad", bad), ("ClientQuota", "a", quotas.spec("a", producer_byte_rate=1)))
+    ran = project("plan")
+    assert ran.code is ExitCode.ERROR
+    said = " ".join((ran.out + ran.err).split())
+    assert "no.such.host.invalid is not a valid IP or resolvable host" in said
+
+
+def _described(bootstrap: str, *entities: str) -> str:
+    """What kafka-configs says of quotas."""
+    arguments = ("--describe", *entities, "--bootstrap-server", bootstrap)
+    ran = run_kafka_tool("kafka.admin.ConfigCommand", *arguments)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
