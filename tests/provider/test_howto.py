@@ -1,0 +1,23 @@
+"""What docs/howto/write-a-provider.md shows is in the example, and its commands do what it says."""
+
+import pytest
+
+from tests.provider.conftest import EXAMPLE
+from tests.unit.cli.command_line import CommandLine
+from tests.unit.docs.written import ROOT, blocks
+
+PAGE = ROOT / "docs" / "howto" / "write-a-provider.md"
+
+
+@pytest.mark.parametrize("code", [text for language, text in blocks(PAGE) if language in ("python", "toml")])
+def test_code_is_that_of_the_example(code: str) -> None:
+    files = [path.read_text() for path in EXAMPLE.rglob("*") if path.suffix in (".py", ".toml")]
+    assert any(code in text for text in files)
+
+
+def test_commands_work(kdeclare: CommandLine) -> None:
+    kdeclare.write("manifests/dark-mode.yaml", "Flag", "dark-mode", rollout=10)
+    (commands,) = (text for language, text in blocks(PAGE) if language == "sh")
+    for line in commands.splitlines():
+        ran = kdeclare(*line.split()[1:])
+        assert ran.code == 0, (line, ran)
