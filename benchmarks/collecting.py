@@ -19,8 +19,10 @@ from pathlib import Path
 
 from benchmarks.clusters import Bench
 from benchmarks.topics import BATCH, configs, names
+from kdeclare.core.parts import Connections
 from kdeclare.fleet.collecting import live_rows, record_batches
 from kdeclare.providers.kafka.client import connect
+from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.sandbox import GroupSettings, is_free, reset_group, start_group
 
@@ -88,7 +90,7 @@ def _collect(address: str, topics: int) -> float:
     """Seconds for one cluster: connect, read, and have the rows as Arrow. Checks that all are there."""
     begun = time.perf_counter()
     with closing(connect(address, {}, timeout_s=_TIMEOUT_S)) as cluster:
-        rows = live_rows(cluster, address, {}, datetime.now(UTC))
+        rows = live_rows(Connections(KafkaConnection(cluster)), address, {}, datetime.now(UTC))
         read = sum(batch.num_rows for batch in record_batches(rows))
     taken = time.perf_counter() - begun
     if read < topics:

@@ -24,7 +24,7 @@ from benchmarks.synthetic.tables import Place, declared_table, live_table
 from benchmarks.synthetic.templates import templates
 
 _PLANTED = "planted.json"
-_FORMAT = 2
+_FORMAT = 3
 """Of the rows; folders that another one has made are made again."""
 _FEW = 20_000
 """Topics up to which the templates, which every process makes for itself, take longer than the rows."""

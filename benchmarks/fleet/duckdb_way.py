@@ -13,14 +13,11 @@ from kdeclare.fleet.rows import CLUSTER
 
 _PASSES = """
     d.name is null or l.name is null or d.desired is null or d.always or l.error is not null
-    or (d.partitions is not null and d.partitions is distinct from l.partitions)
-    or (d.factor is not null and d.factor is distinct from l.factor)
-    or d.need is null or d.forbid is null or d.keys is null or d.mine is null
+    or d.need is null or d.forbid is null or d.keys is null
     or l.has is null or l.keys is null
     or not list_has_all(l.has, d.need)
     or list_has_any(d.forbid, l.has)
     or {keys}
-    or not list_has_all(d.need, d.mine)
 """
 _KEYS = {True: "not list_has_all(d.keys, l.keys)", False: "d.gone is null or list_has_any(d.gone, l.keys)"}
 _SURVIVORS = f"""

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from benchmarks.synthetic.cases import Drawn
 from benchmarks.synthetic.templates import BROKERS, PLACEHOLDER, PLACEMENTS, TAKEN_AT, Live, Templates
-from kdeclare.fleet.bodies import fingerprint
-from kdeclare.fleet.encoding import Origin, cluster_row, declared_cluster_row, topic_row
+from kdeclare.fleet.encoding import Origin, cluster_row, declared_cluster_row, live_row
+from kdeclare.fleet.live_state import fingerprint
 from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.providers.kafka.fleet.codec import system_json, topic_object
 from kdeclare.providers.kafka.live import Broker, ClusterInfo, ConfigEntry, ConfigSource, Partition, Topic
 
 _VERSION = "4.3"
@@ -82,8 +83,8 @@ def _own_rows(place: Place) -> list[dict[str, Any]]:
     partition = Partition((1, 2, 3))
     topics = (Topic(name, PLACEHOLDER, (partition,) * 50, internal=True) for name in _INTERNAL)
     return [
-        cluster_row(origin, ClusterInfo(place.cluster_id, tuple(brokers)), _VERSION),
-        *(topic_row(origin, topic, _COMPACTED, {}) for topic in topics),
+        cluster_row(origin, system_json(ClusterInfo(place.cluster_id, tuple(brokers), version=_VERSION))),
+        *(live_row(origin, topic_object(topic, _COMPACTED, {})) for topic in topics),
     ]
 
 

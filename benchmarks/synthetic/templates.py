@@ -20,9 +20,10 @@ from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.registry import KINDS
-from kdeclare.fleet.encoding import Origin, declared_row, topic_row
+from kdeclare.fleet.encoding import Origin, declared_row, live_row
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.fleet.codec import topic_object
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -144,7 +145,7 @@ def _live(shape: Shape, how: Live, extra: int, at: int) -> dict[str, Any]:
         key, value = shape.by_hand[extra - 1]
         entries[key] = _entry(key, value)
     count = shape.partitions * (2 if how is Live.WIDENED else 1)
-    return topic_row(Origin(TAKEN_AT, "", None, {}), _topic(count, at), entries, {})
+    return live_row(Origin(TAKEN_AT, "", None, {}), topic_object(_topic(count, at), entries, {}))
 
 
 def _topic(partitions: int, at: int) -> Topic:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pydantic import BaseModel, ValidationError
 
-from kdeclare.core.connecting import Closable, Connects, Keepable, Surroundings, Target
+from kdeclare.core.connecting import NOT_CONFIGURED, Closable, Connects, Keepable, Surroundings, Target
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.core.installed_providers import load_providers
@@ -18,9 +18,6 @@ from kdeclare.core.parts import Connections
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.reference_limits import Limits
 from kdeclare.manifests.substitution import resolve_reference
-
-NOT_CONFIGURED = "provider-not-configured"
-"""The code of an error about a system of which the environment says nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from kdeclare.app.connections import NOT_CONFIGURED, read_settings
+from kdeclare.app.connections import read_settings
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Options, Workspace, open_workspace, surroundings_of
-from kdeclare.core.connecting import Closable, Connects, Keepable, Surroundings
+from kdeclare.core.connecting import NOT_CONFIGURED, Closable, Connects, Keepable, Surroundings
 from kdeclare.core.diagnostics import KdeclareError, gist
 from kdeclare.core.examining import Check, ExaminationRequest, Examined, Section, Standing, check_of_error
 from kdeclare.core.faults import Fault
@@ -19,11 +19,11 @@ from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.provider import Provider
 from kdeclare.core.state import State
 from kdeclare.engine.state.location import folder_of
+from kdeclare.java import installed_java
 from kdeclare.manifests.load import Loaded
 from kdeclare.manifests.project import PROJECT_FILE
 from kdeclare.report.doctor_views import DoctorView
 from kdeclare.report.values import plural
-from kdeclare.sandbox.java import installed_java
 from kdeclare.version import VERSION
 
 Progress = Callable[[str, int, int], None]

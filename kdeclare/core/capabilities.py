@@ -4,17 +4,19 @@ A kind implements what it has something to say for. Generic code asks through th
 what holds where a kind does not implement a capability.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
+from kdeclare.core.audit_rules import NO_RULES, AuditRules, Element
 from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Path
+from kdeclare.core.live_codec import DeclaredFacts, LiveKey
 from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -77,7 +79,44 @@ class FleetComparable(BodyCodec, Protocol):
     """A kind whose live state is in the snapshot of a fleet, so that audits compare it."""
 
     def is_self_contained(self, name: str, body: Any) -> bool:
-        """Whether its diff needs no more than its own resource's live state and the list of brokers."""
+        """Whether its diff needs no more than its own live object and what all objects of its sort share."""
+
+    def find_live_key(self, name: str, body: Any | None, owned: Json) -> LiveKey | None:
+        """Return the live object that the resource is, whether it exists or not; None where it is none.
+
+        One of ``body`` and ``owned`` can be None.
+        """
+
+
+@runtime_checkable
+class SetLike(Protocol):
+    """A kind whose resources are sets of live objects, so that fleets compare element by element."""
+
+    def list_elements(self, name: str, body: Any | None, owned: Json) -> Iterable[Element]:
+        """Return every element that is declared or owned. `find_live_key` knows it by its body or record."""
+
+
+@runtime_checkable
+class ProvesOrder(Protocol):
+    """A kind with a quick test that a live object is as declared: a speed-up for audits of fleets."""
+
+    def list_facts(self, body: Any, owned: Json) -> DeclaredFacts | None:
+        """Return the test; None where only the diff can tell."""
+
+
+@runtime_checkable
+class ExplainsFindings(Protocol):
+    """A kind that audits have more to say about than its diff says."""
+
+    audit_rules: AuditRules
+
+
+@runtime_checkable
+class ConcernsObjects(Protocol):
+    """A kind whose resources are about live objects that are not theirs."""
+
+    def find_concerned(self, name: str, body: Any, keys: Collection[LiveKey]) -> Collection[LiveKey]:
+        """Return those of the keys that the resource is about."""
 
 
 @runtime_checkable
@@ -268,6 +307,26 @@ def _proving_fields(kind: object) -> ProvesFields | None:
     return kind if isinstance(kind, ProvesFields) else None
 
 
+@cache
+def _set_like(kind: object) -> SetLike | None:
+    return kind if isinstance(kind, SetLike) else None
+
+
+@cache
+def _proving_order(kind: object) -> ProvesOrder | None:
+    return kind if isinstance(kind, ProvesOrder) else None
+
+
+@cache
+def _audit_rules(kind: object) -> AuditRules:
+    return kind.audit_rules if isinstance(kind, ExplainsFindings) else NO_RULES
+
+
+@cache
+def _concerning_objects(kind: object) -> ConcernsObjects | None:
+    return kind if isinstance(kind, ConcernsObjects) else None
+
+
 def find_exclusive_fields(kind: object) -> Mapping[str, frozenset[str]]:
     """Return the fields of a kind that cannot stand beside others; none by default."""
     return kind.exclusive_fields if isinstance(kind, HasExclusiveFields) else {}
@@ -360,7 +419,7 @@ def is_fleet_comparable(kind: str) -> bool:
 
 
 def is_self_contained(desired: Desired) -> bool:
-    """Whether the diff of a resource needs no more than its own live state and the list of brokers."""
+    """Whether the diff of a resource needs no more than its own live object and what its sort shares."""
     kind = _fleet_comparable(KINDS[desired.id.kind])
     return kind is not None and kind.is_self_contained(desired.id.name, desired.body)
 
@@ -378,6 +437,43 @@ def locate_field(kind: str, path: str) -> Sequence[Path]:
         return known.locate_field(path)
     name, _, rest = path.partition(".")
     return ((name, rest) if rest else (name,),)
+
+
+def find_live_key(resource: ResourceId, body: Any | None, owned: Json) -> LiveKey | None:
+    """Return the live object that a resource is; None where it is none, or fleets do not compare its kind."""
+    kind = _fleet_comparable(KINDS.get(resource.kind))
+    return kind.find_live_key(resource.name, body, owned) if kind is not None else None
+
+
+def list_elements(resource: ResourceId, body: Any | None, owned: Json) -> tuple[Element, ...] | None:
+    """Return the elements of a resource that is a set of live objects; None where it is not."""
+    kind = _set_like(KINDS.get(resource.kind))
+    return tuple(kind.list_elements(resource.name, body, owned)) if kind is not None else None
+
+
+def is_set_like(kind: str) -> bool:
+    """Whether resources of a kind are sets of live objects."""
+    return _set_like(KINDS.get(kind)) is not None
+
+
+def list_facts(desired: Desired, owned: Json) -> DeclaredFacts | None:
+    """Return a quick test whether a resource is as declared; None where only the diff can tell."""
+    kind = _proving_order(KINDS[desired.id.kind])
+    return kind.list_facts(desired.body, owned) if kind is not None else None
+
+
+def find_audit_rules(kind: str) -> AuditRules:
+    """Return what audits say about resources of a kind beyond what its diff says."""
+    return _audit_rules(KINDS.get(kind))
+
+
+def find_concerned(desired: Desired, keys: Collection[LiveKey]) -> Collection[LiveKey]:
+    """Return those of the live objects that a resource is about; by default its own."""
+    kind = _concerning_objects(KINDS[desired.id.kind])
+    if kind is not None:
+        return kind.find_concerned(desired.id.name, desired.body, keys)
+    own = find_live_key(desired.id, desired.body, None)
+    return [own] if own is not None and own in keys else []
 
 
 def export_manifests(kind: object, connections: Connections, request: ExportRequest) -> Export:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
 
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.live_codec import LiveCodec
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.visibility import Patience
 
@@ -63,6 +64,7 @@ class Collector(Generic[_Selected]):
         what exists. Raises Fault.
     find_id: the id of the system, as plans and states are bound to the first that has one; None where it has
         none, or was not read.
+    codec: keeps its live state in snapshots of fleets; None where audits have nothing to compare with it.
     """
 
     selects: type[_Selected]
@@ -70,6 +72,7 @@ class Collector(Generic[_Selected]):
     always: _Selected | None = None
     read_expected: Callable[[Connections, _Selected, Expected], Sighting] | None = None
     find_id: Callable[[LiveState], str | None] | None = None
+    codec: LiveCodec | None = None
 
     def merge(self, selections: Iterable[Selection]) -> _Selected | None:
         """Merge the selections of this collector's class; None where there are none."""

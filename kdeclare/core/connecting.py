@@ -16,6 +16,9 @@ from pydantic import BaseModel
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.faults import Fault
 
+NOT_CONFIGURED = "provider-not-configured"
+"""The code of an error about a system of which the environment says nothing."""
+
 
 class References(Protocol):
     """Gives the values that references such as ``${env.NAME}`` stand for."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.provider import CONTRACT, Provider
@@ -37,6 +37,57 @@ def find_providers() -> tuple[InstalledProvider, ...]:
     return tuple(sorted(found, key=lambda item: (item.name, item.distribution)))
 
 
+@dataclass(slots=True)
+class _Chosen:
+    """The providers that this process was told to use; None where it uses what is installed."""
+
+    providers: tuple[InstalledProvider, ...] | None = None
+
+
+_chosen = _Chosen()
+
+
+def list_providers() -> tuple[InstalledProvider, ...]:
+    """Return what this process uses: what it was told to, else what is installed. Imports nothing."""
+    return find_providers() if _chosen.providers is None else _chosen.providers
+
+
+def choose_providers(providers: Sequence[InstalledProvider] | None) -> bool:
+    """Have this process use these providers and no others; None is what is installed.
+
+    Returns whether that changes anything. Raises KdeclareError where a distribution is missing here, or is
+    there in another version: a task with other code would answer something else than its driver.
+    """
+    chosen = None if providers is None else tuple(providers)
+    if chosen == _chosen.providers:
+        return False
+    for provider in chosen or ():
+        _refuse_other_version(provider)
+    _chosen.providers = chosen
+    load_providers.cache_clear()
+    return True
+
+
+def _refuse_other_version(wanted: InstalledProvider) -> None:
+    if not wanted.distribution:
+        return
+    try:
+        here: str | None = version(wanted.distribution)
+    except PackageNotFoundError:
+        here = None
+    if here == wanted.version:
+        return
+    found = "does not have it" if here is None else f"has version {here}"
+    raise KdeclareError(
+        error(
+            "provider-missing",
+            "A provider is missing where a task runs",
+            f"This command uses the provider {_titled(wanted)}, and the Python of a task {found}.",
+            hint=f"Install {wanted.distribution}=={wanted.version} on every executor.",
+        )
+    )
+
+
 def load_provider(installed: InstalledProvider) -> Provider:
     """Import one. Raises KdeclareError where that fails, or where it is for another contract."""
     try:
@@ -61,7 +112,7 @@ def load_provider(installed: InstalledProvider) -> Provider:
 @cache
 def load_providers() -> tuple[Provider, ...]:
     """Import all; those that others build on come first. Raises KdeclareError, also for two of one name."""
-    found = find_providers()
+    found = list_providers()
     _refuse_twins(found, "provider", {f"{item.distribution}/{item.name}": [item.name] for item in found})
     providers = {item.name: load_provider(item) for item in found}
     _refuse_twins(found, "kind", {p.name: [kind.name for kind in p.kinds] for p in providers.values()})

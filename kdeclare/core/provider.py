@@ -10,6 +10,7 @@ from kdeclare.core.connecting import Connects
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.examining import ExaminationRequest, Examined
 from kdeclare.core.kind import Desired, Kind
+from kdeclare.core.live_codec import LiveCodec
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -33,6 +34,10 @@ class Collects(Protocol):
 
     def identify(self, live: LiveState) -> str | None:
         """Return the id of the system that was read; None where it has none."""
+
+    @property
+    def codec(self) -> LiveCodec | None:
+        """How its live state is kept in snapshots of fleets; None where it is not."""
 
 
 @dataclass(frozen=True, slots=True)

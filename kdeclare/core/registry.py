@@ -1,6 +1,6 @@
 """All kinds and operation types of the installed providers, by name; and what is asked of every provider."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TypeVar
@@ -10,8 +10,9 @@ from pydantic import BaseModel
 from kdeclare.core.arguments import UnboundArguments
 from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.installed_providers import load_providers
+from kdeclare.core.installed_providers import InstalledProvider, choose_providers, load_providers
 from kdeclare.core.kind import Desired, Kind
+from kdeclare.core.live_codec import LiveCodec
 from kdeclare.core.operation_type import OperationType
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
@@ -29,6 +30,10 @@ class _Loaded(Mapping[str, _Value]):
 
     def __init__(self, load: Callable[[], Mapping[str, _Value]]) -> None:
         self._load = cache(load)
+
+    def forget(self) -> None:
+        """Make it again when it is looked at next."""
+        self._load.cache_clear()
 
     def __getitem__(self, name: str) -> _Value:
         return self._load()[name]
@@ -50,10 +55,25 @@ class _OperationTypes(dict[str, OperationType]):
         return UnknownOperationType(name)
 
 
-KINDS: Mapping[str, Kind] = _Loaded(lambda: {kind.name: kind for p in load_providers() for kind in p.kinds})
-OPERATION_TYPES: Mapping[str, OperationType] = _Loaded(
+_kinds = _Loaded(lambda: {kind.name: kind for p in load_providers() for kind in p.kinds})
+_operation_types = _Loaded(
     lambda: _OperationTypes({t.name: t for p in load_providers() for t in p.operation_types})
 )
+_codecs = _Loaded(lambda: {sort: codec for codec in load_codecs() for sort in codec.sorts})
+KINDS: Mapping[str, Kind] = _kinds
+OPERATION_TYPES: Mapping[str, OperationType] = _operation_types
+CODECS: Mapping[str, LiveCodec] = _codecs
+"""The codecs of live state, by the sorts of their objects."""
+
+
+def use_providers(providers: Sequence[InstalledProvider] | None) -> None:
+    """Have this process use these providers and no others; None is what is installed.
+
+    Tasks of Spark call it with what their driver uses. Raises KdeclareError where one is missing here.
+    """
+    if choose_providers(providers):
+        for loaded in (_kinds, _operation_types, _codecs):
+            loaded.forget()
 
 
 def type_of(op: Operation) -> OperationType:
@@ -101,6 +121,33 @@ def find_collectors(connections: Connections) -> tuple[Collects, ...]:
 def find_auxiliary_kinds() -> frozenset[str]:
     """Return the names under which auxiliary operations of several resources stand."""
     return frozenset(name for provider in load_providers() for name in provider.auxiliary_kinds)
+
+
+def load_codecs() -> tuple[LiveCodec, ...]:
+    """Return how the live state of all installed providers is kept in snapshots."""
+    return tuple(collector.codec for collector in load_collectors() if collector.codec is not None)
+
+
+def find_codecs(connections: Connections) -> tuple[LiveCodec, ...]:
+    """Return the codecs of all providers that are connected."""
+    return tuple(c.codec for c in find_collectors(connections) if c.codec is not None)
+
+
+def offer_snapshot(codecs: Collection[LiveCodec]) -> Connections:
+    """Return connections that cannot be opened, to the systems of which a snapshot has the live state.
+
+    Hooks of plans are those of connected providers.
+    """
+
+    def refuse() -> object:
+        raise LookupError("a snapshot has no connection")
+
+    made = (p.connection.makes for p in load_providers() if p.connection and _has_codec(p, codecs))
+    return Connections(openers=dict.fromkeys(made, refuse))
+
+
+def _has_codec(provider: Provider, codecs: Collection[LiveCodec]) -> bool:
+    return any(collector.codec in codecs for collector in provider.collectors)
 
 
 def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:

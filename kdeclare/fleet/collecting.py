@@ -1,53 +1,76 @@
-"""What a connected cluster has, as rows of `rows.LIVE`.
+"""What the systems of a cluster have, as rows of `rows.LIVE`.
 
-In part: a resource whose configs cannot be read has its error in place of its body, and the rest is there.
+In part: an object that cannot be read has its error in place of its body, and the rest is there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
+from kdeclare.core.connecting import NOT_CONFIGURED
+from kdeclare.core.diagnostics import KdeclareError, gist
 from kdeclare.core.faults import Fault
-from kdeclare.fleet.bodies import asked_keys
-from kdeclare.fleet.encoding import Origin, Row, broker_row, cluster_row, topic_row, unread_row
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.live_codec import LiveCodec, LiveListing
+from kdeclare.core.parts import Connections
+from kdeclare.core.registry import find_codecs
+from kdeclare.fleet.encoding import Origin, Row, cluster_row, live_row, unread_row
+from kdeclare.fleet.live_state import OTHERS
 from kdeclare.fleet.rows import CLUSTER, LIVE
-from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
-from kdeclare.providers.kafka.consistent import topics_and_moves
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
 
 ROWS_A_BATCH = 5_000
-_AT_ONCE = 5_000
-"""Resources whose configs are asked for together: bounds what is held, not the size of a request."""
-_LOST = ("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT")
-"""What is no answer of any broker."""
 
 
-def live_rows(cluster: Cluster, name: str, labels: Mapping[str, str], now: datetime) -> Iterator[Row]:
-    """All that a cluster has: itself, then its topics, then its brokers' configs.
+def live_rows(connections: Connections, name: str, labels: Mapping[str, str], now: datetime) -> Iterator[Row]:
+    """All that a cluster has: itself, then the objects of each collector.
 
     name, labels: the cluster's in its fleet. now: when this began.
-    Raises Fault before the first row, and never after it: what is lost later on is said row by row.
+    Raises Fault before the first row, and never after it: what is lost later on is said row by row. Of a
+    collector that is not the cluster's own, there is a row with the error for each sort of its objects.
     """
-    info = cluster.describe()
-    topics, moves = topics_and_moves(cluster, None, None)
-    origin = Origin(now, name, info.id, labels)
-    yield cluster_row(origin, info, info.version)
-    for topic, found in _configs(cluster, (ConfigResource(ConfigScope.TOPIC, n) for n in sorted(topics))):
-        if isinstance(found, Fault):
-            yield unread_row(origin, "Topic", topic.name, _unread(found))
+    listings: list[LiveListing] = []
+    unread: list[tuple[LiveCodec, str]] = []
+    body: dict[str, Json] = {}
+    others: dict[str, Json] = {}
+    system_id = None
+    for codec in find_codecs(connections):
+        if codec.identifies_system:
+            listing = codec.list_objects(connections)
+            body, system_id = listing.system, listing.system_id
+            listings.append(listing)
+            continue
+        try:
+            listing = codec.list_objects(connections)
+        except (Fault, KdeclareError) as problem:
+            reason = _explain(problem)
+            others[codec.name] = {"error": reason}
+            if not _is_without(problem):
+                unread.append((codec, reason))
         else:
-            yield topic_row(origin, topics[topic.name], found, moves)
-    names = ["", *(str(broker.id) for broker in info.brokers)]
-    for broker, found in _configs(cluster, (ConfigResource(ConfigScope.BROKER, name) for name in names)):
-        named = broker.name or CLUSTER_DEFAULT
-        if isinstance(found, Fault):
-            yield unread_row(origin, "BrokerConfig", named, _unread(found))
-        else:
-            yield broker_row(origin, named, found)
+            others[codec.name] = {"system": listing.system}
+            listings.append(listing)
+    origin = Origin(now, name, system_id, labels)
+    yield cluster_row(origin, {**body, OTHERS: others} if others else body)
+    for listing in listings:
+        for item in listing.objects:
+            yield live_row(origin, item)
+    for codec, reason in unread:
+        for sort in sorted(codec.sorts):
+            yield unread_row(origin, sort, "", reason)
+
+
+def _explain(problem: Fault | KdeclareError) -> str:
+    if isinstance(problem, KdeclareError):
+        return gist(problem.diagnostics)
+    return f"It cannot be read: {problem.message.strip().rstrip('.')} ({problem.error})."
+
+
+def _is_without(problem: Fault | KdeclareError) -> bool:
+    """Whether the environment says nothing of such a system, so that nothing of it is missing."""
+    return isinstance(problem, KdeclareError) and {d.code for d in problem.diagnostics} == {NOT_CONFIGURED}
 
 
 def unreachable_row(name: str, labels: Mapping[str, str], now: datetime, reason: str) -> Row:
@@ -65,36 +88,3 @@ def record_batches(rows: Iterable[Row], schema: pa.Schema = LIVE) -> Iterator[pa
 def _mapped(row: Row) -> dict[str, Any]:
     """As Arrow takes maps."""
     return {**row, "labels": list(row["labels"].items())}
-
-
-def _configs(
-    cluster: Cluster, resources: Iterable[ConfigResource]
-) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
-    """What each has, or why that is not known, in order. What is gone meanwhile is left out.
-
-    A cluster that answers no more is not asked on and on.
-    """
-    lost: Fault | None = None
-    resources = iter(resources)
-    while part := list(islice(resources, _AT_ONCE)):
-        found = lost or _asked(cluster, part)
-        if isinstance(found, Fault):
-            lost = found if found.error in _LOST else None
-            yield from ((resource, found) for resource in part)
-        else:
-            yield from ((resource, found[resource]) for resource in part if resource in found)
-
-
-def _asked(
-    cluster: Cluster, resources: Sequence[ConfigResource]
-) -> Mapping[ConfigResource, Configs | Fault] | Fault:
-    queries = [ConfigQuery(item, asked_keys(item.scope), overrides=True) for item in resources]
-    try:
-        return cluster.configs_in_part(queries)
-    except Fault as fault:
-        return fault
-
-
-def _unread(fault: Fault) -> str:
-    said = fault.message.strip().rstrip(".") or "no reason given"
-    return f"Its configs cannot be read: {said} ({fault.error})."

@@ -1,27 +1,27 @@
 """The rows of the two tables that a fleet is compared by, see `fleet.rows`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from kdeclare.core.capabilities import encode_body, is_self_contained
+from kdeclare.core.capabilities import (
+    encode_body,
+    find_live_key,
+    is_self_contained,
+    list_elements,
+    list_facts,
+)
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json, canonical_json
 from kdeclare.core.kind import Desired
-from kdeclare.fleet.bodies import broker_body, cluster_body, entity_of, fingerprint, topic_body
-from kdeclare.fleet.facts import DeclaredFacts, declared_facts, live_facts
+from kdeclare.core.live_codec import DeclaredFacts, LiveKey, LiveObject
+from kdeclare.core.state import PendingCleanup
+from kdeclare.fleet.live_state import fingerprint
 from kdeclare.fleet.rows import CLUSTER
-from kdeclare.providers.kafka.config.scope import find_config_scope
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
-from kdeclare.providers.kafka.topic.diff import TOPIC_ID
 
 Row = dict[str, Json]
 
-UNEVEN = -1
-"""The ``factor`` of a topic whose partitions differ in it."""
-
-_NO_FACTS = DeclaredFacts([], [], [], None, [], always=True)
+_NO_FACTS = DeclaredFacts([], [], [], None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,59 +34,81 @@ class Origin:
     labels: Mapping[str, str]
 
 
-def cluster_row(origin: Origin, info: ClusterInfo, version: str | None) -> Row:
-    """LIVE: the cluster itself; ``version`` is Kafka's, as far as it tells."""
-    return _live(origin, CLUSTER, origin.cluster, cluster_body(info, version))
+def cluster_row(origin: Origin, body: Json) -> Row:
+    """LIVE: the cluster itself; ``body`` as in `fleet.live_state`."""
+    return _live(origin, CLUSTER, origin.cluster, body)
 
 
-def topic_row(
-    origin: Origin, topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
-) -> Row:
-    """LIVE: one topic. ``moves`` may be those of the whole cluster."""
-    body = topic_body(topic, entries, moves)
-    sizes = {_true_size(topic, n, moves) for n in range(len(topic.partitions))}
-    facts = live_facts(ConfigResource(ConfigScope.TOPIC, topic.name), entries)
-    return _live(origin, "Topic", topic.name, body) | {
-        "partitions": len(topic.partitions),
-        "factor": sizes.pop() if len(sizes) == 1 else UNEVEN,
-        "topic_id": topic.topic_id or None,
-        **facts._asdict(),
+def live_row(origin: Origin, item: LiveObject) -> Row:
+    """LIVE: one object."""
+    facts = item.facts
+    return _live(origin, *item.key, item.body) | {
+        "error": item.error,
+        "has": None if facts is None else facts.has,
+        "keys": None if facts is None else facts.keys,
+        "group_name": item.group,
     }
-
-
-def broker_row(origin: Origin, name: str, entries: Mapping[str, ConfigEntry]) -> Row:
-    """LIVE: the dynamic configs of one broker, or of the cluster-wide default; ``name`` as in manifests."""
-    facts = live_facts(entity_of("BrokerConfig", name), entries)
-    return _live(origin, "BrokerConfig", name, broker_body(name, entries)) | facts._asdict()
 
 
 def unread_row(origin: Origin, kind: str, name: str, reason: str) -> Row:
-    """LIVE: what could not be read, the cluster itself (kind `CLUSTER`) or one resource of it."""
+    """LIVE: what could not be read, the cluster itself (kind `CLUSTER`) or one object of it."""
     return _live(origin, kind, name, None) | {"error": reason}
 
 
+def declared_rows(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Iterator[Row]:
+    """DECLARED: a resource that is declared, owned or both; of one that is a set, a row for each element.
+
+    Of secrets there are hashes only.
+    """
+    elements = list_elements(id_, _body_of(desired), owned)
+    if elements is None:
+        yield declared_row(cluster, desired, id_, owned)
+        return
+    whole = left_out_row(cluster, desired, id_, owned)
+    yield whole | {"live_sort": "", "live_key": ""}  # what is compared with all of a cluster needs all of it
+    for element in elements:
+        part = None if desired is None or element.body is None else replace(desired, body=element.body)
+        row = declared_row(cluster, part, id_, element.owned)
+        yield row | {"labels": whole["labels"], **_key_columns(id_, element.key)}
+
+
+def left_out_rows(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Iterator[Row]:
+    """DECLARED: the same of a resource that a selector leaves out: it is known, and not compared."""
+    elements = list_elements(id_, _body_of(desired), owned)
+    whole = left_out_row(cluster, desired, id_, owned)
+    if elements is None:
+        yield whole
+        return
+    yield whole | {"live_sort": "", "live_key": ""}
+    for element in elements:
+        yield whole | {"left_out": None, **_key_columns(id_, element.key)}
+
+
 def declared_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Row:
-    """DECLARED: one resource that is declared, owned or both. Of secrets there are hashes only."""
+    """DECLARED: one resource that is not a set, or one element."""
+    key = find_live_key(id_, _body_of(desired), owned)
     row = _of_resource(cluster, desired, id_, owned) | {
-        "owned": None if owned is None else canonical_json(owned)
+        "owned": None if owned is None else canonical_json(owned),
+        **_key_columns(id_, key),
     }
     if desired is None:
         return row
+    facts = list_facts(desired, owned)
     return row | {
         "desired": _body(desired),
         "source": None if desired.source is None else str(desired.source),
-        "alone": is_self_contained(desired),
-        **_facts(desired, owned)._asdict(),
-        "partitions": getattr(desired.body, "partitions", None),
-        "factor": getattr(desired.body, "replication_factor", None),
-        "topic_id": (owned or {}).get(TOPIC_ID),
+        "alone": key is not None and is_self_contained(desired),
+        "always": facts is None,
+        **_fact_columns(facts or _NO_FACTS),
     }
 
 
 def left_out_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Row:
     """DECLARED: one that a selector leaves out: nothing is found about it, but it counts for the others."""
     left_out = None if desired is None else _body(desired)
-    return _of_resource(cluster, desired, id_, owned) | {"alone": False, "left_out": left_out}
+    key = find_live_key(id_, _body_of(desired), owned)
+    row = _of_resource(cluster, desired, id_, owned) | _key_columns(id_, key)
+    return row | {"alone": False, "left_out": left_out}
 
 
 def declared_cluster_row(
@@ -95,44 +117,42 @@ def declared_cluster_row(
     error: str | None = None,
     *,
     cluster_id: str | None = None,
-    moves: Sequence[str] = (),
+    cleanup: PendingCleanup | None = None,
     policies: bool = False,
 ) -> Row:
     """DECLARED: the cluster itself.
 
     error: why its project, or its state, could not be read. cluster_id: that which the state is about.
-    moves: what kdeclare has begun to move and left to the cluster. policies: whether its project has some,
+    cleanup: what runs have left in the cluster to be removed later. policies: whether its project has some,
     which have to be asked about all of it.
     """
-    row = _declared(cluster, CLUSTER, cluster) | {**_NO_FACTS._asdict(), "always": policies}
-    owned = canonical_json(list(moves)) if moves else None
+    row = _declared(cluster, CLUSTER, cluster) | {**_fact_columns(_NO_FACTS), "always": policies}
+    owned = canonical_json(cleanup) if cleanup else None
     return row | {"owned": owned, "labels": dict(labels), "cluster_id": cluster_id, "error": error}
 
 
 def _of_resource(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Row:
     labels = desired.labels if desired is not None else (owned or {}).get("labels", {})
-    return _declared(cluster, id_.kind, id_.name) | {"labels": dict(labels), **_NO_FACTS._asdict()}
+    return _declared(cluster, id_.kind, id_.name) | {"labels": dict(labels), **_fact_columns(_NO_FACTS)}
+
+
+def _body_of(desired: Desired | None) -> object | None:
+    return None if desired is None else desired.body
+
+
+def _key_columns(id_: ResourceId, key: LiveKey | None) -> Row:
+    """What is as the resource itself is called is left out: then the table is half as large."""
+    if key is None or key == (id_.kind, id_.name):
+        return {}
+    return {"live_sort": key.sort, "live_key": key.key}
 
 
 def _body(desired: Desired) -> str:
     return canonical_json(encode_body(desired))
 
 
-def _facts(desired: Desired, owned: Json) -> DeclaredFacts:
-    scope = find_config_scope(desired.id.kind)
-    if scope is None:
-        return _NO_FACTS
-    facts = declared_facts(scope, desired.body.configs, (owned or {}).get("configs", {}))
-    assigned = getattr(desired.body, "assignments", None) is not None
-    removed = getattr(desired.body, "remove_unmanaged", False)
-    gone = None if removed else facts.gone
-    return facts._replace(always=facts.always or assigned, gone=gone)
-
-
-def _true_size(topic: Topic, number: int, moves: Mapping[TopicPartition, Move]) -> int:
-    """How many replicas a partition has, or is to have once its move is over (KIP-860)."""
-    move = moves.get(TopicPartition(topic.name, number)) if moves else None
-    return len(topic.partitions[number].replicas if move is None else move.target)
+def _fact_columns(facts: DeclaredFacts) -> Row:
+    return {"need": facts.need, "forbid": facts.forbid, "keys": facts.keys, "gone": facts.gone}
 
 
 def _live(origin: Origin, kind: str, name: str, body: Json) -> Row:
@@ -147,11 +167,9 @@ def _live(origin: Origin, kind: str, name: str, body: Json) -> Row:
         "fingerprint": None if text is None else fingerprint(text),
         "error": None,
         "labels": dict(origin.labels),
-        "partitions": None,
-        "factor": None,
-        "topic_id": None,
         "has": None,
         "keys": None,
+        "group_name": None,
     }
 
 
@@ -160,6 +178,8 @@ def _declared(cluster: str, kind: str, name: str) -> Row:
         "cluster": cluster,
         "kind": kind,
         "name": name,
+        "live_sort": None,
+        "live_key": None,
         "desired": None,
         "left_out": None,
         "owned": None,
@@ -167,14 +187,10 @@ def _declared(cluster: str, kind: str, name: str) -> Row:
         "source": None,
         "alone": True,
         "always": True,
-        "partitions": None,
-        "factor": None,
-        "topic_id": None,
         "need": None,
         "forbid": None,
         "keys": None,
         "gone": None,
-        "mine": None,
         "cluster_id": None,
         "error": None,
     }

@@ -1,15 +1,18 @@
 """An audit without Spark: one loop over all rows. It is what Spark's answers are held equal to."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.jsontypes import Json
-from kdeclare.fleet.comparing import found, other_cluster
+from kdeclare.fleet.comparing import found, other_cluster, unmanaged_group
+from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.rows import CLUSTER
 
 Row = Mapping[str, Json]
 Key = tuple[str, str, str]
-"""Cluster, kind and name."""
+"""Cluster, kind and name; of what is live, cluster, sort and key."""
 
 
 def audit(
@@ -19,13 +22,30 @@ def audit(
 
     In the order of clusters, kinds and names. Of a cluster of which one of the two rows of kind `CLUSTER`
     is missing or has an error, no other resource is compared. unmanaged_keys: whether keys that are neither
-    declared nor owned are told. Raises KdeclareError where a table has a
-    resource twice.
+    declared nor owned are told. Raises KdeclareError where a table has something twice.
     """
-    wanted, there = _by_key(declared, "declared"), _by_key(live, "live")
-    bodies = {key[0]: _cluster_body(wanted.get(key), row) for key, row in there.items() if key[1] == CLUSTER}
-    for key in sorted({*wanted, *there}):
-        mine, seen = wanted.get(key, {}), there.get(key, {})
+    there = dict(_once(live, _id_of, "live"))
+    wanted = [(_live_key(row), row) for _, row in _once(declared, _element_of, "declared")]
+    own = {key: row for key, row in wanted if key[1] == CLUSTER}
+    bodies = {key[0]: _cluster_body(own.get(key), row) for key, row in there.items() if key[1] == CLUSTER}
+    pairs = [(_id_of(row), row, there.get(key, {})) for key, row in wanted]
+    claimed = {key for key, _ in wanted}
+    groups: Counter[Key] = Counter()
+    for key, row in there.items():
+        if key in claimed:
+            continue
+        if row["group_name"] is None or bodies.get(key[0]) is None:
+            pairs.append((key, {}, row))
+        else:
+            groups[key[0], key[1], row["group_name"]] += 1
+    found_rows = [*_compare(pairs, bodies, unmanaged_keys=unmanaged_keys), *_count(groups)]
+    yield from sorted(found_rows, key=lambda row: (row["cluster"], row["kind"], row["name"]))
+
+
+def _compare(
+    pairs: Iterable[tuple[Key, Row, Row]], bodies: Mapping[str, str | None], *, unmanaged_keys: bool
+) -> Iterator[dict[str, Json]]:
+    for key, mine, seen in pairs:
         if mine and not mine["alone"]:
             continue
         cluster, kind, name = key
@@ -40,29 +60,56 @@ def audit(
             (mine.get("labels") or {}).items(),
             mine.get("source"),
         ):
-            if item.is_unmanaged_key and not unmanaged_keys:
-                continue
-            yield {
-                "cluster": cluster,
-                "kind": kind,
-                "name": name,
-                "finding": str(item.finding),
-                "path": item.path,
-                "op": item.op,
-                "before": item.before,
-                "after": item.after,
-                "message": item.message,
-            }
+            if unmanaged_keys or not item.is_unmanaged_key:
+                yield _row(key, item)
 
 
-def _by_key(rows: Iterable[Row], side: str) -> dict[Key, Row]:
-    found_rows: dict[Key, Row] = {}
+def _count(groups: Mapping[Key, int]) -> Iterator[dict[str, Json]]:
+    for key, count in groups.items():
+        message = unmanaged_group(str(count), key[2])
+        yield _row(key, Found(FindingKind.UNMANAGED, None, None, str(count), None, message))
+
+
+def _row(key: Key, item: Found) -> dict[str, Json]:
+    cluster, kind, name = key
+    return {
+        "cluster": cluster,
+        "kind": kind,
+        "name": name,
+        "finding": str(item.finding),
+        "path": item.path,
+        "op": item.op,
+        "before": item.before,
+        "after": item.after,
+        "message": item.message,
+    }
+
+
+def _id_of(row: Row) -> Key:
+    return row["cluster"], row["kind"], row["name"]
+
+
+def _live_key(row: Row) -> Key:
+    """What a row of what is declared is joined on."""
+    sort, key = row["live_sort"], row["live_key"]
+    return row["cluster"], row["kind"] if sort is None else sort, row["name"] if key is None else key
+
+
+def _element_of(row: Row) -> tuple[str, ...]:
+    return (*_id_of(row), *_live_key(row))
+
+
+_K = TypeVar("_K", bound=tuple[str, ...])
+
+
+def _once(rows: Iterable[Row], key_of: Callable[[Row], _K], side: str) -> Iterator[tuple[_K, Row]]:
+    seen: set[_K] = set()
     for row in rows:
-        key = row["cluster"], row["kind"], row["name"]
-        if key in found_rows:
-            raise _twice(key, side)
-        found_rows[key] = row
-    return found_rows
+        key = key_of(row)
+        if key in seen:
+            raise _twice(_id_of(row), side)
+        seen.add(key)
+        yield key, row
 
 
 def _cluster_body(declared: Row | None, live: Row) -> str | None:

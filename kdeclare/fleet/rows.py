@@ -24,40 +24,46 @@ LIVE = pa.schema(
         ("fingerprint", _TEXT),  # of the body
         ("error", _TEXT),
         ("labels", _LABELS),  # the cluster's
-        ("partitions", pa.int32()),
-        ("factor", pa.int32()),  # -1 where the partitions differ in it
-        ("topic_id", _TEXT),  # null where the brokers have none
-        ("has", _HASHES),  # facts of its overrides, see `facts`
-        ("keys", _HASHES),  # of its overrides
+        ("has", _HASHES),  # what is so of it, see `core.live_codec.LiveFacts`; null where nothing is known
+        ("keys", _HASHES),
+        ("group_name", _TEXT),  # what it is counted by where nobody declared it; null where it is listed
     ]
 )
-"""One row a resource of a cluster, and one for the cluster."""
+"""One row for each live object of a cluster, and one for the cluster.
+
+``kind`` and ``name`` are the sort and the key of the object (`core.live_codec.LiveKey`). A column or a fact
+that an older snapshot does not have proves nothing: then the diff is asked.
+"""
 
 DECLARED = pa.schema(
     [
         ("cluster", _TEXT),
         ("kind", _TEXT),
         ("name", _TEXT),
+        ("live_sort", _TEXT),  # of the live object that it is; null where that is ``kind``
+        ("live_key", _TEXT),  # likewise; null where that is ``name``
         ("desired", _TEXT),  # canonical JSON of the body; null where it is owned only
         ("left_out", _TEXT),  # the same where a selector leaves it out; desired and owned are null then
-        ("owned", _TEXT),  # canonical JSON of the record, if there is one; of a cluster: its own moves
+        (
+            "owned",
+            _TEXT,
+        ),  # canonical JSON of the record, if there is one; of a cluster: what is pending to be removed
         ("labels", _LABELS),  # as declared, else as last applied
         ("source", _TEXT),  # file:line:column
-        ("alone", pa.bool_()),  # its diff needs no other resource's rows
+        ("alone", pa.bool_()),  # its diff needs no other object's rows
         ("always", pa.bool_()),  # facts cannot tell: ask the diff; of a cluster: it has policies
-        ("partitions", pa.int32()),
-        ("factor", pa.int32()),
-        ("topic_id", _TEXT),  # of the topic that was applied; null where it is not known
         ("need", _HASHES),  # facts that live must have
         ("forbid", _HASHES),  # facts that it must not have
-        ("keys", _HASHES),  # that may be overridden
-        ("gone", _HASHES),  # keys that must not be; null where that is all that are not in ``keys``
-        ("mine", _HASHES),  # facts that kdeclare has made: elements that it put into lists
+        ("keys", _HASHES),  # that live may have
+        ("gone", _HASHES),  # keys that it must not have; null where that is all that are not in ``keys``
         ("cluster_id", _TEXT),  # of a cluster's own row: that which its state is about
         ("error", _TEXT),  # likewise: why its project could not be read
     ]
 )
-"""One row a resource that is declared or owned, and one for the cluster."""
+"""One row for each resource that is declared or owned (for each element of a set), and one for the cluster.
+
+It is joined with the live table on cluster, sort and key.
+"""
 
 FOUND = pa.struct(
     [

@@ -1,27 +1,24 @@
-"""What can only be said of a cluster as a whole: resources about many topics, and policies."""
+"""What can only be said of a cluster as a whole: resources about many objects, and policies."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kdeclare.core.capabilities import decode_body
+from kdeclare.core.capabilities import decode_body, find_concerned, is_set_like
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.kind import Desired
-from kdeclare.core.parts import Connections, LiveState, PlanOptions
+from kdeclare.core.live_codec import LiveKey
+from kdeclare.core.parts import LiveState, PlanOptions
 from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.core.planning import PlanInputs, prepare_context
-from kdeclare.core.registry import start_plan
+from kdeclare.core.registry import CODECS, offer_snapshot, start_plan
 from kdeclare.core.state import State
 from kdeclare.engine.planning.compare import compare
 from kdeclare.engine.planning.request import PlanRequest, PlanScope
-from kdeclare.fleet.bodies import snapshot_of_all
 from kdeclare.fleet.comparing import found_in, parse_source
 from kdeclare.fleet.finding import FindingKind, Found
-from kdeclare.providers.kafka.ids import is_topic
-from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
-from kdeclare.providers.kafka.reassignment.placement_constraints import find_arrangements
+from kdeclare.fleet.live_state import decode_cluster, find_readable
 
 Row = Mapping[str, Any]
 Labels = Mapping[ResourceId, Mapping[str, str]]
@@ -30,7 +27,7 @@ Labels = Mapping[ResourceId, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What policies say of the topics of a cluster.
+    """What policies say of the objects of a cluster.
 
     open: the policies that ask for what no snapshot holds; of them there are no verdicts.
     """
@@ -39,15 +36,15 @@ class Judged:
     open: Sequence[str] = ()
 
 
-Judge = Callable[[KafkaState, Sequence[ResourceId], Mapping[str, Mapping[str, str]]], Judged]
-"""Asks the policies of a cluster's project about these topics, given the labels of all, by name."""
+Judge = Callable[[LiveState, Sequence[ResourceId], Labels], Judged]
+"""Asks the policies of a cluster's project about these objects, given the labels of all that is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class WholeCluster:
     """A cluster's rows of both tables.
 
-    own, within: of its own rows, what kdeclare has begun to move (None: nothing), and its body. Both JSON.
+    own, within: of its own rows, what is pending to be removed (None: nothing), and its body. Both JSON.
     """
 
     name: str
@@ -71,14 +68,12 @@ def found_in_cluster(cluster: WholeCluster, judge: Judge | None) -> WholeFinding
     judge: None where the project has no policies. What a selector leaves out counts for the rest, and is
     itself neither compared nor judged. Raises what decoding and diffing raise.
     """
-    read = ((row["kind"], row["name"], row["body"]) for row in cluster.live if row["body"] is not None)
-    live = snapshot_of_all(cluster.within, read)
+    live = decode_cluster(
+        cluster.within, ((_live_key(row), row["body"]) for row in cluster.live if row["body"] is not None)
+    )
     labels = {_id(row): dict(row["labels"] or ()) for row in cluster.declared}
     found = list(_wide(cluster, labels, live))
-    judged = Judged()
-    if judge is not None:
-        of_topics = {id_.name: mine for id_, mine in labels.items() if is_topic(id_)}
-        judged = judge(live, _judged_topics(cluster, live), of_topics)
+    judged = Judged() if judge is None else judge(live, _judged_objects(cluster), labels)
     found += [
         (ResourceId.parse(verdict.resource), _against(verdict))
         for verdict in judged.verdicts
@@ -88,33 +83,33 @@ def found_in_cluster(cluster: WholeCluster, judge: Judge | None) -> WholeFinding
     return WholeFindings(with_labels, tuple(map(_untold, judged.open)))
 
 
-def _wide(cluster: WholeCluster, labels: Labels, live: KafkaState) -> Iterator[tuple[ResourceId, Found]]:
+def _wide(cluster: WholeCluster, labels: Labels, live: LiveState) -> Iterator[tuple[ResourceId, Found]]:
     wide = {_id(row) for row in cluster.declared if row["desired"] is not None and not row["alone"]}
     if not wide:
         return
-    request = _request(cluster, labels, live)
-    unread = {row["name"]: row["error"] for row in cluster.live if row["body"] is None and is_topic(_id(row))}
-    seen = LiveState(live)
-    hooks = start_plan(PlanInputs(request.desired, request.state, seen, Connections(), PlanOptions()))
-    for item in compare(request, seen, prepare_context(hooks), hooks):
+    request = _request(cluster, labels)
+    unread = {_live_key(row): row["error"] for row in cluster.live if row["body"] is None}
+    nowhere = offer_snapshot(find_readable(cluster.within))
+    hooks = start_plan(PlanInputs(request.desired, request.state, live, nowhere, PlanOptions()))
+    for item in compare(request, live, prepare_context(hooks), hooks):
         if item.id not in wide or item.desired is None:
             continue
-        about = find_arrangements(item.desired, unread)
-        reason = next((unread[topic] for topic in sorted(about) if topic in unread), None)
-        if reason is not None:
-            yield item.id, Found(FindingKind.UNREACHABLE, None, None, None, None, reason)
+        concerned = find_concerned(item.desired, unread.keys())
+        if concerned:
+            yield item.id, Found(FindingKind.UNREACHABLE, None, None, None, None, unread[min(concerned)])
             continue
         for found in found_in(item.id, item.difference, item.desired, item.owned, live):
             yield item.id, found
 
 
-def _request(cluster: WholeCluster, labels: Labels, live: KafkaState) -> PlanRequest:
+def _request(cluster: WholeCluster, labels: Labels) -> PlanRequest:
     """All of the cluster, as what is changed elsewhere counts; what a selector leaves out is not in scope."""
-    bodies = {_id(row): row["desired"] or row["left_out"] for row in cluster.declared}
-    owned = {str(_id(row)): json.loads(row["owned"]) for row in cluster.declared if row["owned"] is not None}
-    sources = {_id(row): row["source"] for row in cluster.declared}
-    moves = json.loads(cluster.own) if cluster.own is not None else ()
-    compared = frozenset(_id(row) for row in cluster.declared if row["desired"] is not None)
+    resources = [row for row in cluster.declared if not _is_element(row)]
+    bodies = {_id(row): row["desired"] or row["left_out"] for row in resources}
+    owned = {str(_id(row)): json.loads(row["owned"]) for row in resources if row["owned"] is not None}
+    sources = {_id(row): row["source"] for row in resources}
+    cleanup = json.loads(cluster.own) if cluster.own is not None else {}
+    compared = frozenset(_id(row) for row in resources if row["desired"] is not None)
     return PlanRequest(
         project="",
         env="",
@@ -122,16 +117,36 @@ def _request(cluster: WholeCluster, labels: Labels, live: KafkaState) -> PlanReq
         desired=tuple(
             _desired(id_, body, labels[id_], sources[id_]) for id_, body in bodies.items() if body is not None
         ),
-        state=State("", 0, live.cluster.id, owned, Leftovers(moves=tuple(moves)).write_to({})),
+        state=State("", 0, "", owned, cleanup),
         scope=PlanScope(targets=compared),
     )
 
 
-def _judged_topics(cluster: WholeCluster, live: KafkaState) -> list[ResourceId]:
-    """All but internal ones and those that a selector leaves out."""
-    left_out = {_id(row) for row in cluster.declared if row["desired"] is None and row["owned"] is None}
-    topics = (ResourceId("Topic", topic.name) for topic in live.topics.values() if not topic.internal)
-    return sorted(id_ for id_ in topics if id_ not in left_out)
+def _judged_objects(cluster: WholeCluster) -> list[ResourceId]:
+    """All that people care for, but for what a selector leaves out, and what could not be read."""
+    left_out = {_declared_key(row) for row in cluster.declared if not (row["desired"] or row["owned"])}
+    return sorted(
+        ResourceId(*key)
+        for row in cluster.live
+        if (key := _live_key(row)) not in left_out
+        and row["body"] is not None
+        and (codec := CODECS.get(key.sort)) is not None
+        and codec.is_reported(key, row["body"])
+    )
+
+
+def _live_key(row: Row) -> LiveKey:
+    return LiveKey(row["kind"], row["name"])
+
+
+def _declared_key(row: Row) -> LiveKey:
+    sort, key = row["live_sort"], row["live_key"]
+    return LiveKey(row["kind"] if sort is None else sort, row["name"] if key is None else key)
+
+
+def _is_element(row: Row) -> bool:
+    """Whether it is one element of a set, of which another row has the whole."""
+    return row["live_sort"] != "" and is_set_like(row["kind"])
 
 
 def _id(row: Row) -> ResourceId:

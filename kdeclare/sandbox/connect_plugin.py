@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.java import MINIMUM, find_java, major_version
 from kdeclare.providers.connect.client.plugin import jar as plugin
 from kdeclare.sandbox.connect_jars import connect_jars
 from kdeclare.sandbox.jars import Progress, silent
-from kdeclare.sandbox.java import MINIMUM, find_java, major_version
 
 _HINT = f"Install a JDK, version {MINIMUM} or later, and put its javac on PATH or set JAVA_HOME."
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.java import find_java
 from kdeclare.sandbox import launch, processes
 from kdeclare.sandbox.certificates import DAYS, issue
 from kdeclare.sandbox.claiming import claimed, unheard
-from kdeclare.sandbox.java import find_java
 from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles, layout_of, read_marker
 from kdeclare.sandbox.ports import refuse_taken
 from kdeclare.sandbox.starting import TIMEOUT_SECONDS, Rising, bring_up

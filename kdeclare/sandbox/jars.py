@@ -10,8 +10,9 @@ from pathlib import Path
 
 import platformdirs
 
+from kdeclare import java
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.sandbox import ivy, java
+from kdeclare.sandbox import ivy
 from kdeclare.sandbox.layout import write_whole
 from kdeclare.sandbox.locking import held
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.java import find_java
 from kdeclare.sandbox import config, processes
 from kdeclare.sandbox.jars import KafkaJars, Progress, kafka_jars, silent
-from kdeclare.sandbox.java import find_java
 from kdeclare.sandbox.layout import Layout, ProcessFiles, write_whole
 from kdeclare.sandbox.security import access
 from kdeclare.sandbox.settings import SandboxSettings

@@ -6,7 +6,8 @@
 import json
 import os
 
-from kdeclare.sandbox import connect_jars, ivy, jars, java
+from kdeclare import java
+from kdeclare.sandbox import connect_jars, ivy, jars
 
 
 def pin() -> None:

@@ -6,8 +6,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from kdeclare.java import find_java
 from kdeclare.sandbox import kafka_classpath
-from kdeclare.sandbox.java import find_java
 
 _COMMAND_LINES = Path(__file__).with_name("CommandLines.java")
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.core.exits import ExitCode
 from kdeclare.core.faults import Fault
+from kdeclare.java import find_java
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.sandbox.java import find_java
 from tests.commands import Ran
 from tests.kafka.test_bad_input import Project
 from tests.startup_cache import BROKER, archive_options

@@ -8,9 +8,9 @@ import pytest
 
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.core.faults import Fault
+from kdeclare.java import find_java
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.sandbox import SandboxSettings, certificates
-from kdeclare.sandbox.java import find_java
 from kdeclare.sandbox.layout import layout_of
 from kdeclare.sandbox.security.access import ADMIN, READER
 from tests.conftest import free_port

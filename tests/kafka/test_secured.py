@@ -16,12 +16,12 @@ from jsonschema import Draft202012Validator
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.cli.main import main
 from kdeclare.core.changes import FieldOp
+from kdeclare.java import find_java
 from kdeclare.providers.kafka.client import KafkaCluster, connect, read_properties
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
 from kdeclare.report.doctor_json import doctor_schemas
 from kdeclare.sandbox import SandboxSettings, certificates, config
-from kdeclare.sandbox.java import find_java
 from kdeclare.sandbox.layout import SecurityFiles, layout_of
 from kdeclare.sandbox.security import access
 from kdeclare.sandbox.security.access import ADMIN, MECHANISMS, READER, password

@@ -20,6 +20,7 @@ from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 
 SECRETS = {
     "KEYSTORE_PASSWORD": "correct-horse-of-the-keystore",
@@ -158,7 +159,9 @@ def real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
             project = str(folder / "shop" / "kdeclare.yaml")
             assert main(["apply", "--yes", "--project", project, "--env", env]) == 0
     _drift(fleet)
-    rows = {name: list(live_rows(c, name, {}, TAKEN_AT)) for name, c in fleet.clusters.items()}
+    rows = {
+        name: list(live_rows(connections_to(c), name, {}, TAKEN_AT)) for name, c in fleet.clusters.items()
+    }
     write_snapshot(fleet.snapshots, rows)
     return fleet
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.judging import Labels
+from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Verdict, VerdictOutcome
 from kdeclare.fleet.encoding import Row
 from kdeclare.fleet.facts import proves_order
@@ -18,8 +18,7 @@ from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import DECLARED, FOUND, LIVE
 from kdeclare.fleet.spark.diffing import KEY, duplicates, findings
 from kdeclare.fleet.spark.wide import notices, told, wide_findings
-from kdeclare.fleet.whole import Judge, Judged, WholeCluster, found_in_cluster
-from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.fleet.whole import Judge, Judged, Labels, WholeCluster, found_in_cluster
 from tests.unit.fleet.fleets import Fleet, random_fleet
 from tests.unit.fleet.wholes import NOW, A, RandomCluster, tables
 
@@ -93,8 +92,8 @@ def _judge_of(cluster: str) -> Judge | None:
     if cluster.endswith("1"):
         return None
 
-    def judge(live: KafkaState, topics: Sequence[ResourceId], labels: Labels) -> Judged:
-        words = [(str(topic), f"{len(labels.get(topic.name, {}))} of {len(labels)}") for topic in topics]
+    def judge(live: LiveState, objects: Sequence[ResourceId], labels: Labels) -> Judged:
+        words = [(str(item), f"{len(labels.get(item, {}))} of {len(labels)}") for item in objects]
         verdicts = [Verdict("p", topic, VerdictOutcome.WARN, said) for topic, said in words]
         return Judged(verdicts, ["q", "r"] if cluster.endswith("2") else ())
 

@@ -15,6 +15,7 @@ from kdeclare.fleet.spark.schemas import schema_of
 from kdeclare.fleet.spark.tables import read_table, workbench
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +32,7 @@ def test_what_is_written_is_found_again(spark: SparkSession, tmp_path: Path, fol
     for number, name in enumerate(NAMES, start=1):
         cluster = MemoryCluster({1: "a"})
         cluster.create_topics([NewTopic("orders", number, 1, None, {})])
-        found = list(live_rows(cluster, name, {}, AT))
+        found = list(live_rows(connections_to(cluster), name, {}, AT))
         rows += [row for batch in record_batches(found) for row in batch.to_pylist(maps_as_pydicts="strict")]
         clusters.append(SnapshotCluster(name, taken_at=AT, resources=len(found) - 1))
     path = snapshot_path("one", AT)

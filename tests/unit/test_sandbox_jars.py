@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from kdeclare import java
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.sandbox import connect_jars, ivy, jars, java
+from kdeclare.sandbox import connect_jars, ivy, jars
 
 
 @pytest.mark.parametrize(

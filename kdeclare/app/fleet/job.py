@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdeclare.app.fleet.packing import pack
 from kdeclare.app.fleet.reach import Reach
+from kdeclare.core.installed_providers import list_providers
 from kdeclare.core.progress import Progress
 from kdeclare.fleet.folders import refuse_other_fleet
 from kdeclare.fleet.local_storage import folder_here
@@ -87,7 +88,7 @@ def fleet_job(
     if here is not None:
         here.names("")  # a file in its place is told before Spark is started
         refuse_other_fleet(here, fleet.name)
-    reach = Reach(str(options.fleet), options.timeout_s)
+    reach = Reach(str(options.fleet), options.timeout_s, providers=list_providers())
     progress("Starting Spark", 0, 0)
     with _spark(options, snapshots, ships_secrets=True) as spark:
         if not runs_tasks_here(spark):

@@ -8,12 +8,13 @@ from kdeclare.app.policies import policies_in_force
 from kdeclare.core.faults import Fault
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.judging import Labels
+from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Verdict
 from kdeclare.fleet.whole import Judge, Judged
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.checking import check_existing
 from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, is_topic
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.policies.facts import Facts
 from kdeclare.providers.kafka.policies.requests import Outlook, TopicReview
@@ -24,9 +25,13 @@ from kdeclare.providers.kafka.selection import KafkaSelection
 def judge_of(reach: Reach, name: str) -> Judge | None:
     """The judge of one cluster; for `fleet.spark.wide`, which calls it where the task runs."""
 
-    def judge(live: KafkaState, topics: Sequence[ResourceId], labels: Labels) -> Judged:
+    def judge(
+        live: LiveState, objects: Sequence[ResourceId], labels: Mapping[ResourceId, Mapping[str, str]]
+    ) -> Judged:
+        topics = [item for item in objects if is_topic(item)]
+        of_topics = {item.name: mine for item, mine in labels.items() if is_topic(item)}
         with reach.files(), policies_in_force(reach.workspace(name)) as in_force:
-            return judged(in_force.policies, live, topics, labels)
+            return judged(in_force.policies, live.get(KafkaState), topics, of_topics)
 
     return judge
 

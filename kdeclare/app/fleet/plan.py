@@ -81,6 +81,7 @@ def read_plan(reach: Reach, scope: Scope, command: str, name: str) -> Iterator[p
     """The plan of one cluster as one row; runs where the task runs."""
     row: dict[str, object] = {"cluster": name, "changes": 0, "exit": "error"}
     row["summary"] = json.dumps(asdict(Summary()))
+    reach.load_providers()
     try:
         with reach.files():
             workspace = reach.workspace(name)

@@ -10,6 +10,8 @@ from pathlib import Path
 from kdeclare.app.fleet.unpacking import Unpacked, entered, unpacked
 from kdeclare.app.workspace import Options, Workspace, workspace_of
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.installed_providers import InstalledProvider, load_providers
+from kdeclare.core.registry import use_providers
 from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.fleet import ClusterEntry, Fleet, open_fleet, project_of
 from kdeclare.manifests.project import ProjectDocument, read_project
@@ -25,6 +27,7 @@ class Reach:
     file: the fleet file. timeout_s: until when a cluster must have answered.
     command_config: a file of client properties for all clusters. state: instead of what projects say.
     archive: what `packing.pack` made; None where all files are as on the driver. It holds secrets.
+    providers: what the driver uses, so that tasks use just that; None is what is installed.
     """
 
     file: str
@@ -32,6 +35,16 @@ class Reach:
     command_config: str | None = None
     state: str | None = None
     archive: bytes | None = field(default=None, repr=False)
+    providers: tuple[InstalledProvider, ...] | None = None
+
+    def load_providers(self) -> None:
+        """Import the providers, before a task changes its folder: Spark's path to kdeclare can be relative.
+
+        Raises KdeclareError where one is missing.
+        """
+        if self.providers is not None:
+            use_providers(self.providers)
+        load_providers()
 
     def packed(self, archive: bytes) -> "Reach":
         """For executors elsewhere, which find all files in this archive."""

@@ -18,7 +18,6 @@ from kdeclare.core.adoption import allow_adoption
 from kdeclare.core.capabilities import is_fleet_comparable
 from kdeclare.core.diagnostics import KdeclareError, gist
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.installed_providers import load_providers
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
 from kdeclare.core.progress import quietly
@@ -26,10 +25,9 @@ from kdeclare.core.secret_hashes import refuse_missing_key
 from kdeclare.core.state import State
 from kdeclare.engine.planning.sealing import has_secrets, seal, stored_hashes
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
-from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
+from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_rows, left_out_rows
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.manifests.fleet import ClusterEntry
-from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
 
 
 def read_live(reach: Reach, name: str) -> Iterator[pa.RecordBatch]:
@@ -49,20 +47,20 @@ def read_declared(reach: Reach, name: str) -> Iterator[pa.RecordBatch]:
 def _live(reach: Reach, name: str) -> Iterator[Row]:
     now = datetime.now(UTC)
     labels: Mapping[str, str] = {}
+    reach.load_providers()  # what is missing here is no matter of this cluster: it ends the job
     try:
-        load_providers()  # now: Spark's path to kdeclare can be relative, and tasks change their folder
         with reach.files():
             labels = reach.entry(name).labels
-            with reach.workspace(name).cluster() as cluster:
-                yield from live_rows(cluster, name, labels, now)
+            with reach.workspace(name).connected() as connections:
+                yield from live_rows(connections, name, labels, now)
     except KdeclareError as e:
         yield unreachable_row(name, labels, now, gist(e.diagnostics))
 
 
 def _declared(reach: Reach, name: str) -> Iterator[Row]:
     labels: Mapping[str, str] = {}
+    reach.load_providers()  # what is missing here is no matter of this cluster: it ends the job
     try:
-        load_providers()  # now: Spark's path to kdeclare can be relative, and tasks change their folder
         with reach.files():
             entry = reach.entry(name)
             labels = entry.labels
@@ -78,7 +76,7 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
             name,
             labels,
             cluster_id=state.cluster_id if state is not None else None,
-            moves=leftovers_of(state).moves,
+            cleanup=state.pending_cleanup if state is not None else None,
             policies=has_policies,
         )
         allow = allow_adoption if workspace.project.adopts else _unchanged
@@ -109,8 +107,8 @@ def _owned(state: State | None) -> Mapping[ResourceId, Json]:
 def _rows(entry: ClusterEntry, desired: Sequence[Desired], owned: Mapping[ResourceId, Json]) -> Iterator[Row]:
     scope = Scope(selector=entry.selector)
     for item in (item for item in desired if is_fleet_comparable(item.id.kind)):
-        encoded = declared_row if scope.covers(item) else left_out_row
-        yield encoded(entry.name, item, item.id, owned.get(item.id))
-    encoded = declared_row if scope.whole else left_out_row
+        encoded = declared_rows if scope.covers(item) else left_out_rows
+        yield from encoded(entry.name, item, item.id, owned.get(item.id))
+    encoded = declared_rows if scope.whole else left_out_rows
     for id_ in sorted(owned.keys() - {item.id for item in desired}):
-        yield encoded(entry.name, None, id_, owned[id_])
+        yield from encoded(entry.name, None, id_, owned[id_])

@@ -17,7 +17,7 @@ from pyspark.java_gateway import launch_gateway
 from kdeclare.core.diagnostics import error
 from kdeclare.fleet.spark.defaults import SECRET, driver_memory, local_cores
 from kdeclare.fleet.spark.problems import SparkFailure
-from kdeclare.sandbox.java import find_java
+from kdeclare.java import find_java
 
 _SHELL = "pyspark-shell"
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1"

@@ -104,6 +104,14 @@ _ALL_KNOWN = (
         "Install kdeclare's dependencies there, or set PYSPARK_PYTHON to a Python that has them.",
     ),
     _known(
+        r"This command uses the provider (?P<provider>'[^']+' \([^)]*\)), and the Python of a task "
+        r"(?P<found>[^\n]*?)\.\s",
+        "provider-missing",
+        "A provider is missing where a task runs",
+        "This command uses the provider {provider}, and the Python of a task {found}.",
+        "Install the same version of its distribution on every executor, or uninstall it here.",
+    ),
+    _known(
         r"OutOfMemoryError|exceeds? (?:spark\.)?(?:driver\.)?maxResultSize",
         "out-of-memory",
         "Spark ran out of memory",

@@ -1,6 +1,6 @@
 """The second pass: what is said of a cluster as a whole, a cluster at a time in one task."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.installed_providers import InstalledProvider, list_providers
+from kdeclare.core.registry import use_providers
 from kdeclare.fleet.finding import Found
 from kdeclare.fleet.rows import CLUSTER, FINDINGS, FOUND
 from kdeclare.fleet.spark.clusters import has_many, itself, of_clusters
@@ -29,6 +31,8 @@ _COLUMNS = (
     "side",
     "kind",
     "name",
+    "live_sort",
+    "live_key",
     "desired",
     "left_out",
     "owned",
@@ -72,7 +76,8 @@ def wide_findings(declared: DataFrame, live: DataFrame, judge_of: JudgeOf) -> Da
         .repartition(f.col("cluster"))
         .sortWithinPartitions("cluster", "side", "kind", "name")
     )
-    found = gathered.rdd.mapPartitions(lambda part: _found(part, judge_of))
+    providers = list_providers()
+    found = gathered.rdd.mapPartitions(lambda part: _found(part, judge_of, providers))
     return declared.sparkSession.createDataFrame(found, schema_of(WIDE), verifySchema=False)
 
 
@@ -88,7 +93,10 @@ def notices(wide: DataFrame) -> dict[str, str]:
     return {row["cluster"]: row["message"] for row in rows}
 
 
-def _found(rows: Iterable[Any], judge_of: JudgeOf) -> Iterator[tuple[Any, ...]]:
+def _found(
+    rows: Iterable[Any], judge_of: JudgeOf, providers: Sequence[InstalledProvider]
+) -> Iterator[tuple[Any, ...]]:
+    use_providers(providers)
     for name, group in groupby(rows, key=itemgetter("cluster")):
         yield from _found_in(name, group, judge_of)  # by itself, so that only one cluster is held at a time
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.adoption import SettingsLifecycle, adopt_settings
+from kdeclare.core.audit_rules import AuditRules
 from kdeclare.core.capabilities import Evidence, Export, ExportRequest
 from kdeclare.core.changes import Action, Change, FieldChange, Reason, highest_risk
 from kdeclare.core.collector import Selections
@@ -14,6 +15,7 @@ from kdeclare.core.diagnostics import Diagnostic, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import NAME, Desired, Difference, Path, Problem
+from kdeclare.core.live_codec import DeclaredFacts, LiveKey
 from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits
 from kdeclare.core.manifest_text import manifest
 from kdeclare.core.operations import Operation
@@ -28,6 +30,8 @@ from kdeclare.providers.kafka.config.wish_json import wishes_from, wishes_json
 from kdeclare.providers.kafka.config.wishes import Wish, literal_secret, parse_wishes
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.export import config_lines, count_configs_left_out
+from kdeclare.providers.kafka.fleet.facts import declared_override_facts
+from kdeclare.providers.kafka.fleet.rules import BROKER_CONFIG, ConfigRules
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.manifest_edits import (
@@ -76,6 +80,7 @@ class BrokerConfigKind:
     spec: type[BaseModel] = BrokerConfigSpec
     config_scope = ConfigScope.BROKER
     policy_words: PolicyWords = BROKER_WORDS
+    audit_rules: AuditRules = ConfigRules()
 
     def parse(self, name: str, spec: BrokerConfigSpec) -> tuple[BrokerConfigBody, tuple[Problem, ...]]:
         """See `core.kind.Kind`."""
@@ -192,6 +197,19 @@ class BrokerConfigKind:
     def is_self_contained(self, name: str, body: BrokerConfigBody) -> bool:
         """Always."""
         return True
+
+    def find_live_key(self, name: str, body: BrokerConfigBody | None, owned: Json) -> LiveKey:
+        """The configs of the broker."""
+        return LiveKey(BROKER_CONFIG, name)
+
+    def list_facts(self, body: BrokerConfigBody, owned: Json) -> DeclaredFacts | None:
+        """Its configs."""
+        return declared_override_facts(
+            ConfigScope.BROKER,
+            body.configs,
+            (owned or {}).get("configs", {}),
+            remove_unmanaged=body.remove_unmanaged,
+        )
 
     def to_json(self, name: str, body: BrokerConfigBody) -> Json:
         """See `core.kind.Kind`; what is as by default is left out."""

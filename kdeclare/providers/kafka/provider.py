@@ -1,5 +1,7 @@
 """The Kafka provider, as its entry point names it."""
 
+from dataclasses import replace
+
 from kdeclare.core.provider import Provider
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
 from kdeclare.providers.kafka.client_quota.collector import QUOTAS
@@ -9,6 +11,7 @@ from kdeclare.providers.kafka.collector import CLUSTER, find_principal
 from kdeclare.providers.kafka.config.catalog import is_secret_setting, may_hold_secret
 from kdeclare.providers.kafka.connection import CONNECTION
 from kdeclare.providers.kafka.doctor import examine_cluster
+from kdeclare.providers.kafka.fleet.codec import KafkaCodec
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
@@ -46,7 +49,7 @@ PROVIDER = Provider(
     ),
     connection=CONNECTION,
     examine=examine_cluster,
-    collectors=(CLUSTER, QUOTAS),
+    collectors=(replace(CLUSTER, codec=KafkaCodec()), QUOTAS),
     plan_settings=REASSIGNMENTS,
     start_plan=KafkaPlanning,
     find_invisible=find_invisible,

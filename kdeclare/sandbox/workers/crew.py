@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kdeclare.java import find_java
 from kdeclare.sandbox import config, launch, processes
 from kdeclare.sandbox.claiming import Progress
 from kdeclare.sandbox.connect_jars import ConnectJars, connect_jars
-from kdeclare.sandbox.java import find_java
 from kdeclare.sandbox.layout import Layout, write_whole
 from kdeclare.sandbox.settings import SandboxSettings
 from kdeclare.sandbox.workers import plugins, readiness

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from kdeclare.sandbox.java import find_java
+from kdeclare.java import find_java
 
 PASSWORD = "changeit"
 ODD_STORE_PASSWORD = "of-the-store"

@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
+from kdeclare.java import find_java
 from kdeclare.sandbox.connect_jars import ConnectJars
-from kdeclare.sandbox.java import find_java
 
 _SOURCES = {
     "org.eclipse.jetty.util.thread": "public class ShutdownThread { }",

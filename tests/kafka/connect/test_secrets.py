@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.java import find_java
 from kdeclare.sandbox.connect_jars import ConnectJars
-from kdeclare.sandbox.java import find_java
 from tests.kafka.connect.asking import KEY_PASSWORD, KEYSTORE, KEYSTORE_PASSWORD, PATH, TRUSTSTORE
 from tests.kafka.connect.certificates import PASSWORD
 from tests.kafka.connect.test_damaged import put

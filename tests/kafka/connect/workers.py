@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from kdeclare.java import find_java
 from kdeclare.providers.connect.client.plugin.jar import EXTENSION
 from kdeclare.sandbox import processes
 from kdeclare.sandbox.config import render
 from kdeclare.sandbox.connect_jars import ConnectJars
-from kdeclare.sandbox.java import find_java
 from kdeclare.sandbox.processes import Recorded
 from tests.kafka.connect.asking import HOST, Asking, trusting
 from tests.kafka.connect.certificates import PASSWORD, Certificates

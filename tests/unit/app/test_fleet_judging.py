@@ -6,9 +6,10 @@ import pytest
 
 from kdeclare.app.fleet.judging import judged
 from kdeclare.core.ids import ResourceId
+from kdeclare.core.live_codec import LiveKey
 from kdeclare.core.plan import VerdictOutcome
-from kdeclare.fleet.bodies import snapshot_of_all
 from kdeclare.fleet.collecting import live_rows
+from kdeclare.fleet.live_state import decode_cluster
 from kdeclare.fleet.whole import Judged
 from kdeclare.policy.checking import check_live
 from kdeclare.policy.configured import ConfiguredPolicy
@@ -80,8 +81,9 @@ def cluster() -> MemoryCluster:
 
 @pytest.fixture
 def live(cluster: MemoryCluster) -> KafkaState:
-    itself, *rows = live_rows(cluster, "eu-1", {}, NOW)
-    return snapshot_of_all(itself["body"], [(row["kind"], row["name"], row["body"]) for row in rows])
+    itself, *rows = live_rows(connections_to(cluster), "eu-1", {}, NOW)
+    objects = [(LiveKey(row["kind"], row["name"]), row["body"]) for row in rows]
+    return decode_cluster(itself["body"], objects).get(KafkaState)
 
 
 def of(*policies: TopicActionsPolicy, **more: object) -> tuple[ConfiguredPolicy, ...]:

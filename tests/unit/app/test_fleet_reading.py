@@ -202,7 +202,8 @@ def test_moves_that_kdeclare_has_begun_are_the_clusters(reach: Reach) -> None:
     store = open_store("payments/state", "payments", "d")
     with store.lock("test"):
         store.write(State("l", 1, "id-1", pending_cleanup=Leftovers(moves=("orders-0",)).write_to({})))
-    assert rows(read_declared, reach, "eu-1")["Cluster/eu-1"]["owned"] == '["orders-0"]'
+    cleanup = json.loads(rows(read_declared, reach, "eu-1")["Cluster/eu-1"]["owned"])
+    assert cleanup["moves"] == ["orders-0"]
 
 
 def test_errors_in_manifests(reach: Reach) -> None:

@@ -16,21 +16,14 @@ from kdeclare.core.registry import KINDS
 from kdeclare.core.secret_hashes import SecretHasher
 from kdeclare.core.secrets import Secret
 from kdeclare.engine.planning.sealing import seal
-from kdeclare.fleet.bodies import asked_keys, entity_of
-from kdeclare.fleet.encoding import (
-    Origin,
-    Row,
-    broker_row,
-    cluster_row,
-    declared_cluster_row,
-    declared_row,
-    topic_row,
-    unread_row,
-)
+from kdeclare.fleet import encoding
+from kdeclare.fleet.encoding import Origin, Row, declared_cluster_row, declared_row, live_row, unread_row
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG, Parts, Unset, Wish, may_be_secret
+from kdeclare.providers.kafka.fleet.codec import asked_keys, broker_object, system_json, topic_object
+from kdeclare.providers.kafka.fleet.rules import find_entity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -137,6 +130,23 @@ def random_fleet(random: Random, *, clusters: int = 2, topics: int = 4, plain: b
 def origin(cluster: str, cluster_id: str | None = "id") -> Origin:
     """Where rows of a test come from."""
     return Origin(TAKEN_AT, cluster, cluster_id, {"region": "eu", "größe": "日本"})
+
+
+def cluster_row(where: Origin, info: ClusterInfo, version: str | None) -> Row:
+    """The row of a cluster itself."""
+    return encoding.cluster_row(where, system_json(replace(info, version=version)))
+
+
+def topic_row(
+    where: Origin, topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
+) -> Row:
+    """The row of a topic."""
+    return live_row(where, topic_object(topic, entries, moves))
+
+
+def broker_row(where: Origin, name: str, entries: Mapping[str, ConfigEntry]) -> Row:
+    """The row of a BrokerConfig."""
+    return live_row(where, broker_object(name, entries))
 
 
 def own_entry(entity: ConfigResource, key: str, value: str | None) -> ConfigEntry:
@@ -332,7 +342,7 @@ class _Maker:
         unmanaged: Mapping[str, str],
     ) -> None:
         """As declared, with something else here and there."""
-        entity = entity_of(kind, name)
+        entity = find_entity(kind, name)
         texts: dict[str, str | None] = {}
         for key, wish in (like.body.configs if like is not None else {}).items():
             unset = 0.5 if isinstance(wish, Parts) and not wish.append else 0.04

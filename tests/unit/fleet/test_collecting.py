@@ -11,9 +11,13 @@ from kdeclare.core.faults import Fault, FaultKind
 from kdeclare.fleet import collecting
 from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.rows import LIVE
+from kdeclare.providers.kafka.fleet import codec
+from kdeclare.providers.kafka.fleet.facts import topic_facts
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, Partition, Topic
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 REFUSED = Fault("TOPIC_AUTHORIZATION_FAILED", "Topic authorization failed")
@@ -40,7 +44,7 @@ def broker(name: str) -> ConfigResource:
 
 def rows_of(cluster: MemoryCluster) -> dict[tuple[str, str], dict[str, Any]]:
     """Through Arrow, as a task gives them."""
-    batches = record_batches(live_rows(cluster, "eu-1", {"tier": "gold"}, NOW))
+    batches = record_batches(live_rows(connections_to(cluster), "eu-1", {"tier": "gold"}, NOW))
     rows = [row for batch in batches for row in batch.to_pylist()]
     found = {(row["kind"], row["name"]): row for row in rows}
     assert len(found) == len(rows)
@@ -64,7 +68,9 @@ def test_all_that_a_cluster_has() -> None:
     assert (itself["version"], len(itself["brokers"])) == ("4.3", 3)
     row = rows["Topic", "a"]
     assert json.loads(row["body"])["configs"]["retention.ms"]["value"] == "1000"
-    assert (row["partitions"], row["factor"]) == (2, 2)
+    body, hour = json.loads(row["body"]), ConfigEntry("1000", ConfigSource.TOPIC)
+    size = Topic("a", body["id"], (Partition((1, 2)), Partition((2, 3))))
+    assert row["has"] == topic_facts(size, {"retention.ms": hour}, {}).has
     assert json.loads(rows["BrokerConfig", "1"]["body"])["configs"]["log.cleaner.threads"]["value"] == "2"
     assert len(cluster.requests("configs")) == 2  # topics together, brokers together
 
@@ -100,7 +106,7 @@ def test_each_that_is_refused_costs_one_row_and_no_request() -> None:
 
 
 def test_a_request_that_fails_as_a_whole_costs_what_it_was_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "_AT_ONCE", 2)
+    monkeypatch.setattr(codec, "_AT_ONCE", 2)
     cluster = cluster_of("a", "b", "c", "d", "e")
     cluster.faults.fail(Fault("CORRUPT_MESSAGE", "unreadable answer"), nth=2, method="configs")
     rows = rows_of(cluster)
@@ -108,7 +114,7 @@ def test_a_request_that_fails_as_a_whole_costs_what_it_was_about(monkeypatch: py
 
 
 def test_a_cluster_that_is_lost_meanwhile_is_not_asked_on_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "_AT_ONCE", 2)
+    monkeypatch.setattr(codec, "_AT_ONCE", 2)
     cluster = cluster_of("a", "b", "c", "d", "e")
     gone = Fault("REQUEST_TIMED_OUT", "no answer in 30 s", FaultKind.RETRIABLE)
     cluster.faults.fail(gone, nth=2, method="configs")
@@ -140,7 +146,7 @@ def test_a_fenced_broker_has_an_error_only_if_it_does_not_answer() -> None:
 def test_nothing_at_all_can_be_read(method: str) -> None:
     cluster = cluster_of("a")
     cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "no"), nth=None, method=method)
-    rows = live_rows(cluster, "eu-1", {}, NOW)
+    rows = live_rows(connections_to(cluster), "eu-1", {}, NOW)
     with pytest.raises(Fault):
         next(rows)
 
@@ -155,7 +161,7 @@ def test_the_row_of_a_cluster_that_is_not_reached() -> None:
 def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collecting, "ROWS_A_BATCH", 3)
     cluster = cluster_of(*"abcdefgh")
-    batches = list(record_batches(live_rows(cluster, "eu-1", {}, NOW)))
+    batches = list(record_batches(live_rows(connections_to(cluster), "eu-1", {}, NOW)))
     assert [batch.num_rows for batch in batches] == [3, 3, 3, 3, 1]
     assert all(batch.schema == LIVE for batch in batches)
 

@@ -15,20 +15,13 @@ from kdeclare.core.parts import LiveState
 from kdeclare.core.references import Referenced
 from kdeclare.core.registry import KINDS
 from kdeclare.fleet.comparing import found, found_in
-from kdeclare.fleet.encoding import (
-    Row,
-    broker_row,
-    cluster_row,
-    declared_cluster_row,
-    declared_row,
-    topic_row,
-    unread_row,
-)
+from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, unread_row
 from kdeclare.fleet.facts import proves_order
 from kdeclare.fleet.finding import FindingKind, Found
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+from kdeclare.providers.kafka.fleet.facts import topic_facts
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -40,7 +33,16 @@ from kdeclare.providers.kafka.live import (
     Partition,
     Topic,
 )
-from tests.unit.fleet.fleets import NO_PLACEMENT, applied, desired, origin, own_entry
+from tests.unit.fleet.fleets import (
+    NO_PLACEMENT,
+    applied,
+    broker_row,
+    cluster_row,
+    desired,
+    origin,
+    own_entry,
+    topic_row,
+)
 
 INFO = ClusterInfo("id", tuple(Broker(n, "h", 9092) for n in (1, 2, 3)))
 TOPIC = ConfigResource(ConfigScope.TOPIC, "t")
@@ -297,7 +299,8 @@ def test_a_move_is_no_drift_and_blocks_what_is_in_its_way() -> None:
     moves = {TopicPartition("t", 0): Move((3, 1, 2), (3,), (1,))}
     live = live_topic({}, ((3, 1, 2),), moves=moves)
     item = desired("Topic", "t", replicationFactor=2)
-    assert live["factor"] == 2
+    target = Topic("t", "uuid", (Partition((3, 2)),))
+    assert live["has"] == topic_facts(target, {}, {}).has, "what it is on its way to counts"
     assert of(item, live, applied(item)) == []
     (blocked,) = of(desired("Topic", "t", replicationFactor=1), live)
     assert short([blocked]) == [("pending", "replicationFactor", "change", 2, 1)]
@@ -432,12 +435,12 @@ def test_a_reassignment_is_pending_where_its_whole_cluster_is_compared() -> None
     item = desired("Reassignment", "r", partitions=[{"topic": "t", "partition": 0, "replicas": [2, 3]}])
     live = KafkaState(INFO, {"t": Topic("t", "uuid", (Partition((1, 2)),))})
     difference = KINDS["Reassignment"].diff(item.id, item, LiveState(live), None, NO_PLACEMENT)
-    assert short(list(found_in(item.id, difference, item, None, live))) == [
+    assert short(list(found_in(item.id, difference, item, None, LiveState(live)))) == [
         ("pending", "replicas.t-0", "change", [1, 2], [2, 3])
     ]
     nowhere = KafkaState(INFO)
     difference = KINDS["Reassignment"].diff(item.id, item, LiveState(nowhere), None, NO_PLACEMENT)
-    (blocked,) = found_in(item.id, difference, item, None, nowhere)
+    (blocked,) = found_in(item.id, difference, item, None, LiveState(nowhere))
     assert (blocked.finding, blocked.path, blocked.op) == (FindingKind.PENDING, None, None)
     assert "t-0 is not in the cluster" in blocked.message
 

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 
 from kdeclare.core.capabilities import decode_body, encode_body
 from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.live_codec import LiveKey
 from kdeclare.core.parts import LiveState
 from kdeclare.core.registry import KINDS
-from kdeclare.fleet.bodies import snapshot_of
 from kdeclare.fleet.comparing import found_in, parse_source
 from kdeclare.fleet.encoding import Row
 from kdeclare.fleet.facts import proves_order
 from kdeclare.fleet.finding import FindingKind
 from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.live_state import decode_object
 from kdeclare.fleet.rows import CLUSTER, DECLARED, LIVE
 from tests.unit.fleet.fleets import HIDDEN, NO_PLACEMENT, PLUGIN, SECRET, Fleet, random_fleet
 
@@ -50,14 +51,13 @@ def test_the_diff_of_a_row_is_the_diff_of_the_cluster(seed: int) -> None:
             wanted = decode_body(row["kind"], json.loads(row["desired"]))
             decoded = Desired(case.id, wanted, case.desired.labels, parse_source(row["source"]))
         owned = None if row["owned"] is None else json.loads(row["owned"])
-        seen = snapshot_of(
-            case.id.kind, case.id.name, body, live[case.cluster, CLUSTER, case.cluster]["body"]
-        )
-        mine = kind.diff(case.id, decoded, LiveState(seen), owned, NO_PLACEMENT)
+        own = live[case.cluster, CLUSTER, case.cluster]["body"]
+        seen = decode_object(LiveKey(case.id.kind, case.id.name), body, own)
+        mine = kind.diff(case.id, decoded, seen, owned, NO_PLACEMENT)
         theirs = kind.diff(case.id, case.desired, LiveState(case.live), case.owned, NO_PLACEMENT)
         assert _said(mine) == _said(theirs)
         assert found_in(case.id, mine, decoded, owned, seen) == found_in(
-            case.id, theirs, case.desired, case.owned, case.live
+            case.id, theirs, case.desired, case.owned, LiveState(case.live)
         )
 
 

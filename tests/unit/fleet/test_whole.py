@@ -16,13 +16,13 @@ from kdeclare.core.diagnostics import Place
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired
+from kdeclare.core.parts import LiveState
 from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.core.state import State
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.fleet.finding import FindingKind, Found
-from kdeclare.fleet.whole import Judged, WholeFindings, found_in_cluster
-from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.fleet.whole import Judged, Labels, WholeFindings, found_in_cluster
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.engine.world import Secrets, desired, nothing, sealed, topic
@@ -143,8 +143,8 @@ class Asked:
         self.topics: list[str] = []
         self.labels: Mapping[str, Mapping[str, str]] = {}
 
-    def __call__(self, live: KafkaState, topics: Sequence[ResourceId], labels: Any) -> Judged:
-        self.topics, self.labels = list(map(str, topics)), labels
+    def __call__(self, live: LiveState, objects: Sequence[ResourceId], labels: Labels) -> Judged:
+        self.topics, self.labels = list(map(str, objects)), {item.name: labels[item] for item in labels}
         return self.answer
 
 

@@ -16,9 +16,10 @@ from kdeclare.fleet.rows import CLUSTER
 from kdeclare.fleet.whole import WholeCluster
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
-from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of
+from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import all_created
+from tests.connections import connections_to
 from tests.engine.world import desired, topic
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -57,14 +58,14 @@ def tables(
     """What tasks make of a cluster, its own rows first. errors: why topics could not be read."""
     scope = Scope(selector=selector or {})
     owned: Mapping[str, Json] = state.resources if state else {}
-    rows = [declared_cluster_row(name, {}, moves=leftovers_of(state).moves)]
+    rows = [declared_cluster_row(name, {}, cleanup=state.pending_cleanup if state else None)]
     for item in declared:
         encoded = declared_row if scope.covers(item) else left_out_row
         rows.append(encoded(name, item, item.id, owned.get(str(item.id))))
     encoded = declared_row if scope.whole else left_out_row
     for text in sorted(owned.keys() - {str(item.id) for item in declared}):
         rows.append(encoded(name, None, ResourceId.parse(text), owned[text]))
-    live = list(live_rows(cluster, name, {}, NOW))
+    live = list(live_rows(connections_to(cluster), name, {}, NOW))
     for row in live:
         if row["kind"] == "Topic" and row["name"] in (errors or {}):
             row |= {"body": None, "error": (errors or {})[row["name"]]}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.jsontypes import Json
-from kdeclare.fleet.bodies import topic_body
 from kdeclare.fleet.history import TopicVersion, Turn, turns
+from kdeclare.providers.kafka.fleet.codec import topic_json
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition, Topic
 from kdeclare.report.topic_history_text import topic_history_document, topic_history_text
@@ -72,7 +72,7 @@ def test_bodies_of_snapshots_are_read_as_people_mean_them() -> None:
         policy = ConfigEntry("compact", ConfigSource.BROKER, ConfigType.LIST)
         topic = Topic("orders", id_, (Partition((1, 2)),))
         of = {TopicPartition(t, n): Move((1, 2, 3), (3,), (1,)) for t, n in moves}
-        return version(day, topic_body(topic, {"retention.ms": key, "cleanup.policy": policy}, of))
+        return version(day, topic_json(topic, {"retention.ms": key, "cleanup.policy": policy}, of))
 
     story = [
         taken(0, "a", "1000", frozenset()),

@@ -10,9 +10,11 @@ from kdeclare.core.collector import Selections
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Problem
+from kdeclare.core.live_codec import LiveKey
 from kdeclare.core.operation_type import with_inverse
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.providers.kafka.fleet.rules import list_topics, pick_topics
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_reassignment
@@ -135,6 +137,14 @@ class ReassignmentKind:
     def is_self_contained(self, name: str, body: ReassignmentBody) -> bool:
         """Never: it is about topics, and which of them there are, only the cluster knows."""
         return False
+
+    def find_live_key(self, name: str, body: ReassignmentBody | None, owned: Json) -> LiveKey | None:
+        """None: topics are not its own."""
+        return None
+
+    def find_concerned(self, name: str, body: ReassignmentBody, keys: Collection[LiveKey]) -> list[LiveKey]:
+        """The topics that it is about."""
+        return pick_topics(keys, self.arranges(name, body, list_topics(keys)))
 
     def to_json(self, name: str, body: ReassignmentBody) -> Json:
         """See `providers.kafka.reassignment.body_json`."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
+from kdeclare.core.audit_rules import AuditRules
 from kdeclare.core.capabilities import Evidence, Export, ExportRequest
 from kdeclare.core.changes import Action, Change, FieldChange
 from kdeclare.core.collector import Selections
@@ -12,6 +13,7 @@ from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Path, Problem
+from kdeclare.core.live_codec import DeclaredFacts, LiveKey
 from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
@@ -20,6 +22,8 @@ from kdeclare.core.policy_subjects import PolicyWords, ReviewInputs
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_ops import PREFIX
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.fleet.facts import declared_override_facts, declared_topic_facts
+from kdeclare.providers.kafka.fleet.rules import TOPIC, TopicRules, list_topics, pick_topics
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.manifest_edits import (
@@ -38,7 +42,13 @@ from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement
 from kdeclare.providers.kafka.risks import TOPIC_DELETED, assess_topic_field
 from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.topic.body_json import topic_from, topic_json
-from kdeclare.providers.kafka.topic.diff import TOPIC_ID, diff_topic, min_isr_problems, not_placed
+from kdeclare.providers.kafka.topic.diff import (
+    INVALID_PARTITIONS,
+    TOPIC_ID,
+    diff_topic,
+    min_isr_problems,
+    not_placed,
+)
 from kdeclare.providers.kafka.topic.export import export_topics
 from kdeclare.providers.kafka.topic.operations import topic_operations
 from kdeclare.providers.kafka.topic.spec import EXCLUSIVE, TopicBody, TopicSpec, is_legal_name, parse_topic
@@ -61,6 +71,14 @@ class TopicKind:
     deletion_cause = TOPIC_DELETED
     policy_words: PolicyWords = replace(TOPIC_WORDS, is_name=is_legal_name)
     exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE
+    audit_rules: AuditRules = TopicRules(
+        identity_field=TOPIC_ID,
+        replaced="It was deleted and created again outside kdeclare since it was last applied: it is another "
+        "topic, and earlier records are gone.",
+        orphan_replaced="The topic that was applied is gone and no longer declared. Another one has its name "
+        "and is kept.",
+        impossible=frozenset({INVALID_PARTITIONS}),
+    )
 
     def parse(self, name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
         """See `core.kind.Kind`."""
@@ -201,6 +219,24 @@ class TopicKind:
     def is_self_contained(self, name: str, body: TopicBody) -> bool:
         """Unless it is a strategy that says where its replicas are to be."""
         return body.strategy is None
+
+    def find_live_key(self, name: str, body: TopicBody | None, owned: Json) -> LiveKey:
+        """The topic of its name."""
+        return LiveKey(TOPIC, name)
+
+    def list_facts(self, body: TopicBody, owned: Json) -> DeclaredFacts | None:
+        """Its size, its id and its configs; of assignments only the diff can tell."""
+        if body.assignments is not None:
+            return None
+        record = owned or {}
+        configs = declared_override_facts(
+            ConfigScope.TOPIC, body.configs, record.get("configs", {}), remove_unmanaged=body.remove_unmanaged
+        )
+        return declared_topic_facts(body.partitions, body.replication_factor, record.get(TOPIC_ID), configs)
+
+    def find_concerned(self, name: str, body: TopicBody, keys: Collection[LiveKey]) -> list[LiveKey]:
+        """The topic, where it says where its replicas are to be."""
+        return pick_topics(keys, self.arranges(name, body, list_topics(keys)))
 
     def to_json(self, name: str, body: TopicBody) -> Json:
         """See `providers.kafka.topic.body_json`."""

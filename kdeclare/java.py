@@ -1,4 +1,4 @@
-"""Finding a Java that Kafka runs on."""
+"""Finding a Java that Kafka and Spark run on."""
 
 import os
 import re

@@ -1,0 +1,89 @@
+"""The live state of a cluster as texts in rows, and back to what the diff of a resource is given.
+
+The body of a cluster's own row is what its own collector says that all objects share. What other collectors
+say is in there under `OTHERS`, by their names: ``{"system": …}``, or ``{"error": "why it was not read"}``.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+
+from kdeclare.core.jsontypes import Json, canonical_json
+from kdeclare.core.live_codec import LiveCodec, LiveKey
+from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.registry import CODECS, load_codecs
+
+OTHERS = "others"
+_NOT_THERE = (
+    "Nothing was read of such objects: the cluster does not have their system, or the snapshot is older."
+)
+
+
+class NotReadError(Exception):
+    """Nothing was read of what a resource is compared with; its text says why."""
+
+
+def fingerprint(text: str) -> str:
+    """The first 128 bits of SHA-256, in hex, of a canonical text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]  # all of it would be half of a snapshot's bytes
+
+
+def decode_object(key: LiveKey, body: str | None, cluster: str) -> LiveState:
+    """Return what the diff of one resource is given. Raises NotReadError.
+
+    body: of the object, None where it is not there. cluster: the body of its cluster.
+    """
+    codec = CODECS.get(key.sort)
+    if codec is None:
+        raise NotReadError(_NOT_THERE)
+    return LiveState(codec.decode(_find_system(codec, cluster), ((key, body),) if body is not None else ()))
+
+
+def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> LiveState:
+    """Return a whole cluster, as far as it was read, from its body and those of its objects."""
+    by_sort: dict[str, list[tuple[LiveKey, str]]] = {}
+    for item in objects:
+        by_sort.setdefault(item[0].sort, []).append(item)
+    parts: list[object] = []
+    for codec in find_readable(cluster):
+        mine = (item for sort, items in by_sort.items() if sort in codec.sorts for item in items)
+        parts.append(codec.decode(_find_system(codec, cluster), mine))
+    return LiveState(*parts)
+
+
+def find_readable(cluster: str) -> tuple[LiveCodec, ...]:
+    """Return the codecs of the collectors of which anything was read, given the body of the cluster."""
+    return tuple(codec for codec in load_codecs() if _is_readable(codec, cluster))
+
+
+def _is_readable(codec: LiveCodec, cluster: str) -> bool:
+    return codec.identifies_system or "system" in _read_others(cluster).get(codec.name, {})
+
+
+@cache
+def find_context(codec: LiveCodec) -> PlanContext:
+    """Return what kinds find in the context where one resource is compared by itself."""
+    return PlanContext(*codec.context)
+
+
+def _find_system(codec: LiveCodec, cluster: str) -> str:
+    """What all objects of a collector share, as a text."""
+    if codec.identifies_system:
+        return cluster
+    other = _read_others(cluster).get(codec.name)
+    if other is None:
+        raise NotReadError(_NOT_THERE)
+    if "error" in other:
+        raise NotReadError(other["error"])
+    return other["system"]
+
+
+@lru_cache(maxsize=256)
+def _read_others(cluster: str) -> Mapping[str, Mapping[str, str]]:
+    """What is said of the other collectors; systems as texts, since codecs keep what they made of a text."""
+    others: Mapping[str, Mapping[str, Json]] = json.loads(cluster).get(OTHERS, {})
+    return {
+        name: {"error": said["error"]} if "error" in said else {"system": canonical_json(said["system"])}
+        for name, said in others.items()
+    }

@@ -1,0 +1,1 @@
+"""What fleets compare of Kafka: topics and dynamic configs as plain data, facts, and words for audits."""

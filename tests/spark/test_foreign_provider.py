@@ -1,0 +1,80 @@
+"""On Spark, a provider that kdeclare does not bring finds what it finds in one process."""
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.installed_providers import InstalledProvider, find_providers
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.registry import use_providers
+from kdeclare.fleet.encoding import Row
+from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.spark import diffing
+from kdeclare.fleet.spark.diffing import findings
+from kdeclare.fleet.spark.problems import explained
+from tests.spark.test_equality import in_order, table
+from tests.unit.fleet.kitchen import Kettle, KitchenState
+from tests.unit.fleet.test_foreign_provider import KITCHEN, declared_of, jars, kettle, live_of
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(autouse=True)
+def kitchen_installed() -> Iterator[None]:
+    use_providers((*find_providers(), KITCHEN))
+    yield
+    use_providers(None)
+
+
+def random_kitchens(random: Random) -> tuple[list[Row], list[Row]]:
+    """Both tables of three clusters; in the last one nothing could be read."""
+    declared: list[Row] = []
+    live: list[Row] = []
+    for number in range(3):
+        name = f"eu-{number}"
+        serials = [f"k{n}" for n in range(20)]
+        there = {
+            s: Kettle(random.randint(0, 3), random.choice("ab")) for s in serials if random.random() < 0.8
+        }
+        shelves = frozenset(f"{random.choice('xyz')}/{n}" for n in range(20))
+        items = [kettle(f"of {s}", s, random.randint(0, 3)) for s in serials if random.random() < 0.7]
+        owned: dict[str, Json] = {
+            f"Kettle/of {s}": {"serial": s, "heat": random.randint(0, 3), "made": random.choice("ab")}
+            for s in serials
+            if random.random() < 0.6
+        }
+        owned["Jars/mine"] = {"jars": [*random.sample(sorted(shelves), 5), "x/gone"]}
+        declared += declared_of([*items, jars("mine", *random.sample(sorted(shelves), 5))], owned, name)
+        live += live_of(KitchenState(there, shelves), name=name)
+    (last,) = (row for row in live if (row["kind"], row["name"]) == ("Cluster", "eu-2"))
+    last |= {"body": None, "error": "It is gone."}
+    return declared, live
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spark_finds_what_one_process_finds(spark: SparkSession, seed: int) -> None:
+    declared, live = random_kitchens(Random(seed))
+    expected = in_order(audit(declared, live))
+    kinds = {(row[1], row[3]) for row in expected}
+    assert {("Kettle", "changed"), ("Kettle", "missing"), ("Kettle", "unmanaged")} <= kinds
+    assert {("Jars", "pending"), ("Jars", "unmanaged"), ("Cluster", "unreachable")} <= kinds
+    found = findings(table(spark, declared, DECLARED), table(spark, live, LIVE))
+    assert in_order(row.asDict() for row in found.collect()) == expected
+
+
+def test_task_that_lacks_a_provider_fails_and_names_it(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = InstalledProvider("pantry", "pantry-provider", "1.0", "pantry:PROVIDER")
+    monkeypatch.setattr(diffing, "list_providers", lambda: (*find_providers(), absent))
+    declared, live = random_kitchens(Random(1))
+    found = findings(table(spark, declared, DECLARED), table(spark, live, LIVE))
+    with pytest.raises(KdeclareError) as problem, explained():
+        found.collect()
+    (diagnostic,) = problem.value.diagnostics
+    assert diagnostic.code == "provider-missing"
+    assert "'pantry' (pantry-provider 1.0)" in diagnostic.detail

@@ -1,0 +1,247 @@
+"""A provider that kdeclare does not bring takes part in snapshots and audits, with one function for both."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from random import Random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.core.connecting import NOT_CONFIGURED
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.faults import Fault
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.installed_providers import InstalledProvider, find_providers, load_providers
+from kdeclare.core.jsontypes import Json
+from kdeclare.core.kind import Desired
+from kdeclare.core.live_codec import LiveKey
+from kdeclare.core.parts import LiveState, PlanContext
+from kdeclare.core.registry import CODECS, KINDS, use_providers
+from kdeclare.fleet.collecting import live_rows, record_batches
+from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_rows, left_out_rows
+from kdeclare.fleet.facts import proves_order
+from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.live_state import decode_cluster, decode_object
+from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.whole import Judged, Labels, WholeCluster, found_in_cluster
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
+from tests.unit.fleet.kitchen import JarsSpec, Kettle, KettleSpec, KitchenConnection, KitchenState
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+KITCHEN = InstalledProvider("kitchen", "", "", "tests.unit.fleet.kitchen:PROVIDER")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kitchen_installed() -> Iterator[None]:
+    use_providers((*find_providers(), KITCHEN))
+    yield
+    use_providers(None)
+
+
+def live_of(state: KitchenState, fault: Fault | None = None, name: str = "eu-1") -> list[Row]:
+    """The rows of a cluster with one topic and a kitchen, through Arrow as a snapshot has them."""
+    cluster = MemoryCluster(cluster_id="id-1")
+    cluster.create_topics([NewTopic("orders", 1, 1, None, {})])
+    connections = connections_to(cluster).with_part(KitchenConnection(state, fault))
+    batches = record_batches(live_rows(connections, name, {}, NOW))
+    rows = pa.Table.from_batches(batches, LIVE).to_pylist(maps_as_pydicts="strict")
+    return [dict(row) for row in rows]
+
+
+def kettle(name: str, serial: str, heat: int) -> Desired:
+    return Desired(ResourceId("Kettle", name), KettleSpec(serial=serial, heat=heat), {"team": "tea"})
+
+
+def jars(name: str, *names: str) -> Desired:
+    return Desired(ResourceId("Jars", name), JarsSpec(jars=names))
+
+
+def declared_of(
+    desired: Sequence[Desired], owned: Mapping[str, Json] | None = None, name: str = "eu-1"
+) -> list[Row]:
+    owned = owned or {}
+    rows = [declared_cluster_row(name, {}, cluster_id="id-1")]
+    for item in desired:
+        rows += declared_rows(name, item, item.id, owned.get(str(item.id)))
+    for text in owned.keys() - {str(item.id) for item in desired}:
+        rows += declared_rows(name, None, ResourceId.parse(text), owned[text])
+    pa.Table.from_pylist(rows, DECLARED)
+    return rows
+
+
+def short(rows: Iterator[Row]) -> list[tuple[str, str, str, str | None]]:
+    return [(row["kind"], row["name"], row["finding"], row["path"]) for row in rows if row["kind"] != "Topic"]
+
+
+def test_findings_of_kettles_are_joined_by_serial_number() -> None:
+    state = KitchenState(
+        {
+            "k1": Kettle(100, "a"),
+            "k2": Kettle(20, "a"),
+            "k3": Kettle(80, "later"),
+            "k5": Kettle(1, "a"),
+            "k6": Kettle(1, "a"),
+            "house": Kettle(1, "a"),
+        }
+    )
+    desired = [
+        kettle("good", "k1", 100),
+        kettle("drifted", "k2", 90),
+        kettle("replaced", "k3", 80),
+        kettle("gone", "k4", 70),
+    ]
+    owned = {
+        "Kettle/drifted": {"serial": "k2", "heat": 90, "made": "a"},
+        "Kettle/replaced": {"serial": "k3", "heat": 80, "made": "earlier"},
+        "Kettle/gone": {"serial": "k4", "heat": 70},
+        "Kettle/old": {"serial": "k5", "heat": 1},
+        "Kettle/older": {"serial": "k9", "heat": 1},
+    }
+    rows = declared_of(desired, owned)
+    live = live_of(state)
+    assert short(audit(rows, live)) == [
+        ("Kettle", "drifted", "changed", "heat"),
+        ("Kettle", "gone", "missing", None),
+        ("Kettle", "k6", "unmanaged", None),
+        ("Kettle", "old", "orphaned", None),
+        ("Kettle", "older", "missing", None),
+        ("Kettle", "replaced", "changed", "made"),
+    ]
+    proved = {
+        row["name"]
+        for row in rows
+        for seen in live
+        if (row["live_sort"], row["live_key"]) == (seen["kind"], seen["name"]) and proves_order(row, seen)
+    }
+    assert proved == {"good"}
+
+
+def test_sets_are_compared_by_element_and_what_nobody_declared_is_counted() -> None:
+    state = KitchenState({}, frozenset({"top/salt", "top/mint", "low/a", "low/b", "low/c", "mid/x"}))
+    owned = {"Jars/mine": {"jars": ["top/salt", "top/mint", "top/dill"]}}
+    rows = declared_of([jars("mine", "top/salt", "top/dill", "top/new")], owned)
+    found = list(audit(rows, live_of(state)))
+    assert short(iter(found)) == [
+        ("Jars", "low", "unmanaged", None),
+        ("Jars", "mid", "unmanaged", None),
+        ("Jars", "mine", "changed", "jars.top/dill"),
+        ("Jars", "mine", "pending", "jars.top/mint"),
+        ("Jars", "mine", "pending", "jars.top/new"),
+    ]
+    assert found[0]["before"] == "3"
+    assert found[0]["message"] == "3 objects of 'low' are neither declared nor owned by kdeclare."
+
+
+def test_what_a_selector_leaves_out_is_not_unmanaged() -> None:
+    state = KitchenState({"k1": Kettle(5, "a")}, frozenset({"top/salt"}))
+    rows = [declared_cluster_row("eu-1", {}, cluster_id="id-1")]
+    for item in (kettle("mine", "k1", 100), jars("mine", "top/salt", "top/new")):
+        rows += left_out_rows("eu-1", item, item.id, None)
+    assert short(audit(rows, live_of(state))) == []
+
+
+def test_one_system_that_does_not_answer_costs_its_own_objects_only() -> None:
+    live = live_of(KitchenState(), Fault("POWER_CUT", "no power"))
+    reason = "It cannot be read: no power (POWER_CUT)."
+    assert [(row["kind"], row["name"], row["error"]) for row in live if row["error"]] == [
+        ("Jars", "", reason),
+        ("Kettle", "", reason),
+    ]
+    found = list(audit(declared_of([kettle("mine", "k1", 1)]), live))
+    assert [(row["name"], row["finding"], row["message"]) for row in found] == [
+        ("mine", "unreachable", reason),
+        ("orders", "unmanaged", "It is neither declared nor owned by kdeclare."),
+    ]
+
+
+def test_a_system_that_is_not_configured_is_not_missing_from_a_snapshot() -> None:
+    def refuse() -> object:
+        raise KdeclareError(error(NOT_CONFIGURED, "System is not configured", "Nothing says where it is."))
+
+    connections = connections_to(MemoryCluster(cluster_id="id-1")).with_openers({KitchenConnection: refuse})
+    live = list(live_rows(connections, "eu-1", {}, NOW))
+    assert not [row for row in live if row["error"]]
+    (found,) = audit(declared_of([kettle("mine", "k1", 1)]), live)
+    assert (found["finding"], found["message"]) == ("unreachable", "Nothing says where it is.")
+
+
+def test_a_snapshot_that_was_taken_without_the_provider() -> None:
+    use_providers(None)
+    try:
+        live = list(live_rows(connections_to(MemoryCluster(cluster_id="id-1")), "eu-1", {}, NOW))
+    finally:
+        use_providers((*find_providers(), KITCHEN))
+    assert json.loads(live[0]["body"]).keys() == {"id", "version", "rf_guard", "brokers"}
+    (found,) = audit(declared_of([kettle("mine", "k1", 1)]), live)
+    assert found["finding"] == "unreachable"
+    assert found["message"].startswith("Nothing was read of such objects")
+
+
+def test_columns_of_an_older_snapshot_prove_nothing_and_hide_nothing() -> None:
+    live = live_of(KitchenState({"k1": Kettle(5, "a"), "k2": Kettle(7, "a")}))
+    for row in live:
+        row |= {"has": None, "keys": None, "group_name": None}
+    rows = declared_of([kettle("mine", "k1", 5), kettle("other", "k2", 8)])
+    assert not any(proves_order(row, seen) for row in rows for seen in live)
+    assert short(audit(rows, live)) == [("Kettle", "other", "pending", "heat")]
+
+
+def test_policies_are_asked_about_objects_of_all_sorts() -> None:
+    live = live_of(KitchenState({"k1": Kettle(5, "a"), "house": Kettle(5, "a")}, frozenset({"top/salt"})))
+    (own, *mine), (itself, *theirs) = declared_of([jars("mine", "top/salt")]), live
+    asked: list[str] = []
+
+    def judge(state: LiveState, objects: Sequence[ResourceId], labels: Labels) -> Judged:
+        assert state.get(KitchenState).jars == {"top/salt"}
+        asked.extend(map(str, objects))
+        return Judged()
+
+    found_in_cluster(WholeCluster("eu-1", own["owned"], itself["body"], mine, theirs), judge)
+    assert asked == ["Jars/top/salt", "Kettle/k1", "Topic/orders"]
+
+
+@given(st.integers(0, 2**32))
+def test_the_diff_of_a_decoded_object_is_the_diff_of_the_kitchen(seed: int) -> None:
+    random = Random(seed)
+    kettles = {
+        f"k{n}": Kettle(random.randint(0, 2), random.choice("ab")) for n in range(4) if random.random() < 0.8
+    }
+    state = KitchenState(kettles, volts=random.choice([110, 230]))
+    live = live_of(state)
+    own = next(row["body"] for row in live if row["kind"] == "Cluster")
+    bodies = {row["name"]: row["body"] for row in live if row["kind"] == "Kettle"}
+    objects = [(LiveKey("Kettle", serial), body) for serial, body in bodies.items()]
+    assert decode_cluster(own, objects).get(KitchenState) == state
+    for number in range(4):
+        item = kettle("mine", f"k{number}", random.randint(0, 2))
+        owned = random.choice([None, {"serial": f"k{number}", "heat": random.randint(0, 2)}])
+        seen = decode_object(LiveKey("Kettle", f"k{number}"), bodies.get(f"k{number}"), own)
+        decoded, original = (
+            KINDS["Kettle"].diff(item.id, item, part, owned, PlanContext())
+            for part in (seen, LiveState(state))
+        )
+        assert decoded == original
+
+
+@pytest.mark.parametrize(
+    ("distribution", "stated", "why"),
+    [
+        ("no-such-distribution", "1.0", "the Python of a task does not have it"),
+        ("kdeclare", "0.0.1", f"the Python of a task has version {version('kdeclare')}"),
+    ],
+)
+def test_a_provider_that_a_task_lacks_is_named(distribution: str, stated: str, why: str) -> None:
+    missing = InstalledProvider("pantry", distribution, stated, "pantry:PROVIDER")
+    with pytest.raises(KdeclareError) as problem:
+        use_providers((*find_providers(), missing))
+    (found,) = problem.value.diagnostics
+    assert found.code == "provider-missing"
+    assert found.detail == f"This command uses the provider 'pantry' ({distribution} {stated}), and {why}."
+    assert "kitchen" in {provider.name for provider in load_providers()}, "nothing has changed"
+    assert "Kettle" in CODECS
