@@ -43,8 +43,10 @@ def package_zip() -> bytes:
 
 def _metadata() -> Mapping[str, str]:
     """What the tasks find kdeclare's own providers by."""
-    entry_points = distribution(_PACKAGE).read_text("entry_points.txt") or ""
-    metadata = f"Metadata-Version: 2.1\nName: {_PACKAGE}\nVersion: {VERSION}\n"
+    installed = distribution(_PACKAGE)
+    entry_points = installed.read_text("entry_points.txt") or ""
+    # the version that the driver's providers are known by, see `use_providers`
+    metadata = f"Metadata-Version: 2.1\nName: {_PACKAGE}\nVersion: {installed.version}\n"
     return {"METADATA": metadata, "entry_points.txt": entry_points}
 
 
