@@ -40,6 +40,7 @@ def random_kitchens(random: Random) -> tuple[list[Row], list[Row]]:
         there = {
             s: Kettle(random.randint(0, 3), random.choice("ab")) for s in serials if random.random() < 0.8
         }
+        there["stray"] = Kettle(1, "a")
         shelves = frozenset(f"{random.choice('xyz')}/{n}" for n in range(20))
         items = [kettle(f"of {s}", s, random.randint(0, 3)) for s in serials if random.random() < 0.7]
         owned: dict[str, Json] = {
