@@ -25,6 +25,7 @@ from kdeclare.core.footprint import Access, Footprint, Touch
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.kind import Desired, Difference, Problem
+from kdeclare.core.live_codec import LiveKey
 from kdeclare.core.manifest_text import manifest
 from kdeclare.core.operation_arguments import EMPTY_UNSTATED, get_arguments
 from kdeclare.core.operation_type import OperationType, View, with_inverse
@@ -35,6 +36,7 @@ from kdeclare.core.run import Status
 from kdeclare.core.secret_hashes import is_mark, mark_hash, mark_value, matches
 from kdeclare.core.secrets import (
     SHOWN,
+    UNTOLD,
     Secret,
     SecretRef,
     SecretSource,
@@ -267,6 +269,10 @@ class ObjectKind:
         """See `core.capabilities.FleetComparable`."""
         return True
 
+    def find_live_key(self, name: str, body: ObjectBody | None, owned: Json) -> LiveKey:
+        """See `core.capabilities.FleetComparable`."""
+        return LiveKey(self.name, name)
+
     def describe_declared(self, desired: Desired) -> Mapping[str, object]:
         """See `core.policy_subjects.PolicySubject`."""
         body: ObjectBody = desired.body
@@ -476,6 +482,8 @@ def _is_same(wanted: Json, live: Json) -> bool:
     """Whether a declared or owned value is what the system has."""
     if not isinstance(live, Secret):
         return bool(wanted == live)
+    if live.digest == UNTOLD:
+        return True
     if isinstance(wanted, Secret) and wanted.value:
         return wanted.value == live.value
     digest = wanted.digest if isinstance(wanted, Secret) else (wanted or {}).get("secret", "")

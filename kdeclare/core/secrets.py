@@ -19,6 +19,9 @@ from kdeclare.core.scrubber import SCRUBBER
 SHOWN = "(sensitive)"
 """What stands for a sensitive value wherever people or files would see it."""
 
+UNTOLD = "untold"
+"""The hash of a secret of which nothing but its existence is known."""
+
 EARLIER = "was"
 """The argument of an operation under which the record of an earlier secret is kept, for the way back.
 

@@ -11,7 +11,9 @@ from kdeclare.core.collector import Collector, Selections
 from kdeclare.core.completion import Completion
 from kdeclare.core.connecting import ConnectionType
 from kdeclare.core.faults import Explanation, Fault, FaultCause, Outcome
+from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.object_codec import ObjectCodec
 from kdeclare.core.objects import Fields, ObjectBody, ObjectKind, ObjectSpec, ObjectWrite, get_fields
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
@@ -39,13 +41,6 @@ class Everything:
     def merge(self, others: Sequence["Everything"]) -> "Everything":
         """See `core.collector.Selection`."""
         return self
-
-
-CONTENTS = Collector(
-    Everything,
-    read=lambda connections, _: connections.get(FlagService).read(),
-    find_id=lambda live: contents.id if (contents := live.find(Contents)) else None,
-)
 
 
 class FlagSpec(ObjectSpec):
@@ -109,6 +104,21 @@ class FlagClientKind(FlagObjectKind):
 
 FLAG = FlagObjectKind("Flag", FlagSpec, completion=Rollout())
 CLIENT = FlagClientKind("FlagClient", FlagClientSpec, references={"flags": "Flag"})
+
+
+CONTENTS = Collector(
+    Everything,
+    read=lambda connections, _: connections.get(FlagService).read(),
+    find_id=lambda live: contents.id if (contents := live.find(Contents)) else None,
+    codec=ObjectCodec(
+        "flags",
+        (FLAG, CLIENT),
+        read=lambda connections: connections.get(FlagService).read(),
+        restore=lambda objects: Contents(
+            "", {ResourceId(*key): f for key, f in objects.items()}, frozenset()
+        ),
+    ),
+)
 
 
 def find_cleanup(request: CleanupRequest) -> Cleanup | None:

@@ -1,0 +1,76 @@
+"""Audits of fleets find what has drifted in a system that kdeclare has never heard of."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from kdeclare_flags.provider import CONTENTS, FLAG
+from kdeclare_flags.service import FlagService
+
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.kind import Desired
+from kdeclare.core.objects import ObjectBody, ObjectWrite
+from kdeclare.core.parts import LiveState
+from kdeclare.core.secrets import Secret
+from kdeclare.fleet.collecting import live_rows, record_batches
+from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_rows
+from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.rows import LIVE
+from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
+
+TOKEN = "web-secret-1234567"
+
+
+def service(folder: Path) -> FlagService:
+    """With a flag, a client of it, and a flag that nobody declares."""
+    made = FlagService(folder / "flags.db")
+    made.create()
+    client = {"flags": ["dark-mode"], "token": TOKEN}
+    writes = [
+        ObjectWrite(ResourceId("Flag", "dark-mode"), {"rollout": 10}, is_new=True),
+        ObjectWrite(ResourceId("Flag", "stray"), {"rollout": 5}, is_new=True),
+        ObjectWrite(ResourceId("FlagClient", "web"), client, is_new=True),
+    ]
+    assert made.write(writes, dry_run=False) == [None, None, None]
+    return made
+
+
+def snapshot(flags: FlagService) -> list[Row]:
+    connections = connections_to(MemoryCluster(cluster_id="id-1")).with_part(flags)
+    batches = record_batches(live_rows(connections, "eu-1", {}, datetime(2026, 3, 1, tzinfo=UTC)))
+    return [dict(row) for row in pa.Table.from_batches(batches, LIVE).to_pylist(maps_as_pydicts="strict")]
+
+
+def flag(name: str, rollout: int) -> Desired:
+    return Desired(ResourceId("Flag", name), ObjectBody({"rollout": rollout}))
+
+
+def test_drift_missing_and_unmanaged_objects_are_found(tmp_path: Path) -> None:
+    live = snapshot(service(tmp_path))
+    token = Secret(TOKEN, "${env.WEB_TOKEN}", "a-hash")
+    client = Desired(ResourceId("FlagClient", "web"), ObjectBody({"flags": ["dark-mode"], "token": token}))
+    declared = [declared_cluster_row("eu-1", {}, cluster_id="id-1")]
+    for item in (flag("dark-mode", 50), flag("gone", 1), client):
+        fields = {} if item is client else dict(item.body.fields)  # applied as declared, but for the token
+        declared += declared_rows("eu-1", item, item.id, {"fields": fields, "preventDestroy": False})
+    found = {(row["kind"], row["name"], row["finding"]) for row in audit(declared, live)}
+    assert {finding for finding in found if finding[0] in ("Flag", "FlagClient")} == {
+        ("Flag", "dark-mode", "changed"),
+        ("Flag", "gone", "missing"),
+        ("Flag", "stray", "unmanaged"),
+    }
+
+
+def test_no_secret_is_in_a_snapshot(tmp_path: Path) -> None:
+    assert TOKEN not in json.dumps(snapshot(service(tmp_path)), default=str)
+
+
+def test_objects_of_a_snapshot_are_those_that_were_read(tmp_path: Path) -> None:
+    flags = service(tmp_path)
+    connections = connections_to(MemoryCluster()).with_part(flags)
+    assert CONTENTS.codec is not None
+    objects = [(o.key, json.dumps(o.body)) for o in CONTENTS.codec.list_objects(connections).objects]
+    again = LiveState(CONTENTS.codec.decode("null", objects))
+    assert FLAG.read(again) == FLAG.read(LiveState(flags.read()))
