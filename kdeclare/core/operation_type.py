@@ -98,6 +98,13 @@ class OperationType(Protocol):
         """Return what ``op`` touches; order, and what contradicts itself, follow from it."""
         return ()
 
+    def name_target(self, op: Operation) -> tuple[str, str] | None:
+        """Return what ``op`` acts on, and what that is called, where the name of its resource does not tell.
+
+        People who review a plan are shown it beside the change: secrets may be sent there.
+        """
+        return None
+
     def find_expected(self, op: Operation) -> frozenset[str]:
         """Return the names of the objects that must exist for ``op``, as it knows them by their ids."""
         return find_expected_objects(op)

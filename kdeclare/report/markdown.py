@@ -23,7 +23,7 @@ from kdeclare.report.markdown_risks import (
     risks_in_short,
 )
 from kdeclare.report.outcome import plan_outcome
-from kdeclare.report.plan_text import ORPHANED, adoption
+from kdeclare.report.plan_text import ORPHANED, adoption, find_targets
 from kdeclare.report.risks import by_risk, risks_of
 from kdeclare.report.values import listed, plural
 from kdeclare.report.verdicts_text import hint_of, judgement, policies_line
@@ -97,7 +97,11 @@ def _changes(plan: Plan, room: int) -> str:
     changes = _acting(plan)
     head = "|   | Resource | Change | Risk | Fields |\n|---|---|---|---|---|\n"
     denied = fields_denied(plan)
-    rows = (change_row(change, plan, denied.get(str(change.id), ())) for change in changes)
+    targets = find_targets(plan)
+    rows = (
+        change_row(change, plan, denied.get(str(change.id), ()), targets.get(str(change.id), ()))
+        for change in changes
+    )
     return _section("Changes", _table(head, rows, changes, room - 20))
 
 

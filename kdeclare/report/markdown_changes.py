@@ -1,6 +1,6 @@
 """Changes as rows of a Markdown table, and their fields for who opens them."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.core.plan import Plan
@@ -13,9 +13,15 @@ _NAMED = 4
 _FIELDS = 40
 
 
-def change_row(change: Change, plan: Plan, denied: Collection[str] = ()) -> str:
-    """Icon, resource, what is done and why, risk, and which fields change, or would if not ``denied``."""
-    action = listed([change.action.value, prose(why(change, plan))])
+def change_row(
+    change: Change, plan: Plan, denied: Collection[str] = (), targets: Iterable[tuple[str, str]] = ()
+) -> str:
+    """Icon, resource, what is done and why, risk, and which fields change, or would if not ``denied``.
+
+    targets: what it acts on, see `report.plan_text.find_targets`.
+    """
+    acts_on = (f"{prose(what)} {code(target)}" for what, target in targets)
+    action = listed([change.action.value, prose(why(change, plan)), *acts_on])
     risk = ", ".join(_risk(each) for each in change.risks if each is not Risk.SAFE) or Risk.SAFE.value
     if change.blocked:
         risk = f"**blocked** {code(change.blocked)}"

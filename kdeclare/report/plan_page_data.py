@@ -4,7 +4,7 @@ Values are texts as people read them everywhere (`values.show`), so that no page
 a plan: neither a secret nor what stands for one.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Risk
@@ -14,7 +14,7 @@ from kdeclare.report.denials import fields_denied
 from kdeclare.report.html_page import Strings
 from kdeclare.report.plan_assignments import assignments_of
 from kdeclare.report.plan_graph import Drawing, drawing
-from kdeclare.report.plan_text import adopted_fields, icon, one_side, parts_of, why
+from kdeclare.report.plan_text import adopted_fields, find_targets, icon, one_side, parts_of, why
 from kdeclare.report.risks import by_risk
 from kdeclare.report.values import clean, key_of, listed, show
 from kdeclare.report.verdicts_text import judgement, spoken, verdict_lines
@@ -62,7 +62,7 @@ def listed_changes(plan: Plan) -> list[Change]:
 
 
 def _changes(plan: Plan, changes: Sequence[Change], strings: Strings) -> dict[str, list[Any]]:
-    actions = list(ACTIONS)
+    actions, targets = list(ACTIONS), find_targets(plan)
     first = [0]
     for change in changes:
         first.append(first[-1] + len(change.fields))
@@ -72,11 +72,18 @@ def _changes(plan: Plan, changes: Sequence[Change], strings: Strings) -> dict[st
         "kind": [strings.place(clean(change.id.kind)) for change in changes],
         "name": [strings.place(clean(change.id.name)) for change in changes],
         "icon": [strings.place(icon(change)) for change in changes],
-        "why": [strings.place(clean(why(change, plan)) or None) for change in changes],
+        "why": [
+            strings.place(_why(change, plan, targets.get(str(change.id), ())) or None) for change in changes
+        ],
         "source": [strings.place(clean(str(c.source)) if c.source else None) for c in changes],
         "blocked": [strings.place(clean(c.blocked) if c.blocked else None) for c in changes],
         "first": first,
     }
+
+
+def _why(change: Change, plan: Plan, targets: Iterable[tuple[str, str]]) -> str:
+    """Why it is made, and on what."""
+    return listed([clean(why(change, plan)), *(f"{what} {target}" for what, target in targets)])
 
 
 def _fields(plan: Plan, changes: Sequence[Change], strings: Strings) -> dict[str, list[int]]:

@@ -1,14 +1,13 @@
 """A plan as a person reads it: the headline, then what changes, then what else should be known."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason
 from kdeclare.core.exits import ExitCode
-from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.plan import Plan
 from kdeclare.core.provider import PlanSection
-from kdeclare.core.registry import describe_plan
+from kdeclare.core.registry import describe_plan, type_of
 from kdeclare.core.units import plural
 from kdeclare.report.denials import fields_denied
 from kdeclare.report.diagnostics_text import diagnostics_text, tally
@@ -94,14 +93,14 @@ def changes_text(plan: Plan, style: Style = PLAIN) -> str:
     for verdict in spoken(plan.verdicts):
         said[verdict.resource].append(verdict)
     denied = fields_denied(plan)
-    addressed = _worker_urls(plan)
+    targets = find_targets(plan)
     lines: list[str] = []
     for change in deletions_first(plan.changes):
         if change.action is not Action.NO_OP:
             lines.append(_title(change, plan, style))
             lines += _rows(change, style, denied.get(str(change.id), ()))
             lines += _causes(change, style)
-            lines += [f"      workers  {urls}" for urls in addressed.get(str(change.id), ())]
+            lines += [f"      {what}  {target}" for what, target in targets.get(str(change.id), ())]
             lines += [f"      {line}" for line in verdict_lines(said.get(str(change.id), ()), style)]
             lines.append("")
     return "\n".join(lines)
@@ -121,14 +120,14 @@ def _title(change: Change, plan: Plan, style: Style) -> str:
     return title + (style.dim(f"  ({clean(str(change.source))})") if change.source else "")
 
 
-def _worker_urls(plan: Plan) -> dict[str, set[str]]:
-    """The workers that each change is sent to, secrets included: no field of the change says it."""
-    found = defaultdict(set)
+def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
+    """What changes act on, by resource, where no name or field says it; what it is called comes first."""
+    found: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for op in plan.operations:
-        workers = dump_arguments(op.args).get("workers")
-        if workers:
-            found[str(op.resource)].add(clean(", ".join(workers["urls"])))
-    return found
+        target = type_of(op).name_target(op)
+        if target is not None:
+            found[str(op.resource)][clean(target[0]), clean(target[1])] = None
+    return {resource: tuple(targets) for resource, targets in found.items()}
 
 
 def _causes(change: Change, style: Style) -> list[str]:

@@ -47,6 +47,10 @@ class PatchWorkers(OperationType):
     validates = True
     propagates = True
 
+    def name_target(self, op: Operation) -> tuple[str, str]:
+        """The workers."""
+        return "workers", ", ".join(group_of(op).urls)
+
     def explain(self, op: Operation, fault: Fault) -> Explanation:
         """Workers refuse clients that their authorizer does not permit."""
         if fault.error == NOT_AUTHORIZED:

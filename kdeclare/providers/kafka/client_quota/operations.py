@@ -37,6 +37,10 @@ class AlterQuota(KafkaOperationType):
         """Of the cluster."""
         return "AlterConfigs on the cluster"
 
+    def name_target(self, op: Operation) -> tuple[str, str]:
+        """The entity."""
+        return "entity", str(_args(op).quota_entity)
+
     def footprint(self, op: Operation) -> Footprint:
         """The limits of its entity."""
         return [Touch(QUOTA, _args(op).quota_entity.key, Access.UPDATE)]

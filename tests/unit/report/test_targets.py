@@ -1,0 +1,51 @@
+"""Who reviews a plan sees where its operations go, also where no name and no field of a change says it."""
+
+from html import unescape
+
+import pytest
+
+from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.ids import ResourceId
+from kdeclare.core.operations import Operation
+from kdeclare.core.secrets import SHOWN, SecretRef
+from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs, WorkerConfigOpArgs
+from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.providers.kafka.client_quota.arguments import AlterQuotaArgs, QuotaOpArgs
+from kdeclare.report.markdown import plan_markdown
+from kdeclare.report.plan_html import plan_html
+from kdeclare.report.plan_text import plan_text
+from tests.unit.report.sample_plans import plan
+
+WORKERS = ResourceId("ConnectWorkerConfig", "etl")
+PATCH = Operation(
+    "a",
+    "connect.worker-config.patch",
+    WORKERS,
+    PatchWorkersArgs(
+        WorkerGroup(("https://collector.example:8083",)),
+        (WorkerConfigOpArgs("database.password", "SET", SecretRef("hash", "${env.PASSWORD}")),),
+    ),
+    {},
+    irreversible="no",
+)
+QUOTA = ResourceId("ClientQuota", "harmless")
+LIMIT = Operation(
+    "b",
+    "quota.alter",
+    QUOTA,
+    AlterQuotaArgs({"user": "payments"}, (QuotaOpArgs("producer_byte_rate", "SET", 1.0),)),
+    {},
+    irreversible="no",
+)
+
+
+@pytest.mark.parametrize(
+    ("operation", "shown"),
+    [(PATCH, "https://collector.example:8083"), (LIMIT, "user 'payments'")],
+)
+def test_target_of_an_operation_is_shown_in_every_format(operation: Operation, shown: str) -> None:
+    field = FieldChange("configs.database.password", FieldOp.SET, None, SHOWN)
+    change = Change(operation.resource, Action.UPDATE, Reason.CHANGED, Risk.SAFE, (field,))
+    made = plan(changes=(change,), operations=(operation,))
+    for text in (plan_text(made), plan_markdown(made), plan_html(made)):
+        assert shown in unescape(text)
