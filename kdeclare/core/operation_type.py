@@ -1,7 +1,7 @@
 """Operation types: how an operation looks at the live state, runs, and is undone."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kdeclare.core.arguments import Arguments, Inverse
@@ -46,6 +46,20 @@ def find_expected_objects(op: Operation) -> frozenset[str]:
 def is_other_object(op: Operation, now: View) -> bool:
     """Whether an object that ``op`` was planned on is gone, or another one by now."""
     return any(is_identity(e) and now.get(e) != value for e, value in op.expect.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which members of the system hold one part of an object, before an operation and after it.
+
+    name, number: of the object, and of its part. before, after: members by id, the one that leads first; none
+    where the part is new.
+    """
+
+    name: str
+    number: int
+    before: tuple[int, ...]
+    after: tuple[int, ...]
 
 
 class OperationType(Protocol):
@@ -102,6 +116,13 @@ class OperationType(Protocol):
         """Return what ``op`` acts on, and what that is called, where the name of its resource does not tell.
 
         People who review a plan are shown it beside the change: secrets may be sent there.
+        """
+        return None
+
+    def list_placements(self, op: Operation) -> Sequence[Placement] | None:
+        """Return what ``op`` places on which members of the system, for people.
+
+        None where it places nothing; nothing at all where the system chooses for an object that it creates.
         """
         return None
 

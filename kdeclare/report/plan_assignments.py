@@ -1,13 +1,11 @@
 """Which brokers hold what before and after a plan, of the partitions that it places."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kdeclare.core.operations import Operation
-from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.operations.arguments import CreateTopicArgs, IncreasePartitionsArgs
-from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs, ReassignArgs
+from kdeclare.core.registry import type_of
 
 NAMED = 100
 """So many topics have a row of their own; the others share one."""
@@ -81,8 +79,8 @@ def assignments_of(operations: Iterable[Operation], racks: Mapping[int, str]) ->
         return None
     tallies: dict[str, _Tally] = {}
     narrowed = 0
-    for partition, (before, after) in placed.items():
-        tallies.setdefault(partition.topic, _Tally()).add(before, after)
+    for (topic, _), (before, after) in placed.items():
+        tallies.setdefault(topic, _Tally()).add(before, after)
         narrowed += _is_narrowed(before, after, racks)
     order = sorted(tallies, key=lambda topic: (-tallies[topic].copied, topic))
     named = order if len(order) <= NAMED + 1 else order[:NAMED]
@@ -108,38 +106,23 @@ def assignments_of(operations: Iterable[Operation], racks: Mapping[int, str]) ->
     )
 
 
-_Placed = dict[TopicPartition, tuple[Sequence[int], Sequence[int]]]
+_Placed = dict[tuple[str, int], tuple[Sequence[int], Sequence[int]]]
 
 
 def _placed(operations: Iterable[Operation]) -> tuple[_Placed, int]:
-    """Replicas before and after by partition, and how many new topics say nothing of theirs."""
+    """Replicas before and after by topic and partition, and how many new topics say nothing of theirs."""
     found: _Placed = {}
     unplaced = 0
     for op in operations:
-        named = dict(_named(op))
-        unplaced += op.verb == "topic.create" and not named
-        for partition, (before, after) in named.items():
-            first, _ = found.get(partition, (before, after))  # of two moves, the first knows what was
-            found[partition] = first, after
+        placements = type_of(op).list_placements(op)
+        if placements is None:
+            continue
+        unplaced += not placements
+        for item in placements:
+            place = item.name, item.number
+            first, _ = found.get(place, (item.before, item.after))  # of two moves, the first knows what was
+            found[place] = first, item.after
     return found, unplaced
-
-
-def _named(op: Operation) -> Iterator[tuple[TopicPartition, tuple[Sequence[int], Sequence[int]]]]:
-    match op.args:
-        case ReassignArgs(partitions=targets):
-            for name, after in targets.items():
-                yield TopicPartition.parse(name), (op.expect.get(name) or (), after)
-        case MovesArgs(partitions=targets) if op.verb == "moves.cancel":
-            for name, after in targets.items():
-                arriving = [broker for broker in op.expect.get(name) or () if broker not in after]
-                yield TopicPartition.parse(name), ([*after, *arriving], after)  # both hold it until then
-        case CreateTopicArgs() as creation:
-            for number, after in creation.replicas.items():
-                yield TopicPartition(creation.topic, number), ((), after)
-        case IncreasePartitionsArgs() as increase:
-            added = increase.assignments or ()
-            for number, after in enumerate(added, start=op.expect.get("partitions") or 0):
-                yield TopicPartition(increase.topic, number), ((), after)
 
 
 def _is_narrowed(before: Sequence[int], after: Sequence[int], racks: Mapping[int, str]) -> bool:

@@ -1,12 +1,13 @@
 """Plans that show every way in which a plan can read."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from kdeclare.core.arguments import Arguments, Inverse
+from kdeclare.core.arguments import Inverse
 from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Place, denied, error, warning
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.jsontypes import Json
+from kdeclare.core.operation_arguments import bind_arguments
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import (
     SYSTEM_POLICY,
@@ -43,14 +44,6 @@ def config(key: str, before: Json, after: Json, op: FieldOp = SET, value: Json =
     return FieldChange(f"configs.{key}", op, before, after, value)
 
 
-@dataclass(frozen=True)
-class SampleArgs(Arguments):
-    """Arguments of no operation type."""
-
-    a: int = 0
-    back: bool = False
-
-
 def op(
     verb: str,
     resource: ResourceId,
@@ -59,8 +52,8 @@ def op(
     moved: dict[str, tuple[list[int], list[int]]] | None = None,
 ) -> Operation:
     """moved: replicas before and after, by partition."""
-    inverse = None if irreversible else Inverse(verb, SampleArgs(back=True))
-    args: Arguments = SampleArgs(1)
+    inverse = None if irreversible else Inverse(verb, bind_arguments(verb, {"back": True}))
+    args = bind_arguments(verb, {"a": 1})
     expect: dict[str, object] = {"b": 2}
     if moved:
         args = ReassignArgs({name: tuple(after) for name, (_, after) in moved.items()}, False)

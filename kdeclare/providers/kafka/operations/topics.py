@@ -9,7 +9,7 @@ from kdeclare.core.faults import Outcome, Result
 from kdeclare.core.footprint import Access, Footprint, Touch
 from kdeclare.core.ids import ResourceId
 from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import View, is_other_object
+from kdeclare.core.operation_type import Placement, View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.secrets import SecretSource
@@ -171,6 +171,11 @@ class CreateTopic(TopicOperationType):
         ]
         return tuple(field for field in fields if field.after is not None)
 
+    def list_placements(self, op: Operation) -> Sequence[Placement]:
+        """The replicas that are asked for."""
+        replicas = get_arguments(op, CreateTopicArgs).replicas
+        return [Placement(name_topic(op), number, (), after) for number, after in replicas.items()]
+
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The topic, its count and what is set on it as a whole."""
         return {element: f"{element}/{name_topic(op)}" for element in self.ABSENT}
@@ -233,6 +238,12 @@ class IncreasePartitions(TopicOperationType):
         return {
             args.topic: Effect(partitions=args.total, replicas=replicas, fields=frozenset({self.element}))
         }
+
+    def list_placements(self, op: Operation) -> Sequence[Placement] | None:
+        """The replicas of the added partitions, where they are asked for."""
+        args = get_arguments(op, IncreasePartitionsArgs)
+        added = enumerate(args.assignments or (), start=op.expect.get(self.element) or 0)
+        return [Placement(args.topic, number, (), after) for number, after in added] or None
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """The count, and the replicas of added partitions where it says them."""

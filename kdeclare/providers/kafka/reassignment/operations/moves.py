@@ -6,7 +6,7 @@ from kdeclare.core.arguments import Inverse
 from kdeclare.core.changes import FieldChange
 from kdeclare.core.faults import Result
 from kdeclare.core.ids import ResourceId
-from kdeclare.core.operation_type import View, is_other_object
+from kdeclare.core.operation_type import Placement, View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.secrets import SecretSource
@@ -83,6 +83,14 @@ class CancelMoves(PartitionsOperationType):
     def is_confined(self, op: Operation) -> bool:
         """To a reassignment: a topic says where its replicas are to be."""
         return op.resource.kind == "Reassignment"
+
+    def list_placements(self, op: Operation) -> Sequence[Placement]:
+        """The replicas that are left; until then, those that were to come hold it as well."""
+        found: list[Placement] = []
+        for name, after in get_targets(op).items():
+            arriving = [broker for broker in op.expect.get(name) or () if broker not in after]
+            found.append(Placement(*TopicPartition.parse(name), (*after, *arriving), after))
+        return found
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The replicas that are left of its partitions."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kdeclare.core.faults import Fault, Result
 from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import View, is_other_object
+from kdeclare.core.operation_type import Placement, View, is_other_object
 from kdeclare.core.operations import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.run import Status
@@ -48,6 +48,13 @@ class ReassignPartitions(PartitionsOperationType):
     def ongoing_work(self, op: Operation) -> Mapping[str, int]:
         """The partitions that are moved, by topic."""
         return Counter(TopicPartition.parse(name).topic for name in get_targets(op))
+
+    def list_placements(self, op: Operation) -> Sequence[Placement]:
+        """The replicas of its partitions."""
+        return [
+            Placement(*TopicPartition.parse(name), tuple(op.expect.get(name) or ()), after)
+            for name, after in get_targets(op).items()
+        ]
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The replicas of its partitions."""
