@@ -1,8 +1,9 @@
 """Regular expressions of Google's RE2: whatever is written, to match takes time in proportion to the text."""
 
 import re
+from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import Any
+from typing import Protocol
 
 _CODE = "INVALID_ARGUMENT: "
 _INVALID = "invalid regular expression: "
@@ -105,18 +106,33 @@ def why_invalid(text: str) -> str | None:
 
 def _found(name: str, pattern: str) -> bool | str:
     try:
-        found: bool | str = _expression().eval(data={"name": name, "pattern": pattern}).value()
+        found = _expression().eval(data={"name": name, "pattern": pattern}).value()
     except (RuntimeError, TypeError, ValueError) as problem:  # half a character, say
         return str(problem)
     return found
 
 
+class _Answer(Protocol):
+    """What an expression evaluates to."""
+
+    def value(self) -> bool | str:
+        """Return it as Python has it."""
+
+
+class _Expression(Protocol):
+    """A compiled expression of CEL, whose library has no types."""
+
+    def eval(self, *, data: Mapping[str, str]) -> _Answer:
+        """Evaluate it."""
+
+
 @cache
-def _expression() -> Any:
+def _expression() -> _Expression:
     from cel_expr_python import cel  # only who needs it waits for it
 
     env = cel.NewEnv(variables={"name": cel.Type.STRING, "pattern": cel.Type.STRING})
-    return env.compile("name.matches(pattern)")
+    compiled: _Expression = env.compile("name.matches(pattern)")
+    return compiled
 
 
 def is_pattern(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -83,7 +83,7 @@ _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 
 
-def seconds(value: Any) -> Any:
+def seconds(value: object) -> float:
     """``10s``, ``1h30m``, ``500ms`` in seconds. Raises ValueError for a text that is none."""
     if not isinstance(value, str):
         raise ValueError("Write a duration with its unit, as in 30s, 10m or 1h30m")

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from kdeclare.core.changes import Change, FieldChange, Reason
 from kdeclare.core.diagnostics import Diagnostic, Place
-from kdeclare.core.jsontypes import fingerprint
+from kdeclare.core.jsontypes import Json, fingerprint
 from kdeclare.core.operation_arguments import dump_arguments
 from kdeclare.core.operations import Operation
 from kdeclare.core.plan import FORMAT_VERSION, Plan, Summary, Verdict
@@ -18,7 +17,7 @@ SUMMARY_FIELDS = tuple(Summary.__dataclass_fields__)
 
 def plan_document(
     plan: Plan, created_at: datetime | None = None, kdeclare_version: str = VERSION
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """The plan as JSON-able data by the contract (docs/schemas/plan.schema.json)."""
     body = plan_body(plan, kdeclare_version)
     head = {
@@ -39,7 +38,7 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def diagnostic_document(item: Diagnostic) -> dict[str, Any]:
+def diagnostic_document(item: Diagnostic) -> dict[str, Json]:
     """One diagnostic as JSON-able data; the same shape in every output."""
     return {
         "severity": item.severity.value,
@@ -53,7 +52,7 @@ def diagnostic_document(item: Diagnostic) -> dict[str, Any]:
     }
 
 
-def verdict_document(verdict: Verdict) -> dict[str, Any]:
+def verdict_document(verdict: Verdict) -> dict[str, Json]:
     """One verdict as JSON-able data; ``topic`` and ``override`` are there only where they are set."""
     document = {
         "policy": verdict.policy,
@@ -73,7 +72,7 @@ def summary_document(summary: Summary) -> dict[str, int]:
     return {name: getattr(summary, name) for name in SUMMARY_FIELDS}
 
 
-def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, Any]:
+def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, Json]:
     """The document without ``plan_id`` and ``created_at``: all that the id covers."""
     return {
         "format_version": FORMAT_VERSION,
@@ -96,8 +95,8 @@ def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, Any]:
     }
 
 
-def _change_document(change: Change) -> dict[str, Any]:
-    document: dict[str, Any] = {
+def _change_document(change: Change) -> dict[str, Json]:
+    document: dict[str, Json] = {
         "id": str(change.id),
         "action": change.action.value,
         "reason": change.reason.value,
@@ -111,7 +110,7 @@ def _change_document(change: Change) -> dict[str, Any]:
     return document
 
 
-def _field_document(item: FieldChange, reason: Reason) -> dict[str, Any]:
+def _field_document(item: FieldChange, reason: Reason) -> dict[str, Json]:
     return {
         "path": item.path,
         "op": item.op.value,
@@ -124,9 +123,9 @@ def _field_document(item: FieldChange, reason: Reason) -> dict[str, Any]:
     }
 
 
-def _operation_document(operation: Operation) -> dict[str, Any]:
+def _operation_document(operation: Operation) -> dict[str, Json]:
     needs = sorted(operation.needs)  # equal plans, equal ids: the order of a mapping means nothing
-    document: dict[str, Any] = {
+    document: dict[str, Json] = {
         "id": operation.id,
         "verb": operation.verb,
         "resource": str(operation.resource),
@@ -148,10 +147,10 @@ def _operation_document(operation: Operation) -> dict[str, Any]:
     return document
 
 
-def _place_document(place: Place | None) -> dict[str, Any] | None:
+def _place_document(place: Place | None) -> dict[str, Json] | None:
     return None if place is None else {"file": place.file, "line": place.line, "column": place.column}
 
 
-def content_hash(document: Mapping[str, Any]) -> str:
+def content_hash(document: Mapping[str, Json]) -> str:
     """The id that fits a plan document."""
     return fingerprint({key: value for key, value in document.items() if key not in NOT_HASHED})

@@ -5,15 +5,15 @@ A migrated plan can be shown and rolled back. It is never applied: it was made b
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from kdeclare.core.jsontypes import Json
 from kdeclare.core.plan import FORMAT_VERSION
 from kdeclare.engine.state.migrations import mark_unproven_parts
 
-Document = Mapping[str, Any]
+Document = Mapping[str, Json]
 
 
-def migrate_plan(document: Document) -> dict[str, Any]:
+def migrate_plan(document: Document) -> dict[str, Json]:
     """A document of a format in `STEPS` in the current format; its ``plan_id`` stays as it is.
 
     Expects what kdeclare wrote (the id was checked); raises KeyError, TypeError or AttributeError for

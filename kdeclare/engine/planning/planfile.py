@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.jsontypes import Json
 from kdeclare.core.plan import FORMAT_VERSION, Plan
 from kdeclare.engine.planning.plan_document import content_hash, plan_body, plan_document, plan_id, timestamp
 from kdeclare.engine.planning.plan_migrations import STEPS, migrate_plan
@@ -235,21 +236,21 @@ def is_plan_file(path: Path) -> bool:
     return b'"format_version"' in content or b'"plan_id"' in content
 
 
-def _hash(raw: Mapping[str, Any]) -> str | None:
+def _hash(raw: Mapping[str, Json]) -> str | None:
     try:
         return content_hash(raw)
     except (UnicodeEncodeError, RecursionError):  # half a surrogate pair: nothing that kdeclare writes
         return None
 
 
-def _migrated(raw: dict[str, Any], name: str) -> dict[str, Any]:
+def _migrated(raw: dict[str, Json], name: str) -> dict[str, Json]:
     try:
         return migrate_plan(raw)
     except (KeyError, TypeError, AttributeError) as problem:
         raise _malformed(f"it lacks what its format has ({problem})", raw, name)
 
 
-def _validated(raw: dict[str, Any], name: str) -> "PlanDocument":
+def _validated(raw: dict[str, Json], name: str) -> "PlanDocument":
     from pydantic import ValidationError
 
     from kdeclare.engine.planning.planfile_schema import validated
@@ -264,7 +265,7 @@ def _validated(raw: dict[str, Any], name: str) -> "PlanDocument":
         raise _malformed(str(problem), raw, name)
 
 
-def _malformed(what: str, raw: Mapping[str, Any], name: str) -> KdeclareError:
+def _malformed(what: str, raw: Mapping[str, Json], name: str) -> KdeclareError:
     made_by = f"It says that kdeclare {raw.get('kdeclare_version')} made it; this is {VERSION}."
     return _refused("plan-malformed", f"is not a valid plan: {what}", name, made_by)
 

@@ -6,7 +6,7 @@ Typed dicts and not models, which take four times as long for thousands of opera
 
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
@@ -251,7 +251,7 @@ def _before(operation: OperationDocument) -> list[str]:
     return [*operation["needs"], *operation.get("follows", ())]
 
 
-def plan_schema() -> dict[str, Any]:
+def plan_schema() -> dict[str, Json]:
     """The JSON Schema (2020-12) of a plan document; ``docs/schemas/plan.schema.json`` is its text."""
     schema = _adapter().json_schema()
     schema["$defs"]["OperationDocument"]["oneOf"] = [

@@ -1,7 +1,6 @@
 """The state as text (``state.json``), and the rule that keeps a write from losing another one."""
 
 import json
-from typing import Any
 
 from kdeclare.core.jsontypes import Json
 from kdeclare.core.state import State
@@ -67,7 +66,7 @@ def refuse_lost_update(stored: State | None, new: State) -> None:
         raise overtaken(f"serial {new.serial} was to follow {new.serial - 1}, but {stored.serial} is stored")
 
 
-def _field(value: dict[str, Any], name: str, kind: type, where: str) -> Any:
+def _field(value: dict[str, Json], name: str, kind: type, where: str) -> Json:
     found = value.get(name)
     if type(found) is not kind:
         raise corrupt(where, f"'{name}' is missing or not of its type", _HINT)
