@@ -193,7 +193,7 @@ class ObjectKind:
             return _diff_undeclared(resource, there, owned)
         body: ObjectBody = desired.body
         applied: Fields = (owned or {}).get("fields", {})
-        wanted = {**dict.fromkeys(applied), **body.fields}
+        wanted = dict(sorted({**dict.fromkeys(applied), **body.fields}.items()))
         changing = [name for name, value in wanted.items() if not _is_same(value, (there or {}).get(name))]
         fields = tuple(
             FieldChange(name, FieldOp.CHANGE, _show((there or {}).get(name)), _show(wanted[name]))

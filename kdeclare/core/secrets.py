@@ -112,9 +112,13 @@ class SecretSource(Protocol):
         """The value. Raises KdeclareError when it cannot be had or its hash is not the planned one."""
 
 
+_RECORD = {"secret", "reference"}
+"""The keys of a record of a secret; a mapping with other keys has fields that are called so."""
+
+
 def is_secret(value: Json) -> bool:
     """Whether a value of a change or of an owned record stands for a secret."""
-    return isinstance(value, Mapping) and "secret" in value
+    return isinstance(value, Mapping) and value.keys() == _RECORD
 
 
 def read_secret_ref(value: Json) -> SecretRef:

@@ -71,7 +71,10 @@ class Secrets:
         """See `core.secrets.SecretSource`."""
         value = self.values.get(secret.reference or "")
         if value is None or not matches(secret.secret, value):
-            raise KdeclareError(error("secret-changed", "A secret has changed", str(secret.reference)))
+            said = (
+                f"The secret '{secret.reference}' is not among the secrets of the test, or has another value."
+            )
+            raise KdeclareError(error("secret-changed", "A secret has changed", said))
         return value
 
 

@@ -188,3 +188,14 @@ def test_an_exported_object_has_references_for_secrets() -> None:
         '  rooms: ["a$${b}"]',
         "  key: ${env.MAIN_KEY}",
     ]
+
+
+def test_fields_of_a_change_do_not_depend_on_the_order_of_the_spec() -> None:
+    """A body that was read back from JSON has its fields in alphabetical order; the spec has not."""
+    change = compare(declared(rooms=["hall"], color="red"), {}).change
+    assert change is not None
+    assert [field.path for field in change.fields] == ["color", "rooms"]
+    item = declared(color="red", rooms=["hall"])
+    assert isinstance(item.body, ObjectBody)
+    turned = replace(item, body=replace(item.body, fields=dict(reversed(list(item.body.fields.items())))))
+    assert compare(turned, {}).change == change

@@ -206,3 +206,8 @@ def typed(value: Json) -> object:
     if isinstance(value, dict):
         return {key: typed(item) for key, item in value.items()}
     return tuple(map(typed, value)) if isinstance(value, list) else value
+
+
+def test_field_that_is_called_secret_is_no_record_itself() -> None:
+    assert dict(find_records({"secret": ref("a")})) == {("secret",): ref("a")}
+    assert not list(find_records({"secret": "of the trade", "ttl": 5}))
