@@ -47,11 +47,11 @@ def run_and_show(
         Asking(console, question, yes),
         manner,
         act,
-        lambda view, seconds: _shown(console, view, seconds),
+        lambda view, seconds: _show_result(console, view, seconds),
     )
 
 
-def _shown(console: Console, view: "AdhocResult", seconds: float) -> ExitCode:
+def _show_result(console: Console, view: "AdhocResult", seconds: float) -> ExitCode:
     from kdeclare.report.adhoc_views import adhoc_exit_code
 
     if console.is_json:

@@ -63,12 +63,12 @@ def import_(
     else:
         write_manifests(imported, out)
         console.note(f"Wrote {plural(len(imported), 'manifest')} to {out}.")
-    if said := _said(left_out):
+    if said := _describe_left_out(left_out):
         console.note(said)
     return ExitCode.OK
 
 
-def _said(left_out: "Sequence[LeftOut]") -> str:
+def _describe_left_out(left_out: "Sequence[LeftOut]") -> str:
     """What is in no manifest, and why; empty where that is nothing."""
     from kdeclare.report.values import listed, plural
 

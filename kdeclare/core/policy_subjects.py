@@ -66,6 +66,41 @@ class Withholding:
             raise self._first
 
 
+class OfflineRequest:
+    """What is the same for all requests that are foreseen from manifests alone; fields are their dataclass's.
+
+    created: as if the resource were not there yet; otherwise only its system knows whether it is.
+    withholding: what the policy that is being asked was not told.
+    """
+
+    __slots__ = ()
+    created: bool
+    withholding: Withholding
+
+    @property
+    def action(self) -> PolicyAction:
+        """Whether the resource is there already, only its system knows."""
+        return PolicyAction.CREATE if self.created else self._withhold()
+
+    @property
+    def principal(self) -> str | None:
+        """Nobody is connected yet."""
+        self._withhold()
+
+    @property
+    def labels_before(self) -> Mapping[str, str]:
+        """None on CREATE."""
+        return {} if self.created else self._withhold()
+
+    @property
+    def pre_request_state(self) -> None:
+        """None on CREATE."""
+        return None if self.created else self._withhold()
+
+    def _withhold(self) -> NoReturn:
+        self.withholding.withhold(NotKnownYet())
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyField:
     """One field of the states that policies see.

@@ -14,7 +14,7 @@ from kdeclare.core.operations import Operation
 from kdeclare.core.parts import LiveState
 from kdeclare.core.policy_subjects import (
     LabelSet,
-    NotKnownYet,
+    OfflineRequest,
     PolicyAction,
     PolicyEffect,
     PolicySubject,
@@ -136,7 +136,7 @@ class PlainRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredRequest:
+class DeclaredRequest(OfflineRequest):
     """What applying a manifest will ask for; with ``created`` as if the resource were not there yet."""
 
     name: str
@@ -147,38 +147,15 @@ class DeclaredRequest:
     withholding: Withholding = field(default_factory=Withholding, compare=False)
 
     @property
-    def action(self) -> PolicyAction:
-        """Whether the resource is there already, only its system knows."""
-        return PolicyAction.CREATE if self.created else self._unknown()
-
-    @property
-    def principal(self) -> str | None:
-        """Nobody is connected yet."""
-        self._unknown()
-
-    @property
-    def labels_before(self) -> LabelSet:
-        """None on CREATE."""
-        return {} if self.created else self._unknown()
-
-    @property
     def changed(self) -> frozenset[str]:
         """All that is stated, on CREATE."""
-        return list_fields(self.words, self.values) if self.created else self._unknown()
-
-    @property
-    def pre_request_state(self) -> PlainState | None:
-        """None on CREATE."""
-        return None if self.created else self._unknown()
+        return list_fields(self.words, self.values) if self.created else self._withhold()
 
     @property
     def post_request_state(self) -> PlainState:
         """As declared; collections of a resource that is there already may hold more than that."""
         partial = not self.created
-        return PlainState(self.words, self.values, lambda _: self._unknown(), partial=partial)
-
-    def _unknown(self) -> NoReturn:
-        self.withholding.withhold(NotKnownYet())
+        return PlainState(self.words, self.values, lambda _: self._withhold(), partial=partial)
 
 
 @dataclass(frozen=True, slots=True)

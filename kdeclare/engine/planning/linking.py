@@ -17,8 +17,7 @@ _HARD = frozenset({Access.UPDATE, Access.REQUIRES})
 _ORDERED = _HARD | {Access.AFTER}
 
 _MADE_FIRST = "what it is on is made first"
-USED_UNTIL_THEN = "what refers to it goes first"
-"""Why a deletion needs an operation that ends a use of the object."""
+_USED_UNTIL_THEN = "what refers to it goes first"
 
 
 def link_operations(operations: Sequence[Operation]) -> Step:
@@ -27,7 +26,7 @@ def link_operations(operations: Sequence[Operation]) -> Step:
     Who needs an object, or an element of one, comes after what makes it; who deletes an object comes after
     the deletion of what needs it.
     """
-    steps = [_Linked(op, type_of(op), type_of(op).footprint(op)) for op in operations]
+    steps = [_look_at(op) for op in operations]
     makers = {claim: s.op.id for s in steps if s.type.creates for claim in s.type.produces(s.op)}
     created, deleted = _Index(steps, Access.CREATE), _Index(steps, Access.DELETE)
     if not (makers or created or deleted):
@@ -51,10 +50,17 @@ def link_operations(operations: Sequence[Operation]) -> Step:
                 if touch.access in _HARD and not step.type.deletes:
                     used.add(name)
                 else:
-                    needs[remover.id][own] = USED_UNTIL_THEN
+                    needs[remover.id][own] = _USED_UNTIL_THEN
         if used:
             problems.append(_report_use(step.op, used))
     return Step(tuple(_with_edges(op, needs[op.id], follows[op.id]) for op in operations), tuple(problems))
+
+
+def deletes_what_is_used(deletion: Operation, user: Operation) -> bool:
+    """Whether ``deletion`` deletes an object that ``user`` touches in a way that makes it come first."""
+    deleted = _Index([_look_at(deletion)], Access.DELETE)
+    touches = type_of(user).footprint(user)
+    return any(touch.access in _ORDERED and any(deleted.find(touch)) for touch in touches)
 
 
 def _report_use(op: Operation, used: Iterable[str]) -> Diagnostic:
@@ -81,6 +87,10 @@ class _Linked:
     op: Operation
     type: OperationType
     footprint: Footprint
+
+
+def _look_at(op: Operation) -> _Linked:
+    return _Linked(op, type_of(op), type_of(op).footprint(op))
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from kdeclare.core.progress import Progress
 from kdeclare.core.registry import OPERATION_TYPES, type_of
 from kdeclare.core.secrets import SecretSource
 from kdeclare.engine.observation import observe, select_all
-from kdeclare.engine.planning.linking import USED_UNTIL_THEN
+from kdeclare.engine.planning.linking import deletes_what_is_used
 
 BATCH = 2000
 """Operations at a time. A system's adapter makes requests of them, and may send the next one before the
@@ -70,7 +70,8 @@ def _can_be_checked(op: Operation, by_id: Mapping[str, Operation]) -> bool:
         or OPERATION_TYPES[verb].deletes
         or OPERATION_TYPES[verb].awaits_others
     )
-    return op.verb not in before and not any(changing) and USED_UNTIL_THEN not in op.needs.values()
+    used = any(deletes_what_is_used(op, by_id[need]) for need in op.needs)
+    return op.verb not in before and not any(changing) and not used
 
 
 def _find_overtaken(connections: Connections, refused: Sequence[tuple[Operation, Fault]]) -> Set[str]:

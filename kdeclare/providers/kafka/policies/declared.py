@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from kdeclare.core.policy_subjects import NotKnownYet, PolicyAction, Withholding
+from kdeclare.core.policy_subjects import NotKnownYet, OfflineRequest, Withholding
 from kdeclare.providers.kafka.topic_effects import Stated
 
 
@@ -72,7 +72,7 @@ class DeclaredState:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredRequest:
+class DeclaredRequest(OfflineRequest):
     """What applying a manifest will ask for; with ``created`` as if the topic were not there yet.
 
     declared_labels: of the manifest. withholding: what the policy that is being asked was not told.
@@ -95,26 +95,6 @@ class DeclaredRequest:
         return dict(self.declared_labels)
 
     @property
-    def labels_before(self) -> Mapping[str, str]:
-        """None on CREATE."""
-        return {} if self.created else self._unknown()
-
-    @property
-    def action(self) -> PolicyAction:
-        """Whether the topic is there already, only a cluster knows."""
-        return PolicyAction.CREATE if self.created else self._unknown()
-
-    @property
-    def principal(self) -> str | None:
-        """Nobody is connected yet."""
-        self._unknown()
-
-    @property
-    def pre_request_state(self) -> None:
-        """None on CREATE."""
-        return None if self.created else self._unknown()
-
-    @property
     def post_request_state(self) -> DeclaredState:
         """As declared."""
         return DeclaredState(self.stated, self.created, self.withholding)
@@ -122,24 +102,21 @@ class DeclaredRequest:
     @property
     def changed(self) -> frozenset[str]:
         """All that is stated, on CREATE."""
-        return self.stated.effect.fields if self.created else self._unknown()
+        return self.stated.effect.fields if self.created else self._withhold()
 
     @property
     def racks(self) -> Mapping[int, str | None]:
         """Only a cluster knows."""
-        self._unknown()
+        self._withhold()
 
     @property
     def record_count(self) -> int:
         """0 on CREATE."""
-        return 0 if self.created else self._unknown()
+        return 0 if self.created else self._withhold()
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """Only a cluster knows: topics that are not declared count as well."""
-        self._unknown()
-
-    def _unknown(self) -> NoReturn:
-        self.withholding.withhold(NotKnownYet())
+        self._withhold()
 
 
 @dataclass(frozen=True, slots=True)

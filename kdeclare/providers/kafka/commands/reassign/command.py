@@ -276,11 +276,11 @@ def _run(
         asking,
         Manner(wait=False, overrides=overrides),
         once,
-        lambda ended, _: _shown(console, ended),
+        lambda ended, _: _show_result(console, ended),
     )
 
 
-def _shown(console: Console, ended: "ReassignResult") -> ExitCode:
+def _show_result(console: Console, ended: "ReassignResult") -> ExitCode:
     from kdeclare.report.outcome import run_outcome
 
     run, problems = ended.run, ended.problems

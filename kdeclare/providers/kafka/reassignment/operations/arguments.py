@@ -79,8 +79,9 @@ def find_partitions(op: Operation) -> Collection[str]:
 
 def find_pace(op: Operation) -> Pace:
     """Return how an operation is to go about its work; nothing is said where it has no pace."""
-    pace = getattr(op.args, "pace", None)
-    return pace if isinstance(pace, Pace) else Pace()
+    if isinstance(op.args, ReassignArgs | MovesArgs | ElectArgs | ThrottleArgs):
+        return op.args.pace or Pace()
+    return Pace()
 
 
 def find_group(op: Operation) -> str | None:
