@@ -155,6 +155,7 @@ NASTY = st.text(st.sampled_from("|`<>@#%*_[]()!~\\&;:/$\n\r\t \"'=-+.0awé\x1b\u
 @example('shop/app!12 shop/app#12 #12 @ann ~bug ~5 %next %"a b" $7 &3 [vulnerability:4] GL-5')
 @example("\n\n# title\n\n- item\n\n```\ncode\n```\n\n---\n")
 @example("``` ` `` **b** __b__ _i_ ~~s~~ &lt;b&gt; &#60; $x$ a_b_c")
+@example("[_")
 def test_nothing_that_others_wrote_is_syntax(text: str) -> None:
     made = hostile_plan(text)
     tokens = check(plan_markdown(made, text))
