@@ -1,0 +1,1 @@
+"""Two revisions of kdeclare, measured by turns on one machine."""

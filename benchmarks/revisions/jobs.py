@@ -1,0 +1,185 @@
+"""The jobs. Each is done by both revisions by turns; which of them is first changes from pair to pair.
+
+A first round through a proxy counts requests. It is not measured: it compiles what Python has not seen, and
+brokers are slow at first.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.clusters import Bench, cluster
+from benchmarks.measure import Cost
+from benchmarks.revisions.comparison import Comparison
+from benchmarks.revisions.counting_proxy import CountingProxy, count_requests
+from benchmarks.revisions.trees import Revision
+from benchmarks.topics import HOUR_MS, write_manifests, write_project, write_project_file
+
+_FEW = tuple(f"starting-{n}" for n in range(20))
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much of it. The fleet takes minutes a pair, so it has a number of pairs of its own."""
+
+    pairs: int
+    fleet_pairs: int
+    topics: int
+    many_topics: int
+    fleet_clusters: int
+    fleet_topics: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Both revisions, the broker, and where the figures go."""
+
+    revisions: tuple[Revision, Revision]
+    sizes: Sizes
+    comparison: Comparison
+    bench: Bench
+    proxy: CountingProxy
+    _counting: list[bool] = field(default_factory=list)
+
+    @property
+    def bootstrap(self) -> str:
+        """The address that this round uses."""
+        return self.proxy.bootstrap if self._counting else self.bench.bootstrap
+
+    def run(self, pairs: int, work: Callable[[Sequence[Revision]], None]) -> None:
+        """Do the work for both revisions: once to count requests, then ``pairs`` times to measure."""
+        self._counting.append(True)
+        work(self.revisions)
+        self._counting.clear()
+        for number in range(pairs):
+            work(self.revisions if number % 2 == 0 else self.revisions[::-1])
+
+    def command(
+        self, job: str, revision: Revision, arguments: Sequence[str], folder: Path, *, asks: bool = True
+    ) -> Cost:
+        """Run kdeclare once the broker is at rest, and keep the figures. asks: the broker for something."""
+        if asks:
+            self.bench.settle()
+        self.proxy.take_counts()
+        cost = revision.run(["kdeclare", *arguments], folder)
+        if not self._counting:
+            self.comparison.add_cost(job, revision.name, cost)
+        elif asks:
+            self.comparison.add_requests(job, revision.name, self.proxy.take_counts())
+        return cost
+
+
+@contextmanager
+def open_rounds(
+    revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison
+) -> Iterator[Rounds]:
+    """Start a broker of one's own."""
+    with cluster(brokers=1) as bench, count_requests(int(bench.bootstrap.rpartition(":")[2])) as proxy:
+        yield Rounds(revisions, sizes, comparison, bench, proxy)
+
+
+def compare_starts(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
+    """``--help``, and a small question to an idle broker."""
+    with open_rounds(revisions, sizes, comparison) as rounds:
+        create = ["topic", "create", *_FEW, "--yes", "--bootstrap-server", rounds.bootstrap]
+        revisions[0].run(["kdeclare", *create], revisions[0].folder)
+
+        def work(order: Sequence[Revision]) -> None:
+            for revision in order:
+                rounds.command("--help", revision, ["--help"], revision.folder, asks=False)
+            for revision in order:
+                listing = ["topic", "list", "--bootstrap-server", rounds.bootstrap]
+                rounds.command("topic list", revision, listing, revision.folder)
+
+        rounds.run(sizes.pairs, work)
+
+
+def compare_lives(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
+    """The life of a thousand topics: created, planned without a change, altered, and rolled back twice."""
+    with open_rounds(revisions, sizes, comparison) as rounds:
+        rounds.run(sizes.pairs, lambda order: _live(rounds, order, sizes.topics))
+
+
+def _live(rounds: Rounds, order: Sequence[Revision], count: int) -> None:
+    projects = {revision.name: revision.folder / "life" for revision in order}
+    for revision in order:
+        shutil.rmtree(projects[revision.name], ignore_errors=True)
+        write_project(projects[revision.name], f"life-{revision.name}", count, rounds.bootstrap, replicas=1)
+
+    def step(job: str, arguments: Callable[[Path], Sequence[str]]) -> None:
+        for revision in order:
+            project = projects[revision.name]
+            rounds.command(f"{job} {count:,}", revision, arguments(project), project)
+
+    step("create", lambda _: ["apply", "--yes"])
+    created = {name: _first_run(project) for name, project in projects.items()}
+    step("no-op plan of", lambda _: ["plan", "--detailed-exitcode"])
+    for name, project in projects.items():
+        write_manifests(project, f"life-{name}", count, 2 * HOUR_MS, replicas=1)
+    step("alter", lambda _: ["apply", "--yes"])
+    step("roll the alteration back of", lambda _: ["rollback", "--yes"])
+    step("roll the creation back of", lambda project: ["rollback", created[project.parent.name], "--yes"])
+
+
+def _first_run(project: Path) -> str:
+    return min(project.glob("state/*/*/runs/*")).name
+
+
+def compare_plans(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
+    """A plan without a change, of many topics."""
+    count = sizes.many_topics
+    with open_rounds(revisions, sizes, comparison) as rounds:
+        for revision in revisions:
+            project = revision.folder / "many"
+            write_project(project, f"many-{revision.name}", count, rounds.bootstrap, replicas=1)
+            revision.run(["kdeclare", "apply", "--yes"], project)
+
+        def work(order: Sequence[Revision]) -> None:
+            for revision in order:
+                project = revision.folder / "many"
+                write_project_file(project, rounds.bootstrap)
+                rounds.command(f"no-op plan of {count:,}", revision, ["plan", "--detailed-exitcode"], project)
+
+        rounds.run(sizes.pairs, work)
+
+
+def compare_policies(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
+    """What ``benchmarks.policies`` of each tree measures of itself: rules on the changes of many topics."""
+    for number, revision in _by_turns(revisions, sizes.pairs):
+        cost = revision.run(["benchmarks.policies", "--rounds", "3"], revision.folder)
+        for line in cost.output.splitlines()[2:] if number else ():
+            by, _, each = (cell.strip() for cell in line.split("|")[3:6])
+            comparison.add_figure(f"policies, {by}", revision.name, float(each), "µs")
+
+
+def compare_fleets(revisions: tuple[Revision, Revision], sizes: Sizes, comparison: Comparison) -> None:
+    """What ``benchmarks.fleet`` of each tree measures of itself, by the clock; and what all of that costs."""
+    size = [f"--clusters={sizes.fleet_clusters}", f"--topics={sizes.fleet_topics}"]
+    for number, revision in _by_turns(revisions, sizes.fleet_pairs):
+        figures = revision.folder / "figures.json"
+        data = [f"--data={revision.folder / 'fleet'}", *size]  # each revision has a format of its own
+        arguments = ["benchmarks.fleet", *data, "--rounds=1", "--only=warm", f"--json={figures}"]
+        cost = revision.run(arguments, revision.folder, expected=(0, 1))  # 1: beside what was asked for once
+        if number:
+            for row in json.loads(figures.read_text())["rows"]:
+                comparison.add_figure(f"fleet, {row['what']}", revision.name, row["value"], row["unit"])
+            comparison.add_cost("fleet, all of it", revision.name, cost)
+
+
+def _by_turns(revisions: tuple[Revision, Revision], pairs: int) -> Iterator[tuple[int, Revision]]:
+    """Yield each revision with the number of its pair; that of the first, not to be measured, is 0."""
+    for number in range(pairs + 1):
+        for revision in revisions if number % 2 else revisions[::-1]:
+            yield number, revision
+
+
+JOBS: Mapping[str, Callable[[tuple[Revision, Revision], Sizes, Comparison], None]] = {
+    "starts": compare_starts,
+    "lives": compare_lives,
+    "plans": compare_plans,
+    "policies": compare_policies,
+    "fleets": compare_fleets,
+}
